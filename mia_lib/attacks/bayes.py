@@ -1,0 +1,148 @@
+"""Bayes-optimal membership inference: MALT, MAST and MATT (Sablayrolles et al. 2019).
+
+The optimal score of a record z under a model with parameters theta is s = (tau(z) - loss(theta, z)) / T (Eq. 15),
+where tau(z) is the typical loss of z under models that have not seen it. The three attacks are three ways to
+approximate tau: one constant, one a record, and one linearised around a reference model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, logit, logsumexp
+
+from mia_lib.attacks import check_references, needs
+from mia_lib.errors import MiaError, check_range, choose
+
+ESTIMATORS = ("best_split", "mean_out", "softmin")
+
+
+@needs("loss", "none", "one threshold, from a simulated split")
+def malt(loss: np.ndarray) -> np.ndarray:
+    """Membership attack with one loss threshold for all records: s = -loss (Eq. 31; tau is the threshold).
+
+    Args:
+        loss: of each record under the target, [..., N].
+
+    Returns:
+        score [..., N].
+    """
+    return -np.asarray(loss)
+
+
+@needs("loss", "in and out", "the training recipe and the distribution of records")
+def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray,
+         estimator: str = "best_split", temperature: float = 1.0) -> np.ndarray:
+    """Membership attack with a threshold for each record: s = tau(z) - loss (Eq. 30).
+
+    tau(z) is estimated from reference models:
+
+    - "best_split": the loss that best separates references trained on z from those that were not (section 6.3);
+    - "mean_out": mean loss under references not trained on z (section 5.3; the text leaves open which references, and
+      Eq. 14 integrates over models that have not seen z);
+    - "softmin": -T log mean exp(-loss / T) over references not trained on z (Eq. 14; Eq. 29 prints it without -T, which
+      would add difficulty instead of taking it away).
+
+    Args:
+        loss: of each record under the target, [N].
+        reference_loss: the same under R references, [R, N].
+        reference_members: bool [R, N], whether reference r was trained on record i.
+        estimator: of tau, one of the three above.
+        temperature: T of the softmin.
+
+    Returns:
+        score [N].
+
+    Raises:
+        MiaError: a record that no reference left out (or, for best_split, that none was trained on).
+    """
+    choose("estimator", estimator, ESTIMATORS)
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members)
+    for kind, present in (("left it out", ~reference_members), ("was trained on it", reference_members)):
+        lacking = int((~present.any(0)).sum())
+        if lacking and (estimator == "best_split" or kind == "left it out"):
+            raise MiaError(f"{lacking} of {loss.size} records have no reference that {kind}, which estimator = "
+                           f"{estimator!r} needs. Use membership.balanced_halves, or more references.")
+    if estimator == "best_split":
+        return best_split(reference_loss, reference_members) - loss
+    out = ~reference_members
+    if estimator == "mean_out":
+        return (reference_loss * out).sum(0, dtype=np.float64) / out.sum(0) - loss
+    check_range("temperature", temperature, 1e-6)
+    scaled = np.where(out, -reference_loss.astype(np.float64) / temperature, -np.inf)
+    return -temperature * (logsumexp(scaled, 0) - np.log(out.sum(0))) - loss
+
+
+def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.ndarray:
+    """For each record, the threshold with members below that has the best balanced accuracy over the references.
+
+    Candidates lie midway between neighbouring distinct losses; of equally good ones the mean is taken.
+
+    Args:
+        reference_loss: [R, N].
+        reference_members: bool [R, N], each record with both kinds of reference.
+
+    Returns:
+        tau [N].
+    """
+    order = np.argsort(reference_loss, 0, kind="stable")
+    value = np.take_along_axis(reference_loss, order, 0).astype(np.float64)
+    inside = np.take_along_axis(reference_members, order, 0)
+    caught = np.cumsum(inside, 0)[:-1] / inside.sum(0)
+    spared = 1 - np.cumsum(~inside, 0)[:-1] / (~inside).sum(0)
+    gain = np.where(value[1:] > value[:-1], caught + spared, -np.inf)
+    best = gain >= gain.max(0) - 1e-12
+    middle = (value[1:] + value[:-1]) / 2
+    # All losses equal: no split exists and any threshold is that value; `best` is then all true and so is the mean.
+    return (middle * best).sum(0) / best.sum(0)
+
+
+@needs("parameters", "out only", "a reference model on separate records; a loss with one minimum")
+def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.ndarray:
+    """Membership attack with Taylor approximation: s = -(theta - theta0)^T grad loss(theta0, z) (Eq. 40).
+
+    To first order it is loss(theta0, z) - loss(theta, z), the loss calibrated by one reference model.
+
+    Args:
+        theta: parameters of the target, [P].
+        theta0: parameters of a reference trained on other records, [P].
+        gradients0: gradient of each record's unregularised loss at theta0, [N, P].
+
+    Returns:
+        score [N].
+
+    Raises:
+        MiaError: shapes that do not fit.
+    """
+    theta, theta0, gradients0 = np.asarray(theta), np.asarray(theta0), np.asarray(gradients0)
+    if theta.shape != theta0.shape or theta.ndim != 1 or gradients0.shape[1:] != theta.shape:
+        raise MiaError(f"theta {theta.shape}, theta0 {theta0.shape} and gradients0 {gradients0.shape} do not fit: "
+                       "[P], [P] and [N, P] are needed.")
+    return -(gradients0 @ (theta - theta0))
+
+
+def matt_second_term(gradients0: np.ndarray, hessian0: np.ndarray) -> np.ndarray:
+    """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39).
+
+    Args:
+        gradients0: [N, P] at theta0.
+        hessian0: of the summed training objective at theta0, [P, P], positive definite.
+
+    Returns:
+        [N], never positive.
+    """
+    return -0.5 * np.einsum("np,pn->n", gradients0, np.linalg.solve(hessian0, gradients0.T))
+
+
+def membership_posterior(score: np.ndarray, prior: float) -> np.ndarray:
+    """P(member | theta, z) = sigmoid(s + log(prior / (1 - prior))) (Eqs. 13 and 15).
+
+    Args:
+        score: s, a log-likelihood ratio; divide by the temperature first if it is a loss difference.
+        prior: probability of membership before the model is seen, strictly between 0 and 1.
+
+    Raises:
+        MiaError: a prior outside (0, 1).
+    """
+    if not 0 < prior < 1:
+        raise MiaError(f"prior = {prior!r}: a probability strictly between 0 and 1 is needed.")
+    return expit(np.asarray(score) + logit(prior))

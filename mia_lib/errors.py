@@ -1,0 +1,37 @@
+"""One error for bad input: it names the argument, what was given, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MiaError(ValueError):
+    """Input that cannot be used, said before any work starts."""
+
+
+def choose(argument: str, given, allowed: Iterable[str]) -> str:
+    """Return `given` when it is one of `allowed`.
+
+    Raises:
+        MiaError: otherwise, with the nearest allowed name.
+    """
+    allowed = list(allowed)
+    if given in allowed:
+        return given
+    near = difflib.get_close_matches(str(given), [str(a) for a in allowed], n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise MiaError(f"{argument} = {given!r} is not known.{hint} Allowed: {', '.join(map(str, allowed))}.")
+
+
+def check_range(argument: str, value, low=None, high=None):
+    """Return `value` when `low <= value <= high` (a bound of None is open).
+
+    Raises:
+        MiaError: otherwise.
+    """
+    if (low is not None and value < low) or (high is not None and value > high) or value != value:
+        span = f"from {low} to {high}" if low is not None and high is not None else (
+            f"at least {low}" if high is None else f"at most {high}")
+        raise MiaError(f"{argument} = {value!r} is out of range: allowed is {span}.")
+    return value

@@ -1,0 +1,128 @@
+"""Who is in: designs of the membership game.
+
+A design is a boolean matrix `members` [M, N]; row m is the training set of model m. Every design is a pure function of
+its arguments and a seed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mia_lib.errors import MiaError, check_range
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return np.random.default_rng([0x6D69615F, seed])  # a stream of its own, apart from training's
+
+
+def _check(n: int, models: int) -> None:
+    check_range("n (records)", n, 2)
+    check_range("models", models, 1)
+
+
+def random_subsets(n: int, size: int, models: int, seed: int = 0) -> np.ndarray:
+    """Independent random training sets of exactly `size` of the n records.
+
+    Returns:
+        bool [models, n].
+
+    Raises:
+        MiaError: more members asked for than there are records.
+    """
+    _check(n, models)
+    if not 1 <= size <= n:
+        raise MiaError(f"size = {size} members cannot be drawn from n = {n} records: allowed is 1 to {n}.")
+    rng = _generator(seed)
+    members = np.zeros((models, n), bool)
+    for row in members:
+        row[rng.permutation(n)[:size]] = True
+    return members
+
+
+def random_halves(n: int, models: int, seed: int = 0) -> np.ndarray:
+    """Independent random halves: each model is trained on `n // 2` of the n records.
+
+    With few models some records are in all or in none of the training sets; `balanced_halves` avoids that.
+    """
+    return random_subsets(n, n // 2, models, seed)
+
+
+def balanced_halves(n: int, models: int, seed: int = 0) -> np.ndarray:
+    """Random halves in complementary pairs, so that every record is in exactly half of the models.
+
+    Models 2k and 2k + 1 share no record and together hold all n (for odd n the sizes differ by one).
+
+    Raises:
+        MiaError: an odd number of models.
+    """
+    _check(n, models)
+    if models % 2:
+        raise MiaError(f"models = {models} cannot be balanced: each record is to be in half of them. Give an even number.")
+    first = random_halves(n, models // 2, seed)
+    members = np.empty((models, n), bool)
+    members[0::2], members[1::2] = first, ~first
+    return members
+
+
+def references_of(target: int, models: int) -> np.ndarray:
+    """Models that serve as references when model `target` of a `balanced_halves` bank is attacked.
+
+    All but the target *and its complement*: what is left is again balanced. Were the complement kept, a member of the
+    target would have one reference fewer that holds it than a non-member has, and that count would give membership away.
+
+    Returns:
+        int [models - 2], indices into the bank.
+    """
+    if models % 2 or models < 4:
+        raise MiaError(f"models = {models}: a bank of complementary pairs needs an even number, at least 4.")
+    check_range("target", target, 0, models - 1)
+    pair = target - target % 2
+    return np.array([m for m in range(models) if m not in (pair, pair + 1)])
+
+
+def private_public(n: int, private: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Split records into those the game is played with and those everyone may use.
+
+    Args:
+        n: number of records.
+        private: how many are private; half by default.
+
+    Returns:
+        sorted indices (private [n_private], public [n - n_private]).
+    """
+    private = n // 2 if private is None else private
+    if not 1 <= private < n:
+        raise MiaError(f"private = {private} of n = {n} records leaves no public ones: allowed is 1 to {n - 1}.")
+    order = _generator(seed).permutation(n)
+    return np.sort(order[:private]), np.sort(order[private:])
+
+
+def nested(n: int, sizes, seed: int = 0) -> np.ndarray:
+    """Growing training sets: row k holds `sizes[k]` records, each row a subset of every larger one.
+
+    Returns:
+        bool [len(sizes), n].
+    """
+    sizes = list(sizes)
+    if not sizes or min(sizes) < 1 or max(sizes) > n:
+        raise MiaError(f"sizes = {sizes}: each must be from 1 to n = {n}.")
+    rank = _generator(seed).permutation(n)
+    return rank[None, :] < np.asarray(sizes)[:, None]
+
+
+def leave_one_out(members: np.ndarray, records) -> np.ndarray:
+    """The training set `members` with one record's membership turned over at a time.
+
+    Args:
+        members: bool [N], one training set.
+        records: int [R], whose membership is turned.
+
+    Returns:
+        bool [R, N]; row r differs from `members` in record `records[r]` alone.
+    """
+    members, records = np.asarray(members, bool), np.asarray(records)
+    if records.size and (records.min() < 0 or records.max() >= members.size):
+        raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed is 0 to {members.size - 1}.")
+    turned = np.repeat(members[None], len(records), 0)
+    turned[np.arange(len(records)), records] ^= True
+    return turned

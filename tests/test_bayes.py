@@ -1,0 +1,177 @@
+"""MALT, MAST, MATT and their baselines against loops, limits and values worked out by hand."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mia_lib import attacks, membership
+from mia_lib.attacks import baselines, bayes
+from mia_lib.chapters import bayes as chapter
+from mia_lib.errors import MiaError
+
+RNG = np.random.default_rng(0)
+R, N = 8, 40
+LOSS = RNG.exponential(size=N)
+REFERENCE_LOSS = RNG.exponential(size=(R, N))
+MEMBERS = membership.balanced_halves(N, R)
+
+
+def loop_best_split(losses, members):
+    order = np.sort(np.unique(losses))
+    candidates = (order[1:] + order[:-1]) / 2
+    gains = [np.mean(losses[members] < t) + np.mean(losses[~members] > t) for t in candidates]
+    return np.mean([t for t, g in zip(candidates, gains, strict=True) if g >= max(gains) - 1e-12])
+
+
+def test_best_split_is_what_a_loop_over_thresholds_finds():
+    expected = [loop_best_split(REFERENCE_LOSS[:, i], MEMBERS[:, i]) for i in range(N)]
+    assert_allclose(bayes.best_split(REFERENCE_LOSS, MEMBERS), expected)
+
+
+def test_best_split_by_hand_and_with_ties():
+    members = np.array([[1], [1], [0], [0]], bool)
+    assert bayes.best_split(np.array([[1.0], [2], [4], [5]]), members) == 3
+    assert bayes.best_split(np.full((4, 1), 7.0), members) == 7
+    assert bayes.best_split(np.array([[1.0], [1], [1], [3]]), members) == 2
+
+
+def test_mean_out_and_softmin_are_what_loops_say():
+    out = [REFERENCE_LOSS[~MEMBERS[:, i], i] for i in range(N)]
+    assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean_out"), [o.mean() for o in out] - LOSS)
+    for t in (0.5, 1.0, 3.0):
+        softmin = np.array([-t * np.log(np.mean(np.exp(-o / t))) for o in out])
+        assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", t), softmin - LOSS)
+
+
+def test_softmin_is_below_the_mean_and_reaches_it_when_hot_and_the_minimum_when_cold():
+    mean = bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean_out")
+    assert (bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin") <= mean + 1e-12).all()
+    assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 1e5), mean, atol=1e-3)
+    cold = bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 1e-3) + LOSS
+    assert_allclose(cold, np.where(MEMBERS, np.inf, REFERENCE_LOSS).min(0), atol=0.01)
+
+
+@pytest.mark.parametrize("estimator", bayes.ESTIMATORS)
+def test_mast_with_the_same_difficulty_everywhere_ranks_like_malt(estimator):
+    same = np.repeat(REFERENCE_LOSS[:, :1], N, 1)
+    same_members = np.repeat(MEMBERS[:, :1], N, 1)
+    scores = bayes.mast(LOSS, same, same_members, estimator)
+    assert (np.argsort(scores) == np.argsort(bayes.malt(LOSS))).all()
+
+
+@pytest.mark.parametrize("estimator", bayes.ESTIMATORS)
+def test_adding_difficulty_to_a_record_everywhere_leaves_its_mast_score_alone(estimator):
+    extra = RNG.exponential(size=N)
+    before = bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, estimator)
+    assert_allclose(bayes.mast(LOSS + extra, REFERENCE_LOSS + extra, MEMBERS, estimator), before, atol=1e-9)
+
+
+def test_matt_is_the_linearised_calibrated_loss():
+    x, y = chapter.design(RNG.normal(size=(200, 5))), RNG.integers(0, 2, 200)
+    theta0 = RNG.normal(size=6)
+    step = 1e-4 * RNG.normal(size=6)
+    gradients = chapter.logistic_gradients(theta0, x, y)
+    difference = chapter.logistic_loss(theta0, x, y) - chapter.logistic_loss(theta0 + step, x, y)
+    assert_allclose(bayes.matt(theta0 + step, theta0, gradients), difference, atol=1e-8)
+
+
+def test_equation_37_with_38_is_39():
+    p = 6
+    a = RNG.normal(size=(p, p))
+    hessian, g, theta, theta0 = a @ a.T + np.eye(p), RNG.normal(size=(3, p)), RNG.normal(size=p), RNG.normal(size=p)
+    shift = -np.linalg.solve(hessian, g.T).T
+    eq37 = shift @ hessian @ (theta - theta0) - 0.5 * np.einsum("np,pq,nq->n", shift, hessian, shift)
+    assert_allclose(bayes.matt(theta, theta0, g) + bayes.matt_second_term(g, hessian), eq37)
+
+
+def test_membership_posterior_of_a_zero_score_is_the_prior():
+    assert_allclose(bayes.membership_posterior(np.zeros(3), 0.2), 0.2)
+    assert bayes.membership_posterior(np.array([50.0]), 0.5) > 0.999
+
+
+def test_logistic_solution_has_no_gradient_and_its_hessian_is_the_derivative():
+    x, y = chapter.design(RNG.normal(size=(80, 4))), RNG.integers(0, 2, 80)
+    theta = chapter.logistic(x, y, 10.0)
+    assert_allclose(chapter.logistic_gradients(theta, x, y).sum(0) + theta / 10, 0, atol=1e-5)
+    h = 1e-5
+    for k in range(5):
+        e = np.eye(5)[k] * h
+        column = (chapter.logistic_gradients(theta + e, x, y).sum(0) - chapter.logistic_gradients(theta - e, x, y).sum(0)) / (2 * h)
+        assert_allclose(chapter.logistic_hessian(theta, x, 10.0)[:, k], column + np.eye(5)[k] / 10, atol=1e-6)
+
+
+def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
+    parts = chapter.three_way_split(100, 40, seed=1)
+    assert sorted(np.concatenate(parts)) == list(range(100))
+    assert [len(p) for p in parts] == [20, 20, 20, 40]
+    with pytest.raises(MiaError, match="1.5 n = 150"):
+        chapter.three_way_split(100, 100, seed=1)
+
+
+def test_logistic_games_hold_the_identities_of_the_paper(isolated_cache):
+    features = RNG.normal(size=(300, 6))
+    labels = (features[:, 0] + RNG.normal(size=300) > 0).astype(int)
+    games = chapter.logistic_games(features, labels, n=100, seeds=4)
+    assert games["malt"].shape == games["members"].shape == (4, 100)
+    assert float(games["C"]) in chapter.C_GRID
+    assert (games["second_term_mean"] < 0).all()
+    # Eq. 41: the 0-1 attack is right about members with p_train, about the rest with 1 - p_test
+    train = games["gap"][:, :50].mean(1)
+    assert_allclose(games["train_accuracy"], train)
+    again = chapter.logistic_games(features, labels, n=100, seeds=4)
+    assert (again["matt"] == games["matt"]).all()
+
+
+def toy_bank(gap, models=8, n=400, classes=2, seed=0):
+    """Losses of members lie `gap` lower; the output vector shows the loss and nothing else."""
+    rng = np.random.default_rng(seed)
+    members = membership.balanced_halves(n, models, seed)
+    loss = np.abs(rng.normal(2 + rng.normal(size=n), 0.3, (models, n)) - gap * members)
+    labels = rng.integers(0, classes, n)
+    p = np.exp(-loss)
+    probabilities = np.where(np.arange(classes) == labels[:, None], p[..., None], (1 - p[..., None]) / (classes - 1))
+    return chapter.Bank(members, loss, p > 0.5, probabilities, labels)
+
+
+def test_shadow_models_find_a_gap_and_find_nothing_where_there_is_none(isolated_cache):
+    from sklearn.metrics import roc_auc_score
+
+    leaky, tight = toy_bank(1.5), toy_bank(0.0)
+    assert roc_auc_score(leaky.members[0], chapter.shadow_score(leaky, 0, 6)) > 0.65
+    assert abs(roc_auc_score(tight.members[0], chapter.shadow_score(tight, 0, 6)) - 0.5) < 0.1
+    score = chapter.shadow_score(leaky, 0, 6)
+    assert ((score >= 0) & (score <= 1)).all()
+
+
+def test_transferred_threshold_is_near_the_best_one_on_many_records_and_uses_no_membership_of_the_target():
+    bank = toy_bank(1.0, n=4000)
+    for attack in ("MALT", *bayes.ESTIMATORS):
+        assert 0.55 < chapter.transferred_accuracy(bank, 0, attack, 2) <= 1
+    flipped = chapter.Bank(bank.members.copy(), bank.loss, bank.correct, bank.probabilities, bank.labels)
+    flipped.members[0] = ~flipped.members[0]
+    assert chapter.transferred_accuracy(flipped, 0, "MALT", 2) == pytest.approx(
+        1 - chapter.transferred_accuracy(bank, 0, "MALT", 2))
+
+
+def test_threat_model_table_is_made_from_what_the_attacks_declare():
+    table = attacks.threat_model({"0-1": baselines.gap, "MATT": bayes.matt})
+    assert table["access to the target"].tolist() == ["label", "parameters"]
+    assert table["reference models"].tolist() == ["none", "out only"]
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean"), "estimator = 'mean' is not known"),
+    (lambda: bayes.mast(LOSS, REFERENCE_LOSS[:, 1:], MEMBERS), "shape"),
+    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS[:, 1:]), "must agree"),
+    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, np.ones((R, N), bool), "mean_out"), "have no reference that left it out"),
+    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, np.zeros((R, N), bool)), "was trained on it"),
+    (lambda: bayes.mast(LOSS * np.nan, REFERENCE_LOSS, MEMBERS), "not finite"),
+    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 0.0), "temperature"),
+    (lambda: bayes.matt(np.zeros(3), np.zeros(3), np.zeros((5, 2))), "do not fit"),
+    (lambda: bayes.membership_posterior(0.0, 1.0), "strictly between"),
+    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 2)), np.zeros((2, 3))), "needed"),
+    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 4, 2)), np.eye(2, 4) > 0), "10 of each"),
+    (lambda: attacks.needs("loss", "some", "")(len), "references = 'some'")])
+def test_bad_input_says_what_is_wrong(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()

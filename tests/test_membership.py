@@ -1,0 +1,65 @@
+"""Designs of the game: who is in which training set."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mia_lib import membership
+from mia_lib.errors import MiaError
+
+
+@given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 5))
+def test_random_halves_hold_half_and_depend_on_the_seed_alone(n, models, seed):
+    members = membership.random_halves(n, models, seed)
+    assert (members.sum(1) == n // 2).all()
+    assert (members == membership.random_halves(n, models, seed)).all()
+
+
+@given(st.integers(2, 60), st.integers(1, 8), st.integers(0, 5))
+def test_every_record_is_in_exactly_half_of_the_models_of_a_balanced_bank(n, pairs, seed):
+    members = membership.balanced_halves(n, 2 * pairs, seed)
+    assert (members.sum(0) == pairs).all()
+    assert set(members.sum(1)) <= {n // 2, n - n // 2}
+
+
+@pytest.mark.parametrize("target", range(8))
+def test_references_of_a_target_are_balanced_so_their_count_gives_nothing_away(target):
+    members = membership.balanced_halves(50, 8, 1)
+    references = membership.references_of(target, 8)
+    assert target not in references and len(references) == 6
+    assert (members[references].sum(0) == 3).all()
+
+
+def test_private_and_public_records_are_apart_and_complete():
+    private, public = membership.private_public(11, 4, seed=2)
+    assert len(private) == 4 and sorted([*private, *public]) == list(range(11))
+    assert len(membership.private_public(10)[0]) == 5
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(0, 3))
+def test_nested_sizes_grow_into_each_other(sizes, seed):
+    members = membership.nested(30, sizes, seed)
+    assert members.sum(1).tolist() == sizes
+    for small, large in zip(np.argsort(sizes), np.argsort(sizes)[1:], strict=False):
+        assert (members[small] <= members[large]).all()
+
+
+def test_leave_one_out_turns_one_record_at_a_time():
+    members = np.array([True, False, True, False])
+    turned = membership.leave_one_out(members, [0, 3])
+    assert (turned != members).tolist() == [[True, False, False, False], [False, False, False, True]]
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: membership.random_subsets(10, 11, 1), "11 members cannot be drawn from n = 10"),
+    (lambda: membership.random_halves(1, 1), "n (records) = 1"),
+    (lambda: membership.balanced_halves(10, 3), "even number"),
+    (lambda: membership.references_of(0, 3), "at least 4"),
+    (lambda: membership.references_of(9, 4), "target = 9"),
+    (lambda: membership.private_public(5, 5), "leaves no public"),
+    (lambda: membership.nested(5, [6]), "must be from 1 to n = 5"),
+    (lambda: membership.leave_one_out(np.ones(3, bool), [3]), "allowed is 0 to 2")])
+def test_bad_input_says_what_was_given_and_what_is_allowed(call, words):
+    with pytest.raises(MiaError, match=words.replace("(", r"\(").replace(")", r"\)")):
+        call()

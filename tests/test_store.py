@@ -1,0 +1,187 @@
+"""The store under everything that goes wrong: kills, truncation, flipped bits, two processes, a full disk."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from mia_lib import store
+from mia_lib.errors import MiaError
+
+SPEC = {"kind": "test", "a": 1}
+ARRAYS = {"x": np.arange(1000.0), "flag": np.array(True)}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(isolated_cache):
+    """Every test here starts with an empty cache of its own."""
+
+
+def path_of(spec, manifest=False):
+    return store._paths(store.cache_dir(), spec)[manifest]
+
+
+def test_an_entry_comes_back_as_it_was_and_is_computed_once():
+    calls = []
+    first = store.fetch(SPEC, lambda: calls.append(1) or ARRAYS)
+    second = store.fetch(dict(reversed(SPEC.items())), lambda: calls.append(1) or ARRAYS)
+    assert (first.source, second.source, len(calls)) == ("computed", "cache", 1)
+    assert (second.arrays["x"] == ARRAYS["x"]).all()
+    assert second.manifest["spec"] == SPEC
+    assert store.holds(SPEC) and not store.holds({**SPEC, "a": 2})
+    assert store.size() > 0
+
+
+def test_the_schema_number_is_part_of_the_key(monkeypatch):
+    before = store.key(SPEC)
+    monkeypatch.setattr(store, "SCHEMA", store.SCHEMA + 1)
+    assert store.key(SPEC) != before
+
+
+def test_weights_are_safetensors():
+    spec = {"kind": "model", "a": 1}
+    store.keep(spec, {"w": np.ones((2, 3), np.float32)})
+    assert path_of(spec).suffix == ".safetensors"
+    assert (store.look_up(spec).arrays["w"] == 1).all()
+
+
+def test_recorded_results_are_the_second_layer_and_say_so(tmp_path, monkeypatch):
+    store.keep(SPEC, ARRAYS)
+    store.cache_dir().rename(tmp_path / "recorded")
+    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
+    assert store.fetch(SPEC, lambda: pytest.fail("recorded, not computed")).source == "recorded"
+
+
+@pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list"])
+def test_a_damaged_entry_is_reported_and_computed_anew(harm):
+    store.keep(SPEC, ARRAYS)
+    path = path_of(SPEC, manifest=harm.startswith("manifest"))
+    data = bytearray(path.read_bytes())
+    if harm == "flip":
+        data[len(data) // 2] ^= 1
+    path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b"", "manifest": b"{", "manifest_list": b"[]"}[harm])
+    with pytest.warns(UserWarning, match="damaged"):
+        assert store.fetch(SPEC, lambda: {"x": np.ones(3)}).source == "computed"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (store.look_up(SPEC).arrays["x"] == 1).all()
+
+
+@pytest.mark.parametrize("which", [False, True])
+def test_half_an_entry_is_no_entry(which):
+    store.keep(SPEC, ARRAYS)
+    path_of(SPEC, manifest=which).unlink()
+    assert not store.holds(SPEC) and store.look_up(SPEC) is None
+
+
+def test_a_pickle_inside_an_archive_is_never_loaded():
+    import hashlib
+    import io
+    import json
+
+    store.keep(SPEC, ARRAYS)
+    buffer = io.BytesIO()
+    np.savez(buffer, x=np.array([{"an": "object"}], dtype=object))
+    path_of(SPEC).write_bytes(buffer.getvalue())
+    manifest = json.loads(path_of(SPEC, True).read_text())
+    manifest["sha256"] = hashlib.sha256(buffer.getvalue()).hexdigest()
+    path_of(SPEC, True).write_text(json.dumps(manifest))
+    with pytest.warns(UserWarning, match="damaged"):
+        assert store.look_up(SPEC) is None
+
+
+WRITER = """
+import numpy as np
+from mia_lib import store
+for i in range(10_000):
+    store.keep({"kind": "test", "i": i}, {"x": np.full(200_000, float(i))})
+    print(i, flush=True)
+"""
+
+
+def test_kill_9_while_writing_leaves_only_whole_entries():
+    process = subprocess.Popen([sys.executable, "-c", WRITER], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if int(line) >= 5:
+            break
+    time.sleep(0.013)
+    os.kill(process.pid, signal.SIGKILL)
+    done = [int(line) for line in process.communicate()[0].split()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is even damaged
+        for i in range(max(done, default=5) + 3):
+            entry = store.look_up({"kind": "test", "i": i})
+            assert entry is None or (entry.arrays["x"] == i).all()
+            assert entry is not None or i > max(done, default=5)
+
+
+RACER = """
+import sys, time
+import numpy as np
+from mia_lib import store
+def compute():
+    print("computing", flush=True)
+    time.sleep(0.5)
+    return {"x": np.ones(3)}
+print(store.fetch({"kind": "test", "race": 1}, compute).source)
+"""
+
+
+def test_two_processes_that_want_the_same_entry_compute_it_once():
+    racers = [subprocess.Popen([sys.executable, "-c", RACER], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    printed = [r.communicate(timeout=60)[0].split() for r in racers]
+    assert sorted(map(tuple, printed)) == [("cache",), ("cache",), ("computing", "computed")]
+
+
+def test_the_lock_of_a_dead_process_blocks_nobody():
+    code = f"""
+import os, signal
+from mia_lib import store
+store.lock({SPEC!r}).acquire()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code])
+    assert path_of(SPEC).with_suffix(".lock").exists()  # the file stays, the lock does not
+    assert store.fetch(SPEC, lambda: ARRAYS, wait=1).source == "computed"
+
+
+def test_a_lock_that_is_held_too_long_is_named():
+    with store.lock(SPEC), pytest.raises(MiaError, match="Another process is still computing"):
+        store.fetch(SPEC, lambda: ARRAYS, wait=0.1)
+
+
+def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):
+    store.keep({"kind": "test", "a": 0}, ARRAYS)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MiaError, match="disk is full.*kept"):
+        store.keep(SPEC, ARRAYS)
+    assert not store.holds(SPEC) and not list(store.cache_dir().rglob(".writing-*"))
+    assert store.look_up({"kind": "test", "a": 0}) is not None
+
+
+def test_a_spec_must_be_plain_data():
+    with pytest.raises(MiaError, match="plain data"):
+        store.key({"kind": "test", "x": np.arange(3)})
+    with pytest.raises(MiaError, match="plain data"):
+        store.key({"kind": "test", "x": float("nan")})
+
+
+def test_fingerprints_tell_type_shape_and_values_apart():
+    a = np.arange(6)
+    prints = {store.fingerprint(v) for v in (a, a.reshape(2, 3), a.astype(float), a[::-1])}
+    assert len(prints) == 4 and store.fingerprint(a) == store.fingerprint(a.copy())
+
+
+def test_default_cache_is_the_users(monkeypatch):
+    monkeypatch.delenv("MIA_CACHE")
+    assert store.cache_dir().name == "mia_lib"
