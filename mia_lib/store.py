@@ -208,4 +208,5 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float 
             arrays = compute()
             return keep(spec, arrays, time.perf_counter() - start)
     except Timeout as error:
-        raise MiaError(f"Another process is still computing {error.lock_file}. Wait for it, or stop it and run again.") from error
+        raise MiaError(f"Another process is still computing {error.lock_file}. "
+                       "Wait for it, or stop it and run again.") from error

@@ -173,7 +173,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     """
     seed = int(np.random.SeedSequence([config.seed, index]).generate_state(1, np.uint64)[0] >> 1)
     model = architectures.build(config.architecture, x.shape[1:], classes, seed=seed)
-    inputs, labels = architectures.to_input(x), torch.as_tensor(np.asarray(y, np.int64))
+    inputs, labels = architectures.to_input(x), torch.from_numpy(np.array(y, np.int64))
     history = np.zeros((config.epochs, 2), np.float32)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mia_lib import attacks, membership
+from mia_lib import attacks, membership, metrics
 from mia_lib.attacks import baselines, bayes
 from mia_lib.chapters import bayes as chapter
 from mia_lib.errors import MiaError
@@ -96,7 +96,8 @@ def test_logistic_solution_has_no_gradient_and_its_hessian_is_the_derivative():
     h = 1e-5
     for k in range(5):
         e = np.eye(5)[k] * h
-        column = (chapter.logistic_gradients(theta + e, x, y).sum(0) - chapter.logistic_gradients(theta - e, x, y).sum(0)) / (2 * h)
+        right, left = (chapter.logistic_gradients(theta + sign * e, x, y).sum(0) for sign in (1, -1))
+        column = (right - left) / (2 * h)
         assert_allclose(chapter.logistic_hessian(theta, x, 10.0)[:, k], column + np.eye(5)[k] / 10, atol=1e-6)
 
 
@@ -143,14 +144,80 @@ def test_shadow_models_find_a_gap_and_find_nothing_where_there_is_none(isolated_
     assert ((score >= 0) & (score <= 1)).all()
 
 
-def test_transferred_threshold_is_near_the_best_one_on_many_records_and_uses_no_membership_of_the_target():
+def test_decisions_are_near_the_best_ones_and_use_no_membership_of_the_target(isolated_cache):
     bank = toy_bank(1.0, n=4000)
-    for attack in ("MALT", *bayes.ESTIMATORS):
-        assert 0.55 < chapter.transferred_accuracy(bank, 0, attack, 2) <= 1
     flipped = chapter.Bank(bank.members.copy(), bank.loss, bank.correct, bank.probabilities, bank.labels)
-    flipped.members[0] = ~flipped.members[0]
-    assert chapter.transferred_accuracy(flipped, 0, "MALT", 2) == pytest.approx(
-        1 - chapter.transferred_accuracy(bank, 0, "MALT", 2))
+    flipped.members[:2] = ~flipped.members[:2]  # the target and its complement
+    for attack in ("MALT", *chapter.MAST):
+        decided = chapter.decide(bank, 0, attack, 2)
+        assert 0.55 < metrics.auc(decided, bank.members[0]) <= metrics.balanced_accuracy(
+            chapter.score(bank, 0, attack), bank.members[0])
+        assert (decided == chapter.decide(flipped, 0, attack, 2)).all()
+    with pytest.raises(MiaError, match="at least 6"):
+        chapter.decide(toy_bank(1.0, models=4), 0, "MALT", 2)
+
+
+def test_all_attacks_on_all_targets_come_in_rows_ordered_by_bank(isolated_cache):
+    banks = [toy_bank(1.0, seed=s) for s in (0, 1)]
+    judged = chapter.judge_banks(banks, targets=2, shadows=4, rehearsals=1)
+    assert judged.groups.tolist() == [0, 0, 1, 1]
+    assert (judged.members[2] == banks[1].members[0]).all() and (judged.members[3] == banks[1].members[2]).all()
+    assert set(judged.scores) == {"0-1", "Shadow models", "MALT", *chapter.MAST}
+    assert all(s.shape == (4, 400) for s in [*judged.scores.values(), *judged.decisions.values()])
+    assert (judged.scores["MALT"][3] == -banks[1].loss[2]).all()
+
+
+def test_references_share_no_pair_with_what_is_attacked():
+    assert chapter.references_without(toy_bank(1.0), 0, 5).tolist() == [2, 3, 6, 7]
+
+
+def test_zero_one_accuracy_is_equation_41():
+    bank = toy_bank(1.5)
+    correct, member = bank.correct[0], bank.members[0]
+    eq41 = 0.5 * correct[member].mean() + 0.5 * (1 - correct[~member].mean())
+    assert metrics.auc(baselines.gap(correct), member) == pytest.approx(eq41)
+
+
+def test_rehearsed_accuracy_of_noise_is_a_coin_flip_where_the_peak_is_not():
+    scores, members = RNG.normal(size=(200, 100)), np.repeat((np.arange(100) < 50)[None], 200, 0)
+    assert chapter.rehearsed_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.02)
+    assert chapter.peak_of_noise(100, 200).mean() == pytest.approx(metrics.balanced_accuracy(scores, members).mean(), abs=0.01)
+    assert chapter.peak_of_noise(100, 200).mean() > 0.54
+
+
+def test_rehearsed_accuracy_does_not_see_the_membership_of_the_game_it_judges():
+    scores = RNG.normal(size=(3, 200))
+    members = RNG.random((3, 200)) < 0.5
+    turned = members.copy()
+    turned[0] = ~turned[0]
+    assert chapter.rehearsed_accuracy(scores, turned)[0] == pytest.approx(
+        1 - chapter.rehearsed_accuracy(scores, members)[0])
+    with pytest.raises(MiaError, match="at least 2"):
+        chapter.rehearsed_accuracy(scores[:1], members[:1])
+
+
+def test_with_two_classes_the_zero_one_attack_is_malt_with_the_threshold_log_two():
+    x, y = chapter.design(RNG.normal(size=(100, 4))), RNG.integers(0, 2, 100)
+    theta = RNG.normal(size=5)
+    correct = (x @ theta > 0) == y
+    assert ((chapter.logistic_loss(theta, x, y) < np.log(2)) == correct).all()
+
+
+def test_table_one_holds_every_cell_of_the_paper(isolated_cache):
+    features = RNG.normal(size=(200, 4))
+    labels = (features[:, 0] > 0).astype(int)
+    table = chapter.table_one({80: chapter.logistic_games(features, labels, 80, 3, c=1.0)})
+    assert len(table) == 2 + 1 + 3 + 3
+    gap = table.query("attack == '0-1'").interval.iloc[0]
+    sides = table.query("attack == 'none'").set_index("metric").interval
+    assert gap.value == pytest.approx(0.5, abs=0.15) and 0.5 < sides["train_accuracy"].value <= 1
+
+
+def test_games_side_by_side_share_no_record():
+    members = chapter.block_halves(10, 3, seed=1)
+    assert members.shape == (3, 30) and members.sum(0).max() == 1
+    assert (chapter.own_block(members).sum(1) == 5).all()
+    assert chapter.own_block(np.arange(8).reshape(2, 4)).tolist() == [[0, 1], [6, 7]]
 
 
 def test_threat_model_table_is_made_from_what_the_attacks_declare():

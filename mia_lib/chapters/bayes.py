@@ -6,14 +6,56 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 
 from mia_lib import membership, metrics, progress, store
 from mia_lib.attacks import bayes
+from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
+from mia_lib.intervals import Interval
+from mia_lib.training import TrainConfig, train
 
 C_GRID = tuple(10.0**k for k in range(-2, 5))
 VALIDATION_SEEDS = 5  # splits, apart from the judged ones, on which C is chosen
+
+
+def plan(records: Dataset, sweep: Dataset, *, classes: list[int], banks: int, bank_records: int, references: int,
+         sweep_games: int, sweep_records: int, config: TrainConfig, recipes: list[TrainConfig]) -> pd.DataFrame:
+    """What a run will train, checked against the data before anything is trained.
+
+    Args:
+        records: of Tables 1 and 2. sweep: of Table 3, without what Table 2 uses.
+        classes: the two classes of Table 1.
+        banks, bank_records, references: of Table 2. sweep_games, sweep_records: of Table 3.
+        config: of the models of Table 2. recipes: of those of Table 3.
+
+    Returns:
+        DataFrame, a row a kind of model: exhibit, models, members of each, epochs.
+
+    Raises:
+        MiaError: more records asked for than there are, classes that are not two different ones of the set, an odd number
+            of references, an architecture that cannot take the records.
+    """
+    known = range(len(records.classes))
+    if len(classes) != 2 or len(set(classes)) != 2 or not set(classes) <= set(known):
+        raise MiaError(f"classes = {classes}: two different numbers from 0 to {len(known) - 1} are needed, of "
+                       f"{', '.join(f'{k} {name}' for k, name in enumerate(records.classes))}.")
+    if references % 2:
+        raise MiaError(f"references = {references}: an even number is needed, since models come in complementary pairs.")
+    for argument, count, size, available in (("banks x bank_records", banks, bank_records, records),
+                                             ("sweep_games x sweep_records", sweep_games, sweep_records, sweep)):
+        if count * size > len(available):
+            raise MiaError(f"{argument} = {count} x {size} = {count * size} records, but {available.name} has "
+                           f"{len(available)} left for them. Ask for fewer.")
+    for set_, recipe in [(records, config), *((sweep, recipe) for recipe in recipes)]:
+        train(set_, np.ones((1, len(set_)), bool), recipe)
+    return pd.DataFrame([
+        {"exhibit": "Table 1, features", "models": 1, "members of each": "all of the feature data", "epochs": ""},
+        {"exhibit": "Table 2", "models": banks * (references + 2), "members of each": f"{bank_records // 2} of {bank_records}",
+         "epochs": str(config.epochs)},
+        {"exhibit": "Table 3", "models": len(recipes) * sweep_games,
+         "members of each": f"{sweep_records // 2} of {sweep_records}", "epochs": str(recipes[0].epochs)}])
 
 
 # ---------------------------------------------------------------------------------- Table 1: logistic regression
@@ -83,33 +125,35 @@ def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
     return C_GRID[int(np.argmax(accuracy))]
 
 
-def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int) -> dict[str, np.ndarray]:
+def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
+                   c: float | None = None) -> dict[str, np.ndarray]:
     """Play the game of Table 1 `seeds` times at size n.
 
     Args:
         features: frozen features [N, F]. labels: 0 or 1, [N].
         n: n / 2 members, n / 2 non-members, n / 2 further records for the reference model.
+        c: inverse strength of the penalty; chosen on splits of its own when None.
 
     Returns:
         scores of MALT, MATT, the 0-1 attack, the calibrated loss and Eq. 39, each [seeds, n]; `members` [seeds, n];
         `train_accuracy`, `validation_accuracy` [seeds]; spread and mean of the two terms of Eq. 39; and `C`.
     """
     spec = {"kind": "study", "study": "bayes.logistic_games", "features": store.fingerprint(features),
-            "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID), "version": 1}
+            "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c, "version": 2}
 
     def play() -> dict[str, np.ndarray]:
         x, y = design(features), np.asarray(labels)
-        c = choose_c(x, y, n)
+        strength = choose_c(x, y, n) if c is None else c
         out: dict[str, list] = {}
         for seed in progress.track(range(seeds), f"Table 1, n = {n}"):
             inside, outside, apart, left = three_way_split(len(y), n, seed)
             judged = np.concatenate([inside, outside])
-            theta, theta0 = logistic(x[inside], y[inside], c), logistic(x[apart], y[apart], c)
+            theta, theta0 = logistic(x[inside], y[inside], strength), logistic(x[apart], y[apart], strength)
             loss, loss0 = (logistic_loss(t, x[judged], y[judged]) for t in (theta, theta0))
             right = (x[judged] @ theta > 0) == y[judged]
             gradients = logistic_gradients(theta0, x[judged], y[judged])
             matt = bayes.matt(theta, theta0, gradients)
-            second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], c))
+            second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], strength))
             held_out = left if len(left) else outside
             row = {"malt": -loss, "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
                    "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
@@ -119,9 +163,86 @@ def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int)
                 out.setdefault(name, []).append(value)
         arrays = {name: np.array(values) for name, values in out.items()}
         small = {name: a.astype(np.float32) if a.dtype == np.float64 and a.ndim == 2 else a for name, a in arrays.items()}
-        return {**small, "C": np.array(c)}
+        return {**small, "C": np.array(strength)}
 
     return store.fetch(spec, play).arrays
+
+
+def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
+    """Balanced accuracy in each game with a threshold that is best in *other* games.
+
+    The attacker plays the game with splits and models of their own and carries the threshold over; the records judged have
+    no say in it.
+
+    Args:
+        scores: [T, N], comparable between games. members: bool [T, N].
+        rehearsals: how many of the other games the threshold is taken from, the next ones in order.
+
+    Returns:
+        [T].
+
+    Raises:
+        MiaError: a single game, which leaves none to rehearse in.
+    """
+    games = len(scores)
+    if games < 2:
+        raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
+    accuracy = np.empty(games)
+    for t in range(games):
+        others = (t + 1 + np.arange(min(rehearsals, games - 1))) % games
+        threshold = metrics.best_threshold(scores[others].ravel(), members[others].ravel())
+        accuracy[t] = metrics.accuracy_at_threshold(scores[t], members[t], threshold)
+    return accuracy
+
+
+def peak_of_noise(n: int, seeds: int) -> np.ndarray:
+    """Peak accuracy [seeds] of scores that know nothing, n / 2 members and n / 2 non-members: what choosing the threshold
+    on the records judged is worth by itself."""
+    scores = np.random.default_rng([n, 7]).normal(size=(seeds, n))
+    return metrics.balanced_accuracy(scores, np.arange(n) < n // 2)
+
+
+TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": rehearsed_accuracy,
+           "map_test": metrics.average_precision_non_members, "map_train": metrics.average_precision, "auc": metrics.auc}
+
+
+def per_split(games: dict[str, np.ndarray], attack: str, metric: str) -> np.ndarray:
+    """A number of Table 1 in every split, [seeds].
+
+    Args:
+        games: what `logistic_games` returned.
+        attack: "gap", "malt", "matt", "calibrated" or "eq39".
+        metric: "attack_accuracy" with the best threshold on the records judged, as in the paper; "rehearsed_accuracy" with a
+            threshold from other splits; "map_test", "map_train" or "auc". The 0-1 attack has no threshold to
+            choose: both its accuracies are its AUC.
+    """
+    function = metrics.auc if attack == "gap" and metric.endswith("accuracy") else TABLE_1[metric]
+    return function(games[attack], games["members"])
+
+
+def over_splits(values: np.ndarray) -> Interval:
+    """Mean and Student t interval over splits of the same pool of records."""
+    return metrics.t_interval(values, covers=f"{len(values)} splits of one pool")
+
+
+NAMES = {"gap": "0-1", "malt": "MALT", "matt": "MATT"}  # key of `logistic_games` -> the paper's name
+
+
+def table_one(games: dict[int, dict[str, np.ndarray]]):
+    """Table 1 as tidy rows: n, attack, metric, interval.
+
+    Args:
+        games: n -> what `logistic_games` returned.
+    """
+    rows = []
+    for n, played in games.items():
+        for side in ("train_accuracy", "validation_accuracy"):
+            rows.append({"n": n, "attack": "none", "metric": side, "interval": over_splits(played[side])})
+        for attack, name in NAMES.items():
+            for metric in ("attack_accuracy",) if attack == "gap" else ("attack_accuracy", "map_test", "map_train"):
+                rows.append({"n": n, "attack": name, "metric": metric,
+                             "interval": over_splits(per_split(played, attack, metric))})
+    return pd.DataFrame(rows)
 
 
 # --------------------------------------------------------------------------------------- Table 2: the bank of models
@@ -143,46 +264,114 @@ class Bank:
     labels: np.ndarray
 
 
-def mast_score(bank: Bank, target: int, estimator: str, without: tuple[int, ...] = ()) -> np.ndarray:
-    """MAST against model `target` with the other pairs of its bank as references.
+MAST = {"MAST (best split)": "best_split", "MAST (mean out)": "mean_out", "MAST (softmin)": "softmin"}
+
+
+def references_without(bank: Bank, *models: int) -> np.ndarray:
+    """Models of the bank that share no pair with any of `models`."""
+    kept = set(range(len(bank.loss)))
+    for model in models:
+        kept &= set(membership.references_of(model, len(bank.loss)).tolist())
+    return np.array(sorted(kept))
+
+
+def score(bank: Bank, target: int, attack: str, without: tuple[int, ...] = ()) -> np.ndarray:
+    """Score [N] of "MALT" or a name of `MAST` against model `target`, with the other pairs of its bank as references.
 
     Args:
         without: further models whose pairs must not serve as references.
     """
-    references = set(membership.references_of(target, len(bank.loss)))
-    for other in without:
-        references &= set(membership.references_of(other, len(bank.loss)))
-    r = sorted(references)
-    return bayes.mast(bank.loss[target], bank.loss[r], bank.members[r], estimator)
+    if attack == "MALT":
+        return bayes.malt(bank.loss[target])
+    r = references_without(bank, target, *without)
+    return bayes.mast(bank.loss[target], bank.loss[r], bank.members[r], MAST[attack])
 
 
-def simulated_targets(bank: Bank, target: int, count: int) -> list[int]:
-    """`count` of the attacker's own models, one a pair, whose membership the attacker knows."""
-    return [int(r) for r in membership.references_of(target, len(bank.loss)) if r % 2 == 0][:count]
+def decide(bank: Bank, target: int, attack: str, rehearsals: int) -> np.ndarray:
+    """Who is called a member, bool [N], with the threshold that is best against the attacker's own models.
 
+    The attacker trained the references and so knows who is in them: `rehearsals` of them, one a pair, are attacked
+    with the rest as references, and the threshold found there is applied to the target.
 
-def transferred_accuracy(bank: Bank, target: int, attack: str, simulations: int) -> float:
-    """Balanced accuracy with the threshold that is best against the attacker's own models.
-
-    Args:
-        attack: "MALT" or an estimator of `bayes.ESTIMATORS`.
+    Raises:
+        MiaError: no pair is left to rehearse on.
     """
-    def score(model: int, without: tuple[int, ...]) -> np.ndarray:
-        return bayes.malt(bank.loss[model]) if attack == "MALT" else mast_score(bank, model, attack, without)
-
-    rehearsal = simulated_targets(bank, target, simulations)
-    threshold = metrics.best_threshold(np.concatenate([score(r, (target,)) for r in rehearsal]),
-                                       np.concatenate([bank.members[r] for r in rehearsal]))
-    return metrics.accuracy_at_threshold(score(target, ()), bank.members[target], threshold)
+    own = [int(r) for r in references_without(bank, target) if r % 2 == 0][:rehearsals]
+    if len(references_without(bank, target, *own[:1])) < 2 or not own:
+        raise MiaError(f"a bank of {len(bank.loss)} models leaves no references to rehearse with: at least 6 are needed.")
+    threshold = metrics.best_threshold(np.concatenate([score(bank, r, attack, (target,)) for r in own]),
+                                       np.concatenate([bank.members[r] for r in own]))
+    return score(bank, target, attack) >= threshold
 
 
 def shadow_score(bank: Bank, target: int, shadows: int, seed: int = 0) -> np.ndarray:
     """Shokri et al.'s attack on model `target` with the first `shadows` models of the other pairs; kept in the store."""
     from mia_lib.attacks import baselines
 
-    r = membership.references_of(target, len(bank.loss))[:shadows]
+    r = references_without(bank, target)[:shadows]
     spec = {"kind": "study", "study": "bayes.shadow_score", "probabilities": store.fingerprint(bank.probabilities),
             "members": store.fingerprint(bank.members), "labels": store.fingerprint(bank.labels), "target": target,
             "shadows": len(r), "seed": seed, "version": 1}
     return store.fetch(spec, lambda: {"score": baselines.shadow_models(
         bank.probabilities[target], bank.labels, bank.probabilities[r], bank.members[r], seed=seed)}).arrays["score"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All attacks on all targets of all banks, rows ordered by bank.
+
+    Attributes:
+        scores, decisions: attack -> [T, N].
+        members: bool [T, N]. groups: int [T], the bank of each target.
+    """
+
+    scores: dict[str, np.ndarray]
+    decisions: dict[str, np.ndarray]
+    members: np.ndarray
+    groups: np.ndarray
+
+
+def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int = 2) -> Judged:
+    """Run every attack of Table 2.
+
+    Args:
+        banks: independent repetitions.
+        targets: models attacked in each bank, one a pair.
+        shadows: shadow models of Shokri et al.'s attack.
+        rehearsals: of the attacker's own models on which thresholds are chosen.
+    """
+    scores: dict[str, list] = {}
+    decisions: dict[str, list] = {}
+    rows = [(g, 2 * t) for g in range(len(banks)) for t in range(min(targets, len(banks[0].loss) // 2))]
+    for g, target in progress.track(rows, "attacks of Table 2"):
+        bank = banks[g]
+        correct, shadow = bank.correct[target], shadow_score(bank, target, shadows)
+        found = {"0-1": (correct.astype(float), correct), "Shadow models": (shadow, shadow >= 0.5)}
+        for attack in ("MALT", *MAST):
+            found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
+        for attack, (value, decision) in found.items():
+            scores.setdefault(attack, []).append(value)
+            decisions.setdefault(attack, []).append(decision)
+    return Judged({a: np.array(v) for a, v in scores.items()}, {a: np.array(v) for a, v in decisions.items()},
+                  np.array([banks[g].members[t] for g, t in rows]), np.array([g for g, _ in rows]))
+
+
+# ------------------------------------------------------------------------------- Table 3: models under augmentation
+
+
+def block_halves(size: int, blocks: int, seed: int = 0) -> np.ndarray:
+    """Independent games side by side: model b is trained on a random half of block b and sees nothing of the others.
+
+    Returns:
+        bool [blocks, blocks * size].
+    """
+    members = np.zeros((blocks, blocks * size), bool)
+    for b, row in enumerate(membership.random_halves(size, blocks, seed)):
+        members[b, b * size:(b + 1) * size] = row
+    return members
+
+
+def own_block(values: np.ndarray) -> np.ndarray:
+    """What each model says about the records of its own block: [B, B * size] -> [B, size]."""
+    blocks = len(values)
+    return values.reshape(blocks, blocks, -1)[np.arange(blocks), np.arange(blocks)]

@@ -1,0 +1,59 @@
+// What the theme leaves undone for people who use a keyboard or a screen reader. No page needs this file to be read.
+"use strict";
+
+(function () {
+  const unnamed = [
+    [".btn-source-repository-button", "Source repository"],
+    [".primary-toggle", "Show or hide the table of contents"],
+    [".secondary-toggle", "Show or hide the contents of this page"],
+    [".btn-fullscreen-button", "Full screen"],
+    ["#pst-primary-sidebar-checkbox", "Table of contents"],
+    ["#pst-secondary-sidebar-checkbox", "Contents of this page"],
+    [".bd-sidebar-primary summary", "Show or hide the pages below this one"],
+    [".overlay-primary, .overlay-secondary", "Close the sidebar"],
+  ];
+
+  function name() {
+    for (const [selector, label] of unnamed) {
+      for (const element of document.querySelectorAll(selector)) {
+        if (!element.getAttribute("aria-label")) element.setAttribute("aria-label", label);
+      }
+    }
+  }
+
+  // docutils calls a bibliography a list of entries, and its entries something that a list may not hold.
+  function bibliography() {
+    for (const element of document.querySelectorAll(".citation-list, .citation-list > [role]")) {
+      element.removeAttribute("role");
+    }
+  }
+
+  // What scrolls sideways must be reachable without a mouse; what fits must not be one more stop.
+  function scrollable() {
+    const boxes = ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)";
+    for (const box of document.querySelectorAll(boxes)) {
+      const style = getComputedStyle(box);
+      const scrolls = box.scrollWidth > box.clientWidth + 1 && ["auto", "scroll"].includes(style.overflowX);
+      if (scrolls) {
+        box.tabIndex = 0;
+      } else if (box.tabIndex === 0) {
+        box.removeAttribute("tabindex");
+      }
+    }
+  }
+
+  function tidy() {
+    name();
+    bibliography();
+    scrollable();
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", tidy);
+  else tidy();
+  window.addEventListener("load", () => {
+    tidy();
+    const mathematics = window.MathJax && window.MathJax.startup && window.MathJax.startup.promise;
+    if (mathematics) mathematics.then(scrollable);
+  });
+  window.addEventListener("resize", scrollable);
+})();

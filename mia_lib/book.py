@@ -1,0 +1,297 @@
+"""Builds the book: executed notebooks and prose go to a staging folder, and Jupyter Book makes HTML of it.
+
+The staging folder `_build/book` mirrors the repository, so that a page's launch and download links name files that
+exist there. Nothing in it is edited by hand, and no output flows back into the repository.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from mia_lib import runner
+from mia_lib.bars import Bars, duration
+from mia_lib.errors import MiaError
+from mia_lib.parameters import QUICK, find_root, validate
+
+CLAIMS_MIME = runner.OURS + "claims+json"
+MARKER = "<!-- generated -->"
+FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
+STAGED = ("book", "data/papers", "CHANGELOG.md")
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # the package has no __main__
+
+
+class BookFailed(RuntimeError):
+    """Jupyter Book found something wrong in the pages."""
+
+
+def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None, folder: Path | None = None) -> Path:
+    """Run every notebook of the table of contents and build the HTML.
+
+    Args:
+        preset: name of the preset of every notebook.
+        force: run and build everything again.
+        root: folder of the book.
+        folder: where everything that is made goes, None for `_build` in `root`.
+
+    Returns:
+        Path of index.html.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+        runner.NotebookFailed: a notebook stopped in a cell.
+        BookFailed: Jupyter Book warned; warnings are errors here.
+    """
+    from filelock import FileLock, Timeout
+
+    root = find_root(root)
+    folder = Path(folder).resolve() if folder else root / "_build"
+    names = _in_toc(root)
+    values = {name: validate(name, {}, preset, root) for name in names}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            executed = {}
+            bars = Bars()
+            for name in names:
+                executed[name] = folder / "executed" / f"{name}-{runner.key(name, values[name], root)}.ipynb"
+                record = None if force else runner.finished(executed[name])
+                if record and record["preset"] == preset:
+                    bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
+                else:
+                    record = runner.execute(name, values[name], executed[name], preset=preset, root=root, bars=bars)
+                    bars.say(f"{name}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+            made = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in executed.items()}
+            return _render(_pages(root, made), root, folder, force, bars)
+    except Timeout:
+        raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
+
+
+def _in_toc(root: Path) -> list[str]:
+    """Names of the notebooks in `_toc.yml`, in its order."""
+    import yaml
+
+    found = []
+
+    def walk(node):
+        if isinstance(node, dict):
+            file = str(node.get("file", ""))
+            if file.startswith("notebooks/"):
+                found.append(file.removeprefix("notebooks/").removesuffix(".ipynb").removesuffix(".py"))
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
+    return found
+
+
+def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
+    """Everything that belongs into the staging folder: path in it -> content."""
+    import yaml
+
+    files = {}
+    for part in STAGED:
+        top = root / part
+        for path in [top] if top.is_file() else sorted(top.rglob("*")):
+            name = path.relative_to(root)
+            if path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in name.parts):
+                files[name.as_posix()] = path.read_bytes()
+    library = runner._library(root)  # the reference pages are made from it, so a change must reach Sphinx
+    files |= {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
+    files["_toc.yml"] = (root / "_toc.yml").read_bytes()
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
+    files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
+
+    claims = []
+    for name, notebook in executed.items():
+        claims += collect_claims(name, notebook)
+        files |= collect_figures(notebook)
+        files[f"notebooks/{name}.ipynb"] = (json.dumps(page(notebook), indent=1, sort_keys=True) + "\n").encode()
+    generated = {"book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()])}
+    if "book/scorecard.md" in files:
+        from mia_lib.claims import scorecard
+
+        generated["book/scorecard.md"] = lambda: scorecard(claims)
+    for path, text in generated.items():
+        if path in files:
+            prose = files[path].decode()
+            if MARKER not in prose:
+                raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
+            files[path] = prose.replace(MARKER, text(), 1).encode()
+    return files
+
+
+def collect_claims(name: str, notebook: dict) -> list[dict]:
+    """The verdicts that a notebook's outputs carry, each with the notebook's name."""
+    return [{"notebook": name, **claim} for cell in notebook["cells"] for output in cell.get("outputs", [])
+            for claim in output.get("data", {}).get(CLAIMS_MIME, [])]
+
+
+def collect_figures(notebook: dict) -> dict[str, bytes]:
+    """The named figures of an executed notebook: path in the staging folder -> PNG."""
+    found = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            figure, image = output.get("metadata", {}).get("mia"), output.get("data", {}).get("image/png")
+            if figure and image:
+                found[f"{FIGURES}{figure['name']}.png"] = base64.b64decode("".join(image))
+    return found
+
+
+def page(notebook: dict) -> dict:
+    """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
+
+    Args:
+        notebook: as JSON, with the record of the run in its metadata under "mia".
+
+    Returns:
+        A new notebook, as JSON.
+    """
+    notebook = copy.deepcopy(notebook)
+    record = notebook["metadata"].pop("mia")
+    cells = []
+    for cell in notebook["cells"]:
+        if "injected-parameters" in cell["metadata"].get("tags", []):
+            cell["metadata"]["tags"].append("hide-input")
+        cells += _captioned(cell)
+    cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record)})
+    notebook["cells"] = cells
+    return notebook
+
+
+def _captioned(cell: dict) -> list[dict]:
+    """A cell with its figures' captions where MyST-NB looks for them, which is one a cell: more figures, more cells."""
+    if "outputs" not in cell:
+        return [cell]
+    groups = [[]]
+    for output in runner.for_readers(cell["outputs"]):
+        figure = output.get("metadata", {}).get("mia")
+        # MyST-NB puts a cell's caption under each of its outputs, so a figure shares its cell with nothing displayed.
+        if figure or (groups[-1] and groups[-1][-1].get("metadata", {}).get("mia")):
+            groups.append([])
+        groups[-1].append(output)
+    if len(groups) > 1 and all(output["output_type"] == "stream" for output in groups[0]):
+        groups[:2] = [groups[0] + groups[1]]
+    cells = []
+    for number, group in enumerate(groups):
+        part = cell if not number else {
+            "cell_type": "code", "execution_count": None, "id": f"{cell['id']}-{number}", "source": "# continued",
+            "metadata": {"tags": ["remove-input"]}}
+        part["outputs"] = group
+        figure = next((o["metadata"].pop("mia") for o in group if o.get("metadata", {}).get("mia")), None)
+        if figure:
+            image = {key: figure[key] for key in ("alt", "width") if figure.get(key)}
+            part["metadata"]["mystnb"] = {
+                **part["metadata"].get("mystnb", {}), "image": image,
+                "figure": {"name": figure["name"], "caption": figure["caption"]}}
+        cells.append(part)
+    return cells
+
+
+def rerun_command(record: dict) -> str:
+    """The command that repeats a run."""
+    words = ["mia", "run", record["notebook"]]
+    if record["preset"] != QUICK:
+        words += ["--preset", record["preset"]]
+    return shlex.join(words)
+
+
+def provenance(record: dict) -> str:
+    """The footer of a page in MyST Markdown: how its numbers came about, and how to make them again."""
+    different = ", ".join(f"`{k} = {v!r}`" for k, v in record["changed"].items()) or "none"
+    rows = {
+        "Preset": record["preset"],
+        "Parameters unlike the defaults": different.replace("|", "\\|"),
+        "Run": f"{record['date'][:16].replace('T', ' ')} UTC, {duration(record['seconds'])}, "
+               f"{record['peak_memory_mb']} MB at most",
+        "Device": record["device"],
+        "Versions": _versions(record),
+        "Hash of source, library, data and parameters": f"`{record['key']}`",
+        "Again, or with other parameters": f"`{rerun_command(record)} -p NAME VALUE`",
+    }
+    table = "\n".join(f"| {left} | {right} |" for left, right in rows.items())
+    title = "```{admonition} How the numbers on this page came about"
+    return f"{title}\n:class: note dropdown\n\n| | |\n| --- | --- |\n{table}\n```"
+
+
+def _versions(record: dict) -> str:
+    return ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+
+
+def status(records: list[dict]) -> str:
+    """The table of all runs in MyST Markdown."""
+    lines = ["| notebook | preset | date | time | peak memory | device | versions |", "| --- " * 7 + "|"]
+    for r in records:
+        cells = (f"{{doc}}`/notebooks/{r['notebook']}`", r["preset"], r["date"][:10], duration(r["seconds"]),
+                 f"{r['peak_memory_mb']} MB", r["device"], _versions(r))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def stage(files: dict[str, bytes], folder: Path) -> list[str]:
+    """Make `folder` hold exactly `files`, touching only what differs, so that Sphinx stays incremental.
+
+    Args:
+        files: path in the folder -> content.
+        folder: the staging folder; Jupyter Book's own `_build` in it is left alone.
+
+    Returns:
+        Paths that were written or deleted.
+    """
+    touched = []
+    for path in sorted(folder.rglob("*")) if folder.exists() else []:
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not name.startswith("_build/") and name not in files:
+            path.unlink()
+            touched.append(name)
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            touched.append(name)
+    return touched
+
+
+def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
+    staged, stamp, log = folder / "book", folder / "book.stamp", folder / "book.log"
+    index = staged / "_build" / "html" / "index.html"
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
+    library = runner._library(root)
+    total.update(json.dumps(runner.versions("jupyter-book", "sphinx", "sphinx-book-theme")).encode())
+    wanted = total.hexdigest()
+    built = stamp.read_text() if stamp.is_file() else ""
+    touched = stage(files, staged)
+    if built == wanted and not touched and not force and index.is_file():
+        bars.say("book: nothing changed, used again")
+        return index
+    if not built or force:
+        # A page that Sphinx has read is not read again, and its warnings would not be heard a second time.
+        shutil.rmtree(staged / "_build", ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    bars.say("book: building the pages")
+    path = os.pathsep.join(filter(None, [str(library.parent), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), "-W", "-n", "--keep-going"]
+    with open(log, "wb") as out:
+        code = subprocess.run(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+    if code or not index.is_file():
+        text = runner.plain(log.read_text(encoding="utf-8", errors="replace"))
+        lines = [line for line in text.splitlines() if "WARNING" in line or "ERROR" in line] or text.splitlines()[-20:]
+        raise BookFailed("The pages could not be built:\n" + "\n".join(lines) + f"\nAll that was said is in {log}.")
+    stamp.write_text(wanted)
+    return index

@@ -1,0 +1,133 @@
+"""A number with its confidence interval.
+
+An interval knows how it was made, by Student's t or from bootstrap draws, so it can be had at another level:
+a claim of many parts widens each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import stats
+
+from mia_lib.errors import MiaError, check_range
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number with its confidence interval, and what chance the interval covers.
+
+    Args:
+        value: the estimate.
+        low, high: ends of the interval.
+        level: confidence, for example 0.95.
+        covers: the chance that is in it, for example "4 banks", "6 targets and 2000 records", "records only".
+        dof: degrees of freedom of Student's t; infinite where none applies.
+        se: standard error, where the interval is Student's.
+        draws: [B] bootstrap draws, where it is a bootstrap one.
+        bounds: smallest and largest value that the quantity can take.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float = 0.95
+    covers: str = ""
+    dof: float = field(default=np.inf, repr=False, compare=False)
+    se: float | None = field(default=None, repr=False, compare=False)
+    draws: np.ndarray | None = field(default=None, repr=False, compare=False)
+    bounds: tuple[float, float] = field(default=(-np.inf, np.inf), repr=False, compare=False)
+
+    def at(self, level: float) -> Interval:
+        """The same estimate with an interval at another confidence level (needs `se` or `draws`).
+
+        Raises:
+            MiaError: neither was kept, or `level` is not between 0 and 1.
+        """
+        check_range("level", level, 0, 1)
+        tail = (1 - level) / 2
+        if self.draws is not None:
+            # Recentred on the estimate: a peak over thresholds is biased up once more on every resample.
+            spread = self.draws - self.draws.mean()
+            if tail * len(spread) >= 5:
+                low, high = np.quantile(spread, [tail, 1 - tail])
+            else:  # too few draws lie that far out to be counted
+                high = stats.norm.isf(tail) * spread.std()
+                low = -high
+            if np.isfinite(self.dof):
+                stretch = stats.t.isf(tail, self.dof) / stats.norm.isf(tail)
+                stretch *= np.sqrt((self.dof + 1) / self.dof)
+                low, high = low * stretch, high * stretch
+        elif self.se is not None:
+            high = stats.t.isf(tail, self.dof) * self.se if self.se else 0.0
+            low = -high
+        else:
+            raise MiaError("this interval keeps neither draws nor a standard error: make it with "
+                           "metrics.bootstrap, compare or t_interval to have it at another level.")
+        low, high = np.clip([self.value + low, self.value + high], *self.bounds)
+        return replace(self, low=float(low), high=float(high), level=float(level))
+
+    def _affine(self, scale: float, offset: float) -> Interval:
+        def move(x):
+            return scale * x + offset
+
+        low, high = sorted((move(self.low), move(self.high)))
+        return replace(self, value=move(self.value), low=low, high=high,
+                       bounds=tuple(sorted(map(move, self.bounds))),
+                       se=None if self.se is None else abs(scale) * self.se,
+                       draws=None if self.draws is None else move(self.draws))
+
+    def __neg__(self) -> Interval:
+        return self._affine(-1, 0)
+
+    def __add__(self, constant: float) -> Interval:
+        return self._affine(1, constant)
+
+    def __sub__(self, constant: float) -> Interval:
+        return self._affine(1, -constant)
+
+    def __mul__(self, factor: float) -> Interval:
+        return self._affine(factor, 0)
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    @property
+    def sign(self) -> int:
+        """1 when the whole interval is above zero, -1 when it is below, 0 when zero is in it."""
+        return int(self.low > 0) - int(self.high < 0)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether zero lies outside the interval."""
+        return self.sign != 0
+
+    def __format__(self, spec: str) -> str:
+        spec = spec or ".3f"
+        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+    def __str__(self) -> str:
+        return format(self)
+
+
+def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-np.inf, np.inf)) -> Interval:
+    """Student t interval of a mean over independent repetitions: mean +- t_{G-1} s / sqrt(G).
+
+    Args:
+        values: [G], one number a repetition (bank, seed).
+        level: confidence.
+        covers: what varied between repetitions; "G repetitions" by default.
+        bounds: range of the quantity; the interval is clipped to it.
+
+    Raises:
+        MiaError: fewer than two values, or one that is not finite.
+    """
+    values = np.asarray(values, float)
+    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
+        raise MiaError(f"values of shape {values.shape} give no interval: at least two finite numbers are "
+                       "needed, one for each independent repetition.")
+    count, mean = len(values), float(values.mean())
+    # Equal values differ from their rounded mean by an ulp: that is no spread.
+    se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
+    covers = f"{count} repetitions" if covers is None else covers
+    return Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds).at(level)

@@ -1,0 +1,232 @@
+"""Architectures by name.
+
+An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every model is a `Network`: a
+body that ends in features, and a linear head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from mia_lib.errors import MiaError, check_range, choose
+
+
+class Network(nn.Module):
+    """Logits = head(body(input)).
+
+    Attributes:
+        body: input [B, ...] -> features [B, F].
+        head: linear, features -> logits [B, K].
+    """
+
+    def __init__(self, body: nn.Module, head: nn.Linear):
+        super().__init__()
+        self.body, self.head = body, head
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(x))
+
+
+def features(model: Network, x: torch.Tensor) -> torch.Tensor:
+    """Penultimate activations [B, F] of the inputs `x` (as `to_input` gives them)."""
+    return model.body(x)
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Number P of trainable parameters."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def to_input(x) -> torch.Tensor:
+    """Records in the form of `Dataset.x` as models take them.
+
+    Images are mapped to [-1, 1] by x / 127.5 - 1. The constants are fixed: statistics of the training images
+    would put something of every member into every score.
+
+    Args:
+        x: uint8 images [B, H, W, C], or tables [B, D] of any number type, NumPy or torch.
+
+    Returns:
+        float32 [B, C, H, W] or [B, D].
+
+    Raises:
+        MiaError: neither form.
+    """
+    x = torch.as_tensor(np.array(x) if isinstance(x, np.ndarray) and not x.flags.writeable else x)
+    if x.ndim == 4 and x.dtype == torch.uint8:
+        return x.permute(0, 3, 1, 2).to(torch.float32).div_(127.5).sub_(1.0)
+    if x.ndim == 2:
+        return x.to(torch.float32)
+    raise MiaError(f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C] "
+                   "or tables [B, D].")
+
+
+# ---------------------------------------------------------------------------------------- architectures
+
+
+def _mlp(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """Fully connected ReLU layers of the given widths; logistic regression is the case without any."""
+    sizes = [prod(shape), *widths]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes))
+
+
+def _tanh_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """The CNN of Shokri et al. (2017): two convolutions, max-pooling, tanh, one hidden layer."""
+    height, width, channels = shape
+    first, second, hidden = widths
+    body = nn.Sequential(
+        # tanh is monotone, so pooling before it gives the same values from a quarter of the evaluations
+        nn.Conv2d(channels, first, 5, padding=2), nn.MaxPool2d(2), nn.Tanh(),
+        nn.Conv2d(first, second, 5, padding=2), nn.MaxPool2d(2), nn.Tanh(),
+        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.Tanh())
+    return Network(body, nn.Linear(hidden, classes))
+
+
+def _watson_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """The CIFAR CNN of Watson et al. (2022), as in their code: four convolutions, average pooling, linear."""
+    layers: list[nn.Module] = []
+    inputs = shape[2]
+    for block, outputs in enumerate(widths):
+        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
+        layers += [nn.AvgPool2d(2) if block < 3 else nn.AdaptiveAvgPool2d(1)]
+        inputs = outputs
+    return Network(nn.Sequential(*layers, nn.Flatten()), nn.Linear(inputs, classes))
+
+
+def _leino_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """The LeNet of Leino and Fredrikson (2020), also the MNIST model of Watson et al. (2022).
+
+    Convolutions are padded, so that images of 28 and 32 pixels work alike, and followed by ReLU, which the
+    text leaves open.
+    """
+    height, width, channels = shape
+    first, second, hidden = widths
+    body = nn.Sequential(
+        nn.Conv2d(channels, first, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),  # pooled first, as above
+        nn.Conv2d(first, second, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(), nn.Dropout(0.25),
+        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.ReLU(), nn.Dropout(0.5))
+    return Network(body, nn.Linear(hidden, classes))
+
+
+def _resnet(name: str, classes: int) -> nn.Module:
+    from mia_lib._torchvision import import_torchvision
+
+    return getattr(import_torchvision().models, name)(num_classes=classes)
+
+
+def _split_resnet(net: nn.Module) -> Network:
+    stem = nn.Sequential(net.conv1, net.bn1, net.relu, net.maxpool)
+    stages = (net.layer1, net.layer2, net.layer3, net.layer4)
+    return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
+
+
+def _resnet18(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """ResNet-18 for small images: first convolution 3x3 with stride 1, no max-pooling."""
+    net = _resnet("resnet18", classes)
+    net.conv1 = nn.Conv2d(shape[2], 64, 3, padding=1, bias=False)
+    nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision does
+    net.maxpool = nn.Identity()
+    return _split_resnet(net)
+
+
+def _resnet101(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """torchvision's ResNet-101, for ImageNet."""
+    return _split_resnet(_resnet("resnet101", classes))
+
+
+def _vgg16(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """torchvision's VGG-16, for ImageNet."""
+    net = _resnet("vgg16", classes)
+    *hidden, head = net.classifier
+    return Network(nn.Sequential(net.features, net.avgpool, nn.Flatten(), *hidden), head)
+
+
+class _Known(NamedTuple):
+    make: Callable[[tuple, int, list[int]], Network]
+    widths: tuple[int, ...] = ()  # the default; as many must be given, any number for an MLP
+    smallest: int = 0  # least height and width of an image; 0: tables too
+    channels: int | None = None  # any
+
+
+_KNOWN = {
+    "logistic_regression": _Known(_mlp),
+    "mlp": _Known(_mlp, (64,)),
+    "tanh_cnn": _Known(_tanh_cnn, (32, 64, 128), 4),
+    "watson_cnn": _Known(_watson_cnn, (32, 64, 64, 128), 8),
+    "leino_cnn": _Known(_leino_cnn, (20, 50, 500), 4),
+    "resnet18": _Known(_resnet18, smallest=8),
+    "resnet101": _Known(_resnet101, smallest=32, channels=3),
+    "vgg16": _Known(_vgg16, smallest=32, channels=3),
+}
+
+
+def names() -> list[str]:
+    """The architectures that `build` knows."""
+    return list(_KNOWN)
+
+
+def _parse(architecture: str) -> tuple[str, list[int]]:
+    name, colon, text = str(architecture).partition(":")
+    choose("architecture", name, names())
+    default = _KNOWN[name].widths
+    if not colon:
+        return name, list(default)
+    form = f"{name}:" + (",".join(map(str, default)) if default != (64,) else "64,32 (any number of widths)")
+    if not default:
+        raise MiaError(f"architecture = {architecture!r}: {name} has no widths. Write {name!r}.")
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise MiaError(f"architecture = {architecture!r}: widths are whole numbers above 0, as in {form}.")
+    if name != "mlp" and len(parts) != len(default):
+        raise MiaError(f"architecture = {architecture!r} gives {len(parts)} widths, not "
+                       f"{len(default)} as in {form}.")
+    return name, [int(part) for part in parts]
+
+
+def build(architecture: str, shape: tuple, classes: int, seed: int | None = None) -> Network:
+    """A new model with random weights.
+
+    Args:
+        architecture: a name, or `name:widths`:
+            `logistic_regression`; `mlp:64` (hidden ReLU layers, any number); `tanh_cnn:32,64,128` (two 5x5
+            convolutions, hidden layer); `watson_cnn:32,64,64,128` (four 3x3 convolutions);
+            `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `resnet18` (for small
+            images); `resnet101` and `vgg16` (for ImageNet). The widths shown are the defaults.
+        shape: shape of one record, (H, W, C) or (D,).
+        classes: number K of classes.
+        seed: gives bit-identical weights whatever was drawn before, and leaves the global generator as it
+            was; without it weights come from the global generator.
+
+    Returns:
+        the model, on the CPU, in training mode.
+
+    Raises:
+        MiaError: unknown architecture, malformed widths, fewer than two classes, records that do not fit.
+    """
+    name, widths = _parse(architecture)
+    known, shape = _KNOWN[name], tuple(shape)
+    check_range("classes", classes, 2)
+    if len(shape) not in (1, 3) or min(shape) < 1:
+        raise MiaError(f"shape = {shape} is not that of a record: (H, W, C) for images, (D,) for tables.")
+    if known.smallest and len(shape) == 1:
+        raise MiaError(f"{name} needs images [H, W, C]; the records are a table with {shape[0]} columns. "
+                       "Use logistic_regression or mlp.")
+    if known.smallest and min(shape[:2]) < known.smallest:
+        raise MiaError(f"{name} needs images of at least {known.smallest} x {known.smallest} pixels; these "
+                       f"are {shape[0]} x {shape[1]}.")
+    if known.channels and shape[2] != known.channels:
+        raise MiaError(f"{name} needs images of {known.channels} channels; shape is {shape}.")
+    with nullcontext() if seed is None else torch.random.fork_rng(devices=[]):
+        if seed is not None:
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
+        return known.make(shape, classes, widths)

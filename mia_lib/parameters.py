@@ -1,0 +1,231 @@
+"""A notebook's parameters: read from its source, changed by a preset or by hand, checked before anything runs.
+
+The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Each line declares one parameter:
+
+    references: int = 16  # reference models a target is attacked with [2..256]
+
+The comment says what it means; square brackets at its end say what is allowed: `[low..high]` (either end may be
+missing), `[a | b | c]`, for lists the same of each item (`[list of a | b]`), or nothing for any value of the type.
+A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `quick` is the defaults.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import tokenize
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mia_lib.errors import MiaError, check_range, choose
+
+QUICK = "quick"
+SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
+WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of the parameters cell.
+
+    Attributes:
+        name: as in the notebook and in `mia run NAME -p name value`.
+        type: "int", "float", "str", "bool", "list[...]" or "tuple[...]" of one of them.
+        default: the value in the source, or the preset's.
+        allowed: what the brackets say, "" when any value of the type is allowed.
+        meaning: the rest of the comment.
+    """
+
+    name: str
+    type: str
+    default: object
+    allowed: str = ""
+    meaning: str = ""
+
+
+def find_root(root: Path | str | None = None) -> Path:
+    """The folder of the book: `root` when given, else the nearest one around the working directory, else the
+    checkout that `mia_lib` was installed from.
+
+    Raises:
+        MiaError: none of them has a `notebooks` folder.
+    """
+    here = Path.cwd()
+    tried = [Path(root)] if root is not None else [here, *here.parents, Path(__file__).resolve().parents[1]]
+    for folder in tried:
+        if (folder / "notebooks").is_dir() and (root is not None or (folder / "_toc.yml").is_file()):
+            return folder.resolve()
+    raise MiaError(f"No book here: {tried[0]} has no notebooks folder with a _toc.yml beside it. "
+                   "Run `mia` inside a clone of the repository.")
+
+
+def notebooks(root: Path | None = None) -> list[str]:
+    """Names of the notebooks, one a `notebooks/NAME.py`."""
+    return sorted(path.stem for path in (find_root(root) / "notebooks").glob("*.py"))
+
+
+def presets(name: str, root: Path | None = None) -> list[str]:
+    """Names of the presets of notebook `name`, `quick` first."""
+    files = (find_root(root) / "notebooks" / "presets").glob(f"{name}.*.yaml")
+    return [QUICK, *sorted(path.stem.removeprefix(f"{name}.") for path in files)]
+
+
+def read(source: Path):
+    """The notebook in a py:percent file, with a kernel name and nothing else in its metadata."""
+    import jupytext
+
+    notebook = jupytext.read(source)
+    notebook.metadata.clear()
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return notebook
+
+
+def parameters(name: str, preset: str | None = None, root: Path | None = None) -> list[Parameter]:
+    """The parameters of a notebook, in the order of its source.
+
+    Args:
+        name: of the notebook.
+        preset: whose values stand as defaults; None or "quick" for those in the source.
+        root: folder of the book.
+
+    Raises:
+        MiaError: unknown notebook or preset, a parameters cell or a preset that cannot be read or is not allowed.
+    """
+    root = find_root(root)
+    choose("notebook", name, notebooks(root))
+    cells = read(root / "notebooks" / f"{name}.py").cells
+    sources = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    found = [p for source in sources for p in _parse(source, f"notebooks/{name}.py")]
+    if preset in (None, QUICK):
+        return found
+    choose(f"preset of {name}", preset, presets(name, root))
+    values = _check(found, _load(root / "notebooks" / "presets" / f"{name}.{preset}.yaml"), f"preset {preset}: ")
+    return [replace(p, default=values.get(p.name, p.default)) for p in found]
+
+
+def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
+    """All parameters of a run: the defaults, over them the preset, over that what was given.
+
+    Args:
+        name: of the notebook.
+        given: parameter -> value; text (from the command line) is read according to the parameter's type.
+        preset: name of the preset, None for "quick".
+        root: folder of the book.
+
+    Returns:
+        Parameter -> value, complete and checked.
+
+    Raises:
+        MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
+    """
+    found = parameters(name, preset, root)
+    return _check(found, {**{p.name: p.default for p in found}, **given})
+
+
+def _parse(source: str, where: str) -> list[Parameter]:
+    try:
+        body = ast.parse(source).body
+    except SyntaxError as error:
+        raise MiaError(f"{where}: the parameters cell is not Python: {error}.") from error
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
+    found = []
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
+            raise MiaError(f"{where}: {ast.unparse(node)!r} in the parameters cell is no parameter. Write "
+                           "`name: type = value  # meaning [allowed]`.")
+        try:
+            default = ast.literal_eval(node.value)
+        except ValueError as error:
+            raise MiaError(f"{where}: the default of {node.target.id} must be a plain value.") from error
+        kind = _kind(ast.unparse(node.annotation), default, f"{where}: {node.target.id}")
+        lines = range(node.lineno, node.end_lineno + 1)
+        meaning = " ".join(comments[i] for i in lines if i in comments) or comments.get(node.lineno - 1, "")
+        allowed = ""
+        match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", meaning, re.DOTALL)
+        # Brackets with neither a range nor a choice are part of the sentence, such as a unit.
+        if match and (".." in match[2] or "|" in match[2]):
+            meaning, allowed = match[1], match[2].strip()
+        found.append(Parameter(node.target.id, kind, default, allowed, meaning))
+    return found
+
+
+def _kind(annotation: str, default, where: str) -> str:
+    match = re.fullmatch(r"(list|tuple)(?:\[(\w+)(?:, \.\.\.)?\])?", annotation)
+    item = annotation
+    if match:
+        item = match[2] or (type(default[0]).__name__ if default else "str")
+        annotation = f"{match[1]}[{item}]"
+    if item not in SCALARS:
+        raise MiaError(f"{where} has type {annotation!r}. Allowed: {', '.join(SCALARS)}, list and tuple of them.")
+    return annotation
+
+
+def _load(path: Path) -> dict:
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise MiaError(f"{path} is not YAML: {error}. Write one `name: value` a line.") from error
+    if not isinstance(values, dict):
+        raise MiaError(f"{path} holds a {type(values).__name__}. Write one `name: value` a line.")
+    return values
+
+
+def _check(found: list[Parameter], values: dict, where: str = "") -> dict:
+    known = {p.name: p for p in found}
+    for name in values:
+        choose(f"{where}parameter", name, known)
+    return {name: _value(known[name], value, where + name) for name, value in values.items()}
+
+
+def _value(parameter: Parameter, value, label: str):
+    collection, _, item = parameter.type.rstrip("]").rpartition("[")
+    if not collection:
+        return _item(parameter, item, value, label)
+    if isinstance(value, str):
+        value = _items(value)
+    if not isinstance(value, list | tuple):
+        raise MiaError(f"{label} = {value!r} is not a list. Give {WORDS[item]} each, with commas between, a,b,c; or "
+                       "semicolons, where an item has a comma itself.")
+    return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
+
+
+def _items(text: str) -> list:
+    """`a,b`, `a,b;c` (where an item has commas itself) or a Python list."""
+    text = text.strip()
+    if text.startswith(("[", "(")):
+        try:
+            return list(ast.literal_eval(text))
+        except (ValueError, SyntaxError, TypeError):
+            text = text.strip("[]()")
+    return [part.strip() for part in text.split(";" if ";" in text else ",") if part.strip()]
+
+
+def _item(parameter: Parameter, kind: str, given, label: str):
+    value = given
+    if isinstance(given, str) and kind != "str":
+        try:
+            value = TRUTH[given.strip().lower()] if kind == "bool" else SCALARS[kind](given)
+        except (KeyError, ValueError):
+            value = None
+    if kind == "float" and type(value) is int:
+        value = float(value)
+    if type(value) is not SCALARS[kind] or (kind == "float" and not math.isfinite(value)):
+        allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
+        raise MiaError(f"{label} = {given!r} has the wrong type: give {WORDS[kind]}, such as "
+                       f"{parameter.default!r}.{allowed}")
+    text = parameter.allowed.removeprefix("list of").strip()
+    if "|" in text:
+        choices = [part.strip().strip("\"'") for part in text.split("|")]
+        choose(label, value, choices if kind == "str" else [SCALARS[kind](c) for c in choices])
+    elif ".." in text:
+        bounds = [SCALARS[kind](b) if b.strip() else None for b in text.split("..")]
+        check_range(label, value, *bounds)
+    return value

@@ -1,0 +1,440 @@
+"""Runs notebooks: parameters in, an executed notebook and a record of the run out.
+
+A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by Papermill in a kernel of this very
+interpreter (whatever kernels happen to be installed). Its key is the hash of all that determines the result: source,
+library, data, parameters, versions. A finished notebook under the same key is never run again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from mia_lib.bars import Bars, Tail, duration
+from mia_lib.errors import MiaError
+from mia_lib.parameters import QUICK, find_root, notebooks, parameters, presets, read, validate
+
+__all__ = ["NotebookFailed", "changed", "execute", "find_root", "finished", "key", "notebooks", "parameters", "presets",
+           "run", "sync_pairs", "validate"]
+
+OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
+RUN_MIME = OURS + "run+json"
+PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
+# These draw, stage and print; no number in a notebook depends on them.
+NOT_IN_KEY = {"bars.py", "book.py", "cli.py", "parameters.py", "progress.py", "runner.py"}
+
+
+class NotebookFailed(RuntimeError):
+    """A notebook stopped in a cell; what ran until then is kept."""
+
+
+def _library(root: Path) -> Path:
+    checkout = root / "mia_lib"
+    return checkout if (checkout / "__init__.py").is_file() else Path(__file__).resolve().parent
+
+
+def digest(paths, base: Path) -> str:
+    """Hash of the names (relative to `base`) and contents of files, as 64 hexadecimal digits."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Installed version of each package, without importing any; those not installed are left out."""
+    found = {"python": platform.python_version()}
+    for package in packages or ("mia_lib", "torch", "numpy"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def key(name: str, values: dict, root: Path | None = None) -> str:
+    """Hash of all that determines the result of a run, as 12 hexadecimal digits.
+
+    Args:
+        name: of the notebook.
+        values: all its parameters, as `validate` returns them.
+        root: folder of the book.
+    """
+    root = find_root(root)
+    library = _library(root)
+    data = [p for part in ("papers", "embedded", "recorded") for p in (root / "data" / part).rglob("*") if p.is_file()]
+    spec = {
+        "notebook": (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"),
+        "library": digest([p for p in library.rglob("*.py") if p.name not in NOT_IN_KEY], library),
+        "data": digest(data, root),
+        "parameters": values,
+        "versions": versions("torch", "numpy"),
+    }
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def finished(path: Path) -> dict | None:
+    """The record of the run that made the notebook at `path`; None when it is missing, partial or damaged."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["mia"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def changed(name: str, values: dict, root: Path | None = None) -> dict:
+    """Those of `values` that are not what the notebook's source says."""
+    defaults = {p.name: p.default for p in parameters(name, root=root)}
+    return {k: v for k, v in values.items() if v != defaults[k]}
+
+
+def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root: Path | None = None,
+            bars: Bars | None = None) -> dict:
+    """Execute one notebook, whatever was run before.
+
+    Args:
+        name: of the notebook.
+        values: all its parameters, as `validate` returns them.
+        output: where the executed notebook goes; it is written after every cell, so that a partial one is kept.
+        preset: name for the record.
+        root: folder of the book, and working directory of the kernel.
+        bars: where progress is drawn; None for standard output.
+
+    Returns:
+        The record of the run: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device, versions,
+        key. It also stands in the executed notebook's metadata under "mia".
+
+    Raises:
+        NotebookFailed: a cell raised, or the kernel died.
+        MiaError: the disk is full.
+        KeyboardInterrupt: after the kernel and its child processes have ended.
+    """
+    root, output = find_root(root), Path(output).resolve()
+    notebook = read(root / "notebooks" / f"{name}.py")
+    stable_ids(notebook)
+    different = changed(name, values, root)
+    began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
+    with tempfile.TemporaryDirectory(prefix="mia-") as scratch, (bars or Bars()) as drawn:
+        session = _Session(name, notebook, different, output, root, Path(scratch))
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            executed = session.run(drawn)
+            _tidy(executed)
+            notes = {}
+            for cell in executed.cells:
+                for result in cell.get("outputs", []):
+                    notes |= result.get("data", {}).get(RUN_MIME, {})
+            record = {
+                **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
+                "key": key(name, values, root), "date": started.isoformat(timespec="seconds"),
+                "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
+                "device": notes.get("device", f"{os.cpu_count()} CPU cores"),
+                "versions": notes.get("versions", {}) | versions(),
+            }
+            executed.metadata["mia"] = record
+            _write(output, executed)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes "
+                           "_build and runs) and give the same command again; finished models are kept.") from error
+    return record
+
+
+class _Session:
+    """One kernel and the thread that feeds it, while the main thread draws and listens for Ctrl-C."""
+
+    def __init__(self, name, notebook, different, output, root, scratch):
+        self.name, self.notebook, self.different, self.output = name, notebook, different, output
+        self.root, self.scratch = root, scratch
+        self.cells = sum(cell.cell_type == "code" for cell in notebook.cells) + bool(different)
+        self.done, self.peak, self.cell, self.stopped = 0, 0.0, None, False
+        self.kernel, self.result, self.error, self._family = None, None, None, {}
+
+    def run(self, bars: Bars):
+        """Execute all cells and return the notebook, having ended every process that they started."""
+        tail = Tail(self.scratch / "progress.jsonl")
+        worker = threading.Thread(target=self._work, daemon=True)
+        bars.say(f"{self.name}: running {self.cells} cells")
+        worker.start()
+        sampled = 0.0
+        try:
+            while worker.is_alive():
+                worker.join(0.2)
+                for line in tail:
+                    bars.update(line["label"], line["done"], line["total"])
+                bars.update(self.name, self.done, self.cells)
+                bars.tick()
+                if time.monotonic() - sampled > 0.5:
+                    sampled = time.monotonic()
+                    self._sample()
+        except KeyboardInterrupt:
+            # A second Ctrl-C falls through to `finally`, which ends everything at once.
+            self.stopped = True
+            bars.say(f"{self.name}: stopping")
+            self._sample()
+            if self.kernel is not None and self.kernel.is_running():
+                self.kernel.send_signal(signal.SIGINT)
+            worker.join(PATIENCE)
+            raise
+        finally:
+            self._end()
+            worker.join(PATIENCE)
+        if self.error is not None:
+            raise self._explained(self.error) from self.error
+        return self.result
+
+    def _work(self) -> None:
+        import logging
+
+        import papermill
+
+        logging.getLogger("papermill").setLevel(logging.CRITICAL)
+        try:
+            self.result = papermill.execute_notebook(
+                self.notebook, self.output, parameters=self.different, kernel_name="python3", language="python",
+                progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
+                resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
+                on_cell_executed=self._end_cell, coalesce_streams=True)
+        except BaseException as error:  # handed to the main thread, which raises it
+            self.error = error
+
+    def _begin_cell(self, cell, cell_index) -> None:
+        if self.stopped:
+            raise RuntimeError("stopped")
+        self.cell = cell
+
+    def _end_cell(self, cell, cell_index, execute_reply) -> None:
+        self.done += 1
+        self._sample()
+
+    def _manager(self) -> type:
+        """A kernel manager class that knows one kernel: this interpreter, in an environment of our making."""
+        import psutil
+        from jupyter_client import AsyncKernelManager
+        from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+
+        session = self
+        path = [str(_library(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
+               "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
+               "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+
+        class OneSpec(KernelSpecManager):
+            def get_kernel_spec(self, kernel_name):
+                argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+                return KernelSpec(argv=argv, display_name="Python 3", language="python", env=env)
+
+        class Kernel(AsyncKernelManager):
+            def __init__(self, **options):
+                # Sockets in the scratch folder: no port to collide on and nothing to listen in on.
+                super().__init__(
+                    **options, kernel_spec_manager=OneSpec(), transport="tcp" if os.name == "nt" else "ipc",
+                    connection_file=str(session.scratch / "kernel.json"))
+
+            async def start_kernel(self, **options):
+                # What the kernel's processes say as they are ended must not reach the terminal.
+                with open(session.scratch / "kernel.log", "wb") as log:
+                    await super().start_kernel(**options, stdout=log, stderr=log)
+                session.kernel = psutil.Process(self.provisioner.pid)
+
+        return Kernel
+
+    def _sample(self) -> None:
+        """Note who belongs to the kernel and how much memory they hold together, shared pages counted once."""
+        import psutil
+
+        total = 0
+        try:
+            family = [self.kernel, *self.kernel.children(recursive=True)] if self.kernel else []
+        except psutil.Error:
+            return
+        for process in family:
+            self._family[process.pid] = process
+            try:
+                info = process.memory_full_info()
+                total += getattr(info, "pss", 0) or info.rss
+            except psutil.Error:
+                continue
+        self.peak = max(self.peak, total)
+
+    def _end(self) -> None:
+        import psutil
+
+        self._sample()
+        left = [p for p in self._family.values() if p.is_running()]
+        for process in left:
+            try:
+                process.kill()
+            except psutil.Error:
+                continue
+        psutil.wait_procs(left, timeout=5)
+
+    def _explained(self, error: BaseException) -> BaseException:
+        from nbclient.exceptions import DeadKernelError
+        from papermill.exceptions import PapermillExecutionError
+
+        if isinstance(error, PapermillExecutionError):
+            number, source = error.exec_count, error.source
+            last = (error.evalue or "").strip().splitlines() or [""]
+            what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
+        elif isinstance(error, DeadKernelError) and self.cell is not None:
+            number, source = self.done + 1, self.cell.source
+            what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
+        else:
+            return error
+        first = next((line.strip() for line in source.splitlines() if line.strip()), "")
+        return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
+                              f"{plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
+
+
+def plain(text: str) -> str:
+    """`text` without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def _tidy(notebook) -> None:
+    """Take away what Papermill leaves: timings, paths, empty tags and random ids."""
+    stable_ids(notebook)
+    notebook.metadata.pop("papermill", None)
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+        if not cell.metadata.get("tags", True):
+            del cell.metadata["tags"]
+
+
+def for_readers(outputs: list[dict]) -> list[dict]:
+    """The outputs of a cell without what they carry for the runner."""
+    shown = []
+    for output in outputs:
+        if "data" in output:
+            output = {**output, "data": {k: v for k, v in output["data"].items() if not k.startswith(OURS)}}
+            if not output["data"]:
+                continue
+        shown.append(output)
+    return shown
+
+
+def stable_ids(notebook) -> None:
+    """Give each cell an id that depends on its source alone, so that converting twice gives the same file."""
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        text = f"{cell.cell_type}\n{cell.source}"
+        seen[text] = seen.get(text, 0) + 1
+        cell["id"] = hashlib.sha256(f"{seen[text]}\n{text}".encode()).hexdigest()[:12]
+
+
+def _write(path: Path, notebook) -> None:
+    """Write a notebook in one step, so that a reader sees the old one or the new one."""
+    import nbformat
+
+    partial = path.with_suffix(".writing")
+    partial.write_text(nbformat.writes(notebook), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def run(name: str, given: dict | None = None, preset: str | None = None, output: Path | None = None, *,
+        root: Path | None = None, bars: Bars | None = None) -> Path:
+    """Run a notebook with new parameters, unless the very same run is there already.
+
+    Args:
+        name: of the notebook.
+        given: parameter -> value (or text) over the preset.
+        preset: name of the preset, None for "quick".
+        output: folder of the result, None for `runs/NAME-KEY`.
+        root: folder of the book.
+        bars: where progress is drawn.
+
+    Returns:
+        Path of NAME.html, a page in one file that needs no network; NAME.ipynb lies beside it.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+        NotebookFailed: a cell raised.
+    """
+    root = find_root(root)
+    values = validate(name, given or {}, preset, root)
+    code = key(name, values, root)
+    folder = Path(output) if output else root / "runs" / f"{name}-{code}"
+    target, page = folder / f"{name}.ipynb", folder / f"{name}.html"
+    bars = bars or Bars()
+    record = finished(target)
+    if record and record["key"] == code and page.exists():
+        bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
+        return page
+    if not record or record["key"] != code:
+        page.unlink(missing_ok=True)
+        record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
+        bars.say(f"{name}: done in {duration(record['seconds'])}")
+    page.write_text(_html(target), encoding="utf-8")
+    return page
+
+
+MATHJAX = """{% extends 'lab/index.html.j2' %}{% block html_head_js %}{% endblock %}
+{% block html_head_js_mathjax %}<script>window.MathJax = {tex: {inlineMath: [['$', '$'], ['\\\\(', '\\\\)']]}};</script>
+<script>MATHJAX_SOURCE</script>{% endblock %}{% block html_head_js_mermaidjs %}{% endblock %}"""
+
+
+def _html(notebook: Path) -> str:
+    """The notebook as one HTML file that asks the network for nothing, mathematics included."""
+    from importlib.util import find_spec
+
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    script = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
+    content = nbformat.read(notebook, as_version=4)
+    for cell in content.cells:
+        if "outputs" in cell:
+            cell["outputs"] = for_readers(cell["outputs"])
+    exporter = HTMLExporter(raw_template=MATHJAX)
+    body, _ = exporter.from_notebook_node(content, {"metadata": {"name": notebook.stem}})
+    return body.replace("MATHJAX_SOURCE", script.read_text(encoding="utf-8").replace("</script", "<\\/script"), 1)
+
+
+def sync_pairs(check: bool = False, root: Path | None = None) -> list[Path]:
+    """Make each `notebooks/NAME.ipynb` from `NAME.py`: no outputs, stable ids, no versions.
+
+    Args:
+        check: write nothing.
+        root: folder of the book.
+
+    Returns:
+        The pairs that were out of step; with `check`, also any without a source, which are left alone otherwise.
+    """
+    import nbformat
+
+    folder = find_root(root) / "notebooks"
+    names, stale = notebooks(root), []
+    for name in names:
+        notebook = read(folder / f"{name}.py")
+        stable_ids(notebook)
+        notebook.nbformat_minor = 5
+        text, pair = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n", folder / f"{name}.ipynb"
+        if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
+            stale.append(pair)
+            if not check:
+                pair.write_text(text, encoding="utf-8")
+    if check:
+        stale += [pair for pair in sorted(folder.glob("*.ipynb")) if pair.stem not in names]
+    return stale
+
+
+def free_bytes(folder: Path) -> int:
+    """Free space on the disk that holds `folder` or the nearest parent that exists."""
+    folder = Path(folder).resolve()
+    return shutil.disk_usage(next(p for p in [folder, *folder.parents] if p.exists())).free

@@ -1,0 +1,133 @@
+"""What all tests share: a store of their own, the repository, the built book, and honest skips."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_store(tmp_path_factory):
+    """No test reads or fills the user's cache; one cache for the session, so that nothing is trained twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("COLUMNS", "120")
+        patch.delenv("MIA_PROGRESS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def repo() -> Path:
+    """Root of the repository."""
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def built_book(tmp_path_factory) -> Path:
+    """Folder of the HTML of this repository's book, run at the smoke preset and built once a session."""
+    from mia_lib import book
+
+    return book.build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of prepared data beside the repository; skips where there is none."""
+    folder = REPO.parent / "shared"
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no prepared data in {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of Chromium; skips where there is none."""
+    from mia_lib.health import chromium
+
+    path = chromium()
+    if path is None or not os.access(path, os.X_OK):
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+    return path
+
+
+NOTEBOOK = '''# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A tiny page
+
+# %% tags=["parameters"]
+steps: int = 3  # how many steps [1..10]
+rate: float = 0.5  # step size [0..1]
+mode: str = "plain"  # which kind [plain | fancy]
+noisy: bool = False  # whether it prints
+sizes: list[int] = [1, 2]  # members [1..100]
+kinds: tuple = ("a",)  # what to draw [list of a | b]
+
+# %%
+import os
+from pathlib import Path
+
+from mia_lib.progress import track
+
+total = sum(1 for _ in track(range(steps), "steps"))
+with open(os.environ["TINY_LOG"], "a") as log:
+    log.write(f"{total}\\n")
+print(total, rate, mode, noisy, sizes, kinds)
+
+# %%
+from IPython.display import display
+
+pixel = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAA"
+         "AABJRU5ErkJggg==")
+for name in ("fig-one", "fig-two"):
+    display({"image/png": pixel}, raw=True,
+            metadata={"mia": {"name": name, "caption": f"Caption of {name}", "alt": "one dot"}})
+
+# %%
+claims = [{"id": "tiny", "verdict": "reproduced"}]
+display({"text/markdown": "| a |\\n| --- |\\n| 1 |", "application/vnd.mia.claims+json": claims}, raw=True)
+display({"application/vnd.mia.run+json": {"device": "an abacus"}}, raw=True)
+'''
+
+CONFIG = """title: Tiny
+execute:
+  execute_notebooks: force
+only_build_toc_files: true
+sphinx:
+  config:
+    myst_enable_extensions: [dollarmath, colon_fence]
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch) -> Path:
+    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`."""
+    (tmp_path / "notebooks" / "presets").mkdir(parents=True)
+    (tmp_path / "book").mkdir()
+    (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)
+    (tmp_path / "notebooks" / "presets" / "tiny.smoke.yaml").write_text("steps: 1\nrate: 1e-3\n")
+    (tmp_path / "_config.yml").write_text(CONFIG)
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n"
+                                       "- file: book/status\n")
+    (tmp_path / "book" / "index.md").write_text("# Tiny book\n\nSee {numref}`fig-one` and {numref}`fig-two`.\n")
+    (tmp_path / "book" / "status.md").write_text("# Status\n\n<!-- generated -->\n")
+    monkeypatch.setenv("TINY_LOG", str(tmp_path / "ran.log"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def isolated_cache(tmp_path, monkeypatch):
+    """An empty cache of the test's own."""
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"

@@ -1,0 +1,191 @@
+"""The built book: every page is there, nothing dangles, nothing is fetched from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+pytestmark = pytest.mark.book
+
+ROOT = Path(__file__).resolve().parents[1]
+# Modules that are no part of the library's interface: the command line and what only it uses.
+WITHOUT_A_PAGE = {"cli", "bars", "health"}
+
+
+def toc_pages() -> list[str]:
+    """Every page of the table of contents, the root first."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    found = [toc["root"]]
+
+    def walk(node):
+        if isinstance(node, dict):
+            found.extend([node["file"]] if "file" in node else [])
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(toc.get("parts", toc.get("chapters")))
+    return found
+
+
+PAGES = toc_pages()
+
+
+@cache
+def soup(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    named = {tag["id"] for tag in soup(path).find_all(id=True)}
+    return frozenset(named | {tag["name"] for tag in soup(path).find_all("a", attrs={"name": True})})
+
+
+def article(html: Path, page: str):
+    return soup(html / f"{page}.html").find("article")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_of_the_contents_has_one_title_and_text(built_book, page):
+    assert len(article(built_book, page).find_all("h1")) == 1
+    assert len(article(built_book, page).get_text()) > 80
+
+
+def test_every_source_page_is_in_the_contents():
+    written = {p.relative_to(ROOT).with_suffix("").as_posix() for p in (ROOT / "book").rglob("*.md")}
+    assert written == {page for page in PAGES if page.startswith("book/")}
+
+
+def test_every_module_of_the_library_has_a_page_of_its_own():
+    modules = {".".join(p.relative_to(ROOT / "mia_lib").with_suffix("").parts) for p in (ROOT / "mia_lib").rglob("*.py")}
+    modules = {m.removesuffix(".__init__") for m in modules if m not in ("__init__", "chapters.__init__")}
+    wanted = {m for m in modules if not m.rpartition(".")[2].startswith("_")} - WITHOUT_A_PAGE
+    assert {m.replace(".", "_") for m in wanted} == {p.stem for p in (ROOT / "book" / "api").glob("*.md")} - {"index"}
+
+
+def test_internal_links_and_anchors_resolve(built_book):
+    broken = []
+    for page in [*PAGES, "index"]:
+        path = built_book / f"{page}.html"
+        for link in soup(path).find_all("a", href=True):
+            url = urlsplit(link["href"])
+            if url.scheme or url.netloc or link["href"] in ("#", ""):
+                continue
+            target = (path.parent / unquote(url.path)).resolve() if url.path else path
+            if not target.is_file():
+                broken.append(f"{page}: {link['href']} is not there")
+            elif url.fragment and target.suffix == ".html" and unquote(url.fragment) not in anchors(target):
+                broken.append(f"{page}: {link['href']} has no such place")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_picture_is_there_and_has_a_text_alternative(built_book):
+    wrong = []
+    for page in PAGES:
+        path = built_book / f"{page}.html"
+        for image in soup(path).find_all("img"):
+            if not image.get("alt", "").strip():
+                wrong.append(f"{page}: {image.get('src')} has no text alternative")
+            elif not image["src"].startswith("data:") and not (path.parent / unquote(urlsplit(image["src"]).path)).is_file():
+                wrong.append(f"{page}: {image['src']} is not there")
+        for image in article(built_book, page).find_all("img"):
+            if len(image["alt"].split()) < 3:
+                wrong.append(f"{page}: {image['alt']!r} does not say what {image['src']} shows")
+    assert not wrong, "\n".join(wrong)
+
+
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src",
+          "embed": "src", "object": "data"}
+
+
+def test_nothing_is_loaded_from_elsewhere(built_book):
+    external = []
+    for path in built_book.rglob("*.html"):
+        if "_static" in path.parts:
+            continue
+        where = path.relative_to(built_book)
+        for tag in soup(path).find_all(list(LOADED)):
+            url = tag.get(LOADED[tag.name], "")
+            if urlsplit(url).netloc:
+                external.append(f"{where}: {url}")
+        for tag in soup(path).find_all("link", href=True):
+            fetched = set(tag.get("rel", [])) & {"stylesheet", "preload", "icon", "preconnect", "dns-prefetch", "modulepreload"}
+            if fetched and urlsplit(tag["href"]).netloc:
+                external.append(f"{where}: {tag['href']}")
+        for tag in soup(path).find_all("script", src=False):
+            if re.search(r"https?://(cdn|unpkg|plausible|www\.google)", tag.string or ""):
+                external.append(f"{where}: a script that names {tag.string[:80]!r}")
+    for path in (built_book / "_static").rglob("*.css"):
+        for url in re.findall(r"(?:@import\s+|url\()[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8")):
+            external.append(f"{path.name}: {url}")
+    assert not external, "\n".join(external)
+
+
+LEFTOVERS = re.compile(r"\{(cite|numref|ref|eq|term|prf|doc|math|py)[:}`]|\$\$|\?\?|\[\]\{|:::|<!-- generated|Traceback|Unknown (role|directive)")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_markup_is_resolved(built_book, page):
+    text = article(built_book, page)
+    for code in text.find_all(["pre", "code"]):
+        code.extract() if code.name == "pre" else code.replace_with("")
+    soup.cache_clear()
+    anchors.cache_clear()
+    found = LEFTOVERS.search(text.get_text(" "))
+    assert not found, f"{found[0]!r} in: ...{text.get_text(' ')[max(0, found.start() - 60):found.end() + 60]}..."
+
+
+def test_the_scorecard_and_the_status_page_are_made_from_the_run(built_book):
+    chapters = [page for page in PAGES if page.startswith("notebooks/")]
+    verdicts = article(built_book, "book/scorecard").get_text(" ")
+    assert re.search(r"\b(reproduced|contradicted|inconclusive|not run)\b", verdicts.partition("in brackets")[2])
+    runs = article(built_book, "book/status").find("table").find_all("tr")[1:]
+    assert len(runs) == len(chapters)
+
+
+def test_launch_buttons_name_files_of_the_repository(built_book):
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    base = config["repository"]["url"].removeprefix("https://github.com/")
+    branch = config["repository"]["branch"]
+    prefixes = (f"https://colab.research.google.com/github/{base}/blob/{branch}/",
+                f"https://mybinder.org/v2/gh/{base}/{branch}?urlpath=lab/tree/")
+    for page in (page for page in PAGES if page.startswith("notebooks/")):
+        menu = soup(built_book / f"{page}.html").find(class_="dropdown-launch-buttons")
+        links = [link["href"] for link in menu.find_all("a", href=True)]
+        for prefix in prefixes:
+            (link,) = (link for link in links if link.startswith(prefix))
+            assert (ROOT / link.removeprefix(prefix)).is_file(), link
+
+
+def test_the_source_that_a_page_offers_for_download_is_there(built_book):
+    for page in PAGES:
+        path = built_book / f"{page}.html"
+        for link in soup(path).select("a.btn-download-source-button"):
+            assert (path.parent / urlsplit(link["href"]).path).is_file(), link["href"]
+
+
+def test_every_figure_and_table_of_a_chapter_has_a_number_and_a_caption(built_book):
+    for page in (page for page in PAGES if page.startswith("notebooks/")):
+        figures = article(built_book, page).find_all("figure")
+        assert figures
+        for figure in figures:
+            assert re.match(r"Figure \d+ \S", figure.find("figcaption").get_text().strip()), figure.get("id")
+        for table in article(built_book, page).select(".cell_output table.table"):
+            assert re.match(r"Table \d+ \S", table.find("caption").get_text().strip()), table.get("id")
+        for picture in article(built_book, page).select(".cell_output img"):
+            assert picture.find_parent("figure"), picture["src"]
+
+
+def test_all_papers_of_the_bibliography_are_listed_and_no_key_is_double(built_book):
+    keys = re.findall(r"^@\w+\{(.+),$", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(keys) == len(set(keys))
+    assert len(article(built_book, "book/references").select(".citation")) == len(keys)

@@ -1,0 +1,148 @@
+"""The pages as a reader meets them: in Chromium, in light and dark, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+
+import pytest
+
+pytestmark = [pytest.mark.book, pytest.mark.browser]
+
+SEEN = ["book/index", "notebooks/bayes", "book/statistics", "book/scorecard"]
+WITH_MATHEMATICS = {"notebooks/bayes", "book/statistics"}
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+        "--disable-sync", "--no-first-run"]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server(built_book):
+    serving = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=built_book))
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{serving.server_port}"
+    serving.shutdown()
+    serving.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        yield running
+        running.close()
+
+
+class Visit:
+    """One tab that keeps what went wrong and what was asked of others."""
+
+    def __init__(self, browser, theme: str = "light", width: int = 1280):
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        self.page = self.context.new_page()
+        self.errors, self.elsewhere = [], []
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("response", lambda r: self.errors.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        self.context.route("**/*", self._route)
+
+    def _route(self, route):
+        url = route.request.url
+        if url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:")):
+            return route.continue_()
+        self.elsewhere.append(url)
+        return route.abort()
+
+    def go(self, url: str):
+        self.page.goto(url, wait_until="load")
+        self.page.evaluate("document.fonts.ready.then(() => true)")
+        self.page.evaluate("(window.MathJax?.startup?.promise ?? Promise.resolve()).then(() => true)")
+        self.page.wait_for_timeout(200)  # hover and theme transitions would be caught half-way by axe
+        return self.page
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+
+@pytest.fixture(scope="module", params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}")
+def visit(request, browser):
+    with Visit(browser, *request.param) as tab:
+        yield tab
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_page_works(visit, server, name):
+    visit.errors.clear()
+    visit.elsewhere.clear()
+    page = visit.go(f"{server}/{name}.html")
+    assert not visit.errors
+    assert not visit.elsewhere, "asked of others than the book itself"
+    wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert wide <= room, f"{wide - room} pixels stick out to the right"
+    drawn, wrong = (page.locator(selector).count() for selector in ("mjx-container", "mjx-merror, [data-mjx-error]"))
+    assert wrong == 0
+    assert drawn > 0 or name not in WITH_MATHEMATICS
+
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+    grave = [violation for violation in axe.run(page).response["violations"] if violation["impact"] in ("serious", "critical")]
+    told = [f"{v['impact']} {v['id']}: {v['help']}\n   " + "\n   ".join(n["html"][:160] for n in v["nodes"][:5]) for v in grave]
+    assert not grave, "\n".join(told)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_stand_on_white_in_either_theme(browser, server, theme):
+    with Visit(browser, theme) as tab:
+        page = tab.go(f"{server}/notebooks/bayes.html")
+        looks = page.eval_on_selector_all(
+            ".bd-article figure img", "all => all.map(i => [getComputedStyle(i).backgroundColor, getComputedStyle(i).filter])")
+        assert looks and all(look == ["rgb(255, 255, 255)", "none"] for look in looks)
+
+
+def test_the_theme_switch_turns_the_lights_off(browser, server):
+    with Visit(browser, "light") as tab:
+        page = tab.go(f"{server}/book/index.html")
+        ground = "getComputedStyle(document.body).backgroundColor"
+        before = page.evaluate(ground)
+        for _ in range(3):  # auto, light, dark
+            page.locator(".theme-switch-button:visible").first.click()
+            if page.evaluate("document.documentElement.dataset.theme") == "dark":
+                break
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        page.wait_for_timeout(200)
+        assert page.evaluate(ground) != before
+        assert not tab.errors
+
+
+def test_a_solution_stays_closed_until_it_is_opened(browser, server):
+    with Visit(browser) as tab:
+        page = tab.go(f"{server}/notebooks/bayes.html")
+        solution = page.locator("div.solution.dropdown").first
+        inside = solution.locator("section").first
+        assert not inside.is_visible()
+        solution.locator(".admonition-title, summary").first.click()
+        inside.wait_for(state="visible", timeout=5000)
+
+
+def test_wide_tables_scroll_in_their_own_box_and_by_keyboard(browser, server):
+    with Visit(browser, width=390) as tab:
+        page = tab.go(f"{server}/notebooks/bayes.html")
+        boxes = page.eval_on_selector_all(
+            ".pst-scrollable-table-container", "all => all.map(b => [b.scrollWidth > b.clientWidth + 1, b.tabIndex])")
+        assert boxes and all(index == (0 if scrolls else -1) for scrolls, index in boxes)
+
+
+def test_mathematics_is_drawn_from_a_file_without_any_server(browser, built_book):
+    with Visit(browser) as tab:
+        page = tab.go((built_book / "book" / "statistics.html").as_uri())
+        assert page.locator("mjx-container").count() > 0
+        assert page.locator("mjx-merror").count() == 0
+        assert not tab.elsewhere

@@ -1,0 +1,128 @@
+"""Verdicts follow from intervals alone."""
+
+import re
+
+import numpy as np
+import pytest
+
+from mia_lib import claims, metrics, results
+from mia_lib.errors import MiaError
+
+
+def around(mean, spread=0.1, count=9):
+    """A Student interval of about +- 0.77 spread around `mean`."""
+    return metrics.t_interval(mean + spread * np.linspace(-1.5, 1.5, count))
+
+
+def test_every_claim_says_what_is_claimed_where_and_how_it_is_judged():
+    found = claims.claims("bayes")
+    assert list(found) == [f"C{i}" for i in range(1, 17)]
+    for claim in found.values():
+        assert set(claim) == {"id", "text", "exhibit", "evidence", "rule"}
+        assert all(isinstance(text, str) and text for text in claim.values())
+
+
+@pytest.mark.parametrize("parts, verdict", [
+    (around(1), "reproduced"), (around(0), "inconclusive"), (around(-1), "contradicted"),
+    ({"a": around(1), "b": around(2)}, "reproduced"), ({"a": around(1), "b": around(0)}, "inconclusive"),
+    ({"a": around(1), "b": around(-1)}, "contradicted")])
+def test_verdict_by_parts(parts, verdict):
+    judged = claims.judge("bayes", "C7", parts)
+    assert judged.verdict == judged.said == verdict
+    assert judged.text == claims.claims("bayes")["C7"]["text"]
+
+
+def test_estimates_are_listed_by_part():
+    judged = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 1000": around(2)}, digits=1)
+    assert re.fullmatch(r"n = 400: 1\.0 \[0\.9, 1\.1\]; n = 1000: 2\.0 \[1\.9, 2\.1\]", judged.estimate)
+    assert claims.judge("bayes", "C6", around(1), digits=1).estimate == "1.0 [0.9, 1.1]"
+
+
+def test_one_part_of_many_below_zero_contradicts_only_beyond_chance():
+    barely = around(-0.08)
+    assert barely.sign == -1
+    assert claims.judge("bayes", "C7", barely).verdict == "contradicted"
+    many = {"bad": barely, **{str(i): around(1) for i in range(19)}}
+    assert claims.judge("bayes", "C7", many).verdict == "inconclusive"
+
+
+def test_level_of_the_verdict_is_honest_under_no_effect():
+    rng = np.random.default_rng(0)
+    found = [claims.judge("bayes", "C7", {i: metrics.t_interval(rng.normal(size=6)) for i in "abcde"}).verdict
+             for _ in range(300)]
+    assert found.count("reproduced") == 0
+    assert found.count("contradicted") / 300 < 0.06  # one side of 5 % over all parts
+
+
+def test_bootstrap_intervals_are_widened_too():
+    rng = np.random.default_rng(1)
+    members = np.arange(300) < 150
+    good, bad = rng.normal(size=300) + 2 * members, rng.normal(size=300)
+    parts = {"a": metrics.compare("auc", good, bad, members), "b": metrics.compare("auc", bad, good, members)}
+    assert claims.judge("bayes", "C6", parts).verdict == "contradicted"
+    assert claims.judge("bayes", "C6", -parts["b"]).verdict == "reproduced"
+
+
+def test_not_run_needs_a_reason():
+    judged = claims.judge("bayes", "C14", None, "ImageNet is not here")
+    assert (judged.verdict, judged.said, judged.estimate) == ("not run", "not run", "")
+    for parts in (None, {"a": around(1), "b": None}, {}):
+        with pytest.raises(MiaError, match="reason"):
+            claims.judge("bayes", "C14", parts)
+    assert claims.judge("bayes", "C7", {"a": None}, "later").said == "not run"
+
+
+def test_partial_verdict_says_what_is_missing():
+    judged = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 4000": None, "n = 6000": None}, "too slow")
+    assert judged.verdict == "reproduced"
+    assert judged.said == "reproduced for n = 400; n = 4000, n = 6000 not run"
+    assert "reproduced for n = 400" in claims.scorecard([judged.record()])
+    many = claims.judge("bayes", "C7", {**dict.fromkeys("abcde", around(1)), "f": None}, "too slow")
+    assert many.said == "reproduced for the 5 parts run; f not run"
+
+
+def test_identity_is_held_to_rounding():
+    assert claims.judge_identity("bayes", "C1", 3e-13, 1e-10).verdict == "reproduced"
+    off = claims.judge_identity("bayes", "C1", 0.05, 1e-10)
+    assert off.verdict == "contradicted" and "5.0e-02" in off.estimate
+    for bad in (np.nan, -1e-3):
+        with pytest.raises(MiaError, match="residual"):
+            claims.judge_identity("bayes", "C1", bad, 1e-10)
+
+
+def test_unknown_claims_are_refused():
+    with pytest.raises(MiaError, match="C16"):
+        claims.judge("bayes", "C99", around(1))
+    with pytest.raises(MiaError, match="bayes"):
+        claims.claims("byes")
+
+
+def all_of_bayes():
+    return [claims.judge("bayes", claim, around(1) if claim != "C14" else None, "no ImageNet")
+            for claim in claims.claims("bayes")]
+
+
+def test_show_hands_every_verdict_to_the_scorecard(monkeypatch):
+    seen = []
+    monkeypatch.setattr(results, "display_bundle", lambda bundle: seen.append(bundle))
+    claims.show("bayes", reversed(all_of_bayes()))
+    records = seen[0][claims.MIME]
+    assert [record["claim"] for record in records] == list(claims.claims("bayes"))
+    assert ":name: tab-bayes-claims" in seen[0]["text/markdown"]
+    assert seen[0]["text/markdown"].count("\n| **C") == 16
+
+    page = claims.scorecard(reversed(records))
+    assert page.index("**C2**") < page.index("**C10**") and ":name: tab-scorecard-bayes" in page
+    assert "15 reproduced, 1 not run." in page and "White-box vs Black-box" in page
+
+
+def test_show_refuses_a_claim_left_out_or_given_twice():
+    verdicts = all_of_bayes()
+    with pytest.raises(MiaError, match="missing C16"):
+        claims.show("bayes", verdicts[:-1])
+    with pytest.raises(MiaError, match="of 17 given"):
+        claims.show("bayes", [*verdicts, verdicts[0]])
+
+
+def test_empty_scorecard():
+    assert claims.scorecard([]) == "" and claims.counts([]) == "no claim judged"

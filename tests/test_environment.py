@@ -1,0 +1,147 @@
+"""Two commands from a bare machine: pins agree, `make` explains itself, an old Python is refused plainly."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+HELP = ("setup", "book", "test", "run", "lab", "lint", "clean")
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(lines) -> dict[str, str]:
+    found = (re.fullmatch(r"([\w.-]+)==(\S+)", line.strip()) for line in lines)
+    return {normal(match[1]): match[2] for match in found if match}
+
+
+@pytest.fixture(scope="module")
+def project(repo) -> dict:
+    return tomllib.loads((repo / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def constraints(repo) -> dict[str, str]:
+    return pins((repo / "constraints.txt").read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def conda(repo) -> list:
+    return yaml.safe_load((repo / "environment.yml").read_text())["dependencies"]
+
+
+def requirements(project: dict, *extras: str) -> dict[str, str]:
+    listed = project["dependencies"] + [line for extra in extras for line in project["optional-dependencies"][extra]]
+    return {normal(re.match(r"[\w.-]+", line)[0]): line for line in listed}
+
+
+def test_constraints_pin_each_line_once_and_exactly(repo):
+    lines = [ln for ln in (repo / "constraints.txt").read_text().splitlines() if ln and not ln.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines), "no ranges, no local versions, no editables"
+    assert len(pins(lines)) == len(lines)
+
+
+def test_environment_gives_conda_the_same_pins(project, constraints, conda):
+    listed = next(item["pip"] for item in conda if isinstance(item, dict))
+    same = pins(listed)
+    assert same == {name: constraints[name] for name in requirements(project, "test", "lab")}
+    assert "--constraint constraints.txt" in listed and "python=3.11" in conda
+
+
+def test_every_direct_dependency_is_pinned_within_its_range(project, constraints):
+    from packaging.requirements import Requirement
+
+    for name, line in requirements(project, *project["optional-dependencies"]).items():
+        assert Requirement(line).specifier.contains(constraints[name]), line
+
+
+def test_every_import_of_the_library_is_a_declared_dependency(repo, project):
+    import ast
+
+    declared = set(requirements(project, *project["optional-dependencies"]))
+    as_package = {"yaml": "pyyaml", "sklearn": "scikit-learn", "pil": "pillow"}
+    imported = set()
+    for path in (repo / "mia_lib").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.split(".")[0])
+    outside = {normal(m) for m in imported - set(sys.stdlib_module_names) - {"mia_lib"}}
+    assert {as_package.get(m, m) for m in outside} <= declared
+
+
+def test_make_alone_prints_help(repo):
+    said = subprocess.run(["make"], cwd=repo, capture_output=True, text=True, check=True).stdout
+    assert all(f"make {target} " in said for target in HELP)
+
+
+def fake_python(folder: Path, version: str, good: bool) -> str:
+    """A `python3` that says it is `version` and, when it is good, pretends to install."""
+    script = folder / "python3"
+    install = 'mkdir -p .venv/bin; printf "#!/bin/sh\\n" > .venv/bin/python; chmod +x .venv/bin/python'
+    script.write_text('#!/bin/sh\ncase "$2" in\n'
+                      f'*"sys.exit"*) exit {0 if good else 1};;\n*"sys.version"*) echo {version};;\n'
+                      f'*) {install};;\nesac\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.fixture
+def fresh(repo, tmp_path) -> Path:
+    for name in ("Makefile", "constraints.txt", "pyproject.toml"):
+        (tmp_path / name).write_text((repo / name).read_text())
+    return tmp_path
+
+
+def test_make_names_the_old_python_and_the_one_needed(fresh):
+    old = fake_python(fresh, "3.9.18", good=False)
+    done = subprocess.run(["make", "setup", f"PYTHON={old}"], cwd=fresh, capture_output=True, text=True)
+    assert done.returncode and "Python 3.11 or newer is needed" in done.stderr and "3.9.18" in done.stderr
+    assert not (fresh / ".venv").exists()
+
+
+def test_make_passes_over_an_old_python3_for_a_newer_one_by_name(fresh):
+    (fresh / "bin").mkdir()
+    fake_python(fresh / "bin", "3.9.18", good=False)
+    os.rename(fake_python(fresh, "3.12.1", good=True), fresh / "bin" / "python3.12")
+    env = {**os.environ, "PATH": f"{fresh / 'bin'}:{os.environ['PATH']}"}
+    (fresh / "bin" / "python3.13").write_text("#!/bin/sh\nexit 1\n")
+    (fresh / "bin" / "python3.13").chmod(0o755)
+    done = subprocess.run(["make", "setup"], cwd=fresh, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "Making .venv with python3.12" in done.stdout, done.stderr
+    assert (fresh / ".venv" / ".ready").exists()
+
+
+def test_mia_refuses_an_old_python_before_importing_anything(repo):
+    cli = str(repo / "mia_lib" / "cli.py")
+    pretend = f"import sys, runpy; sys.version_info = (3, 10, 2); runpy.run_path({cli!r})"
+    done = subprocess.run([sys.executable, "-c", pretend], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "mia needs Python 3.11 or newer, and this is Python 3.10."
+
+
+def test_ci_script_is_bash_that_runs_both_commands(repo):
+    script = repo / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    text = script.read_text()
+    assert "step make test" in text and "step make book" in text and "set -euo pipefail" in text
+
+
+def test_help_imports_nothing_heavy(repo):
+    heavy = ("torch", "numpy", "pandas", "papermill", "jupytext", "matplotlib")
+    probe = ("import sys, typer.testing; from mia_lib.cli import app; "
+             "typer.testing.CliRunner().invoke(app, ['--help']); "
+             f"print([m for m in {heavy} if m in sys.modules])")
+    env = {**os.environ, "PYTHONPATH": str(repo)}
+    assert subprocess.run([sys.executable, "-c", probe], env=env, capture_output=True, text=True).stdout.strip() == "[]"
