@@ -121,7 +121,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     else:
         verdict = "inconclusive"
     estimate = "; ".join(f"{name}: {i:.{digits}f}" if name else f"{i:.{digits}f}" for name, i in run.items())
-    return Verdict(paper, claim_id, text, verdict, estimate, named, reason or "")
+    return Verdict(paper, claim_id, text, verdict, estimate, named, (reason or "") if len(run) < len(named) else "")
 
 
 def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float) -> Verdict:

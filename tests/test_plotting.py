@@ -137,7 +137,7 @@ def table1():
 def test_against_a_number_with_the_papers_values():
     fig = plotting.against(table1(), "n", "value", "attack", paper="paper_value", log=True, percent=True,
                            xlabel="records", ylabel="accuracy", chance=0.5)
-    assert {"0-1", "MALT", "MATT", "printed in the paper", "400", "6000", "52 %"} <= labels(fig)
+    assert {"0-1", "MALT", "MATT", "printed in the paper", "400", "6k", "52 %"} <= labels(fig)
     assert_tidy(fig)
     hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "white"]
     assert sorted(y for line in hollow for y in line.get_ydata()) == sorted(table1().paper_value)
@@ -172,9 +172,9 @@ def test_show_displays_once_in_double_resolution_with_caption_and_alt(monkeypatc
     plotting.show(fig, "fig-posterior", "A caption\n  on two lines.", "Points on the diagonal.")
     (data, metadata), = seen
     assert metadata["mia"] == {"name": "fig-posterior", "caption": "A caption on two lines.",
-                               "alt": "Points on the diagonal.", "width": 520}
+                               "alt": "Points on the diagonal.", "width": 700}
     image = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
-    assert image.size == (1040, 1000) and image.convert("RGBA").getextrema()[3] == (255, 255)
+    assert image.size == (1400, 680) and image.convert("RGBA").getextrema()[3] == (255, 255)
     assert not plt.fignum_exists(fig.number)
     with pytest.raises(MiaError, match="must say"):
         plotting.show(fig, "fig-x", "caption", " ")

@@ -1,0 +1,48 @@
+"""The chapters as they run: every claim judged, the numbers that theory fixes found, nothing said on the side."""
+
+import json
+import re
+
+import pytest
+
+from mia_lib import claims
+
+pytestmark = pytest.mark.book
+
+
+@pytest.fixture(scope="module")
+def outputs(built_book):
+    """All outputs of the Bayes-optimal chapter at the smoke preset."""
+    notebook = json.loads((built_book.parents[1] / "notebooks" / "bayes.ipynb").read_text(encoding="utf-8"))
+    return [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+
+
+def markdown(outputs, name):
+    found = ["".join(o["data"]["text/markdown"]) for o in outputs if "text/markdown" in o.get("data", {})]
+    return next(text for text in found if f":name: {name}\n" in text)
+
+
+def test_every_claim_of_the_paper_has_a_verdict_and_the_theory_holds(outputs):
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    verdicts = {record["claim"]: record["verdict"] for record in records}
+    assert list(verdicts) == list(claims.claims("bayes"))
+    assert {verdicts[claim] for claim in ("C1", "C2", "C3", "C4", "C5", "C6")} == {"reproduced"}
+    assert verdicts["C14"] == "not run"
+
+
+def test_every_exhibit_of_the_paper_has_its_place(outputs, built_book):
+    page = (built_book / "notebooks" / "bayes.html").read_text(encoding="utf-8")
+    for name in ("bayes-figure-1", "bayes-table-1", "bayes-table-1-map", "bayes-table-2", "bayes-table-3"):
+        assert f'id="{name}"' in page
+    for printed in ("54.4", "57.0", "60.1", "73.9", "77.6", "90.4", "64.3"):
+        assert printed in page
+
+
+def test_theorems_hold_to_rounding(outputs):
+    rows = re.findall(r"\| (\S+e-\d+) \| (\S+e-\d+) \| (\d\.\d+) \|", markdown(outputs, "bayes-enumeration-table"))
+    assert len(rows) == 3
+    assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
+
+
+def test_nothing_is_printed_on_the_side(outputs):
+    assert [o for o in outputs if o["output_type"] in ("stream", "error")] == []
