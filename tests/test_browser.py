@@ -94,7 +94,8 @@ def test_a_page_works(visit, server, name):
 
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
     grave = [v for v in axe.run(page).response["violations"] if v["impact"] in ("serious", "critical")]
-    assert not grave, "\n".join(f"{v['id']}: {v['help']}\n   {n['html'][:160]}" for v in grave for n in v["nodes"][:5])
+    told = [f"{v['id']}: {v['help']}\n   {node['html'][:160]}" for v in grave for node in v["nodes"][:5]]
+    assert not grave, "\n".join(told)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -128,7 +129,7 @@ def test_a_solution_stays_closed_until_it_is_opened(browser, server):
         solution = page.locator("div.solution.dropdown").first
         inside = solution.locator("section").first
         assert not inside.is_visible()
-        solution.locator(".admonition-title, summary").first.click()
+        solution.locator("button.toggle-button").first.click()
         inside.wait_for(state="visible", timeout=5000)
 
 

@@ -28,6 +28,22 @@
     }
   }
 
+  // A table with a column "verdict": each verdict gets the sign and colour of its first words.
+  function verdicts() {
+    const words = ["reproduced", "contradicted", "inconclusive", "not run"];
+    for (const table of document.querySelectorAll(".bd-article table.table")) {
+      const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+      const column = heads.indexOf("verdict");
+      if (column < 0 || heads.length < 4) continue;
+      table.classList.add("judged");
+      for (const row of table.querySelectorAll("tbody tr")) {
+        const said = row.children[column] && row.children[column].querySelector("strong");
+        const word = said && words.find((start) => said.textContent.startsWith(start));
+        if (word) said.classList.add("said", "said-" + word.replace(" ", "-"));
+      }
+    }
+  }
+
   // What scrolls sideways must be reachable without a mouse; what fits must not be one more stop.
   function scrollable() {
     const boxes = ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)";
@@ -45,6 +61,7 @@
   function tidy() {
     name();
     bibliography();
+    verdicts();
     scrollable();
   }
 
