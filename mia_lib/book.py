@@ -279,8 +279,9 @@ def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars
     if built == wanted and not touched and not force and index.is_file():
         bars.say("book: nothing changed, used again")
         return index
-    if not built or force:
-        # A page that Sphinx has read is not read again, and its warnings would not be heard a second time.
+    if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
+        # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files
+        # are copied only when some page changed.
         shutil.rmtree(staged / "_build", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     bars.say("book: building the pages")

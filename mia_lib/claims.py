@@ -42,6 +42,7 @@ class Verdict:
     estimate: str
     parts: Mapping[str, Interval | None] = field(default_factory=dict)
     reason: str = ""
+    points: bool = False
 
     @property
     def said(self) -> str:
@@ -60,7 +61,7 @@ class Verdict:
         if len(run) <= 2:
             return self.estimate
         name = min(run, key=lambda part: run[part].low)
-        return f"least of {len(run)}: {name}: {run[name]:.3f}"
+        return f"least of {len(run)}: {name}: {_number(run[name], self.points)}"
 
     def record(self) -> dict:
         """The verdict as plain data, for the output of a notebook and the scorecard."""
@@ -88,7 +89,7 @@ def _claim(paper: str, claim_id: str) -> dict[str, str]:
 
 
 def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | None] | None,
-          reason: str | None = None, digits: int = 3) -> Verdict:
+          reason: str | None = None, points: bool = False) -> Verdict:
     """Judge a claim by intervals.
 
     - reproduced: every part lies above zero;
@@ -101,7 +102,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
         paper, claim_id: for example "bayes", "C7".
         parts: one interval, or name -> interval; None for what was not run.
         reason: why something was not run; needed exactly then.
-        digits: decimals of the estimates.
+        points: show the estimates in percentage points.
 
     Raises:
         MiaError: unknown claim; something not run without a reason; an interval that cannot be widened.
@@ -120,16 +121,24 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
         verdict = "contradicted"
     else:
         verdict = "inconclusive"
-    estimate = "; ".join(f"{name}: {i:.{digits}f}" if name else f"{i:.{digits}f}" for name, i in run.items())
-    return Verdict(paper, claim_id, text, verdict, estimate, named, (reason or "") if len(run) < len(named) else "")
+    numbers = {name: _number(interval, points) for name, interval in run.items()}
+    estimate = "; ".join(f"{name}: {number}" if name else number for name, number in numbers.items())
+    why = (reason or "") if len(run) < len(named) else ""
+    return Verdict(paper, claim_id, text, verdict, estimate, named, why, points)
 
 
-def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float) -> Verdict:
+def _number(interval: Interval, points: bool) -> str:
+    return f"{100 * interval:.1f} points" if points else f"{interval:.3f}"
+
+
+def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
+                   what: str = "largest residual") -> Verdict:
     """Judge a mathematical statement checked exactly, where there is no chance but only rounding.
 
     Args:
         residual: largest distance from the statement over all cases; 0 where it holds.
-        tolerance: bound on what rounding can do, stated on the page.
+        tolerance: bound on what rounding can do, stated on the page; 0 for a count.
+        what: what the residual is, in words.
 
     Raises:
         MiaError: residual is NaN or negative, or tolerance negative.
@@ -137,7 +146,7 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float)
     check_range("residual", residual, 0)
     check_range("tolerance", tolerance, 0)
     verdict = "reproduced" if residual <= tolerance else "contradicted"
-    estimate = f"largest residual {residual:.1e}, rounding allows {tolerance:.0e}"
+    estimate = f"{what}: {residual:.1g}" + (f", rounding allows {tolerance:.0e}" if tolerance else "")
     return Verdict(paper, claim_id, _claim(paper, claim_id)["text"], verdict, estimate)
 
 
@@ -196,6 +205,6 @@ def scorecard(records: Iterable[Mapping]) -> str:
         of_paper = sorted(of_paper, key=lambda record: order[record["claim"]])
         table = results.markdown_table(_table(of_paper))
         title = _file(paper)["title"]
-        sections.append(f"## {title}\n\n{counts(of_paper)}.\n\n```{{table}} Claims of *{title}*\n"
-                        f":name: tab-scorecard-{paper}\n\n{table}\n```\n")
+        sections.append(f"## {title}\n\n{counts(of_paper)}.\n\n:::{{table}} Claims of *{title}*\n"
+                        f":name: tab-scorecard-{paper}\n\n{table}\n:::\n")
     return "\n".join(sections)

@@ -167,8 +167,8 @@ def balanced_accuracy(scores, members):
     """Peak balanced accuracy, max over thresholds of (TPR + TNR) / 2: the papers' "peak" or "best threshold"
     accuracy.
 
-    The threshold is chosen on the very records that are judged, so few records bias it up (200 records of
-    pure noise give about 0.55). Choose it elsewhere with `best_threshold` and apply `accuracy_at_threshold`
+    The threshold is chosen on the very records that are judged, so few records bias it up (100 records of
+    pure noise give about 0.56). Choose it elsewhere with `best_threshold` and apply `accuracy_at_threshold`
     to avoid that.
     """
     return _per_target(_balanced_accuracy, scores, members)

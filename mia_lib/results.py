@@ -196,7 +196,8 @@ def bundle_of_table(frame: pd.DataFrame, name: str, caption: str, formats=None) 
     styler = cells.style.hide(axis="index").format(_html).set_caption(_html(caption))
     right = [column for column, flush in zip(cells.columns, numeric, strict=True) if flush]
     styler = styler.set_properties(subset=right, **{"text-align": "right"}).set_uuid(name)
-    myst = f"```{{table}} {caption}\n:name: {name}\n\n{markdown_table(frame, formats)}\n```\n"
+    # Colons, for a fence of backticks loses a caption that holds one.
+    myst = f":::{{table}} {caption}\n:name: {name}\n\n{markdown_table(frame, formats)}\n:::\n"
     plain = f"{caption}\n{cells.to_string(index=False)}"
     return {"text/html": styler.to_html(), "text/markdown": myst, "text/plain": plain}
 
@@ -224,9 +225,13 @@ def say(text: str) -> None:
     display_bundle({"text/markdown": text, "text/plain": text})
 
 
-def show_source(function: Callable) -> None:
-    """Display the source of a function, so that a page shows the very code that runs."""
-    say(f"```python\n{inspect.getsource(function).rstrip()}\n```")
+def show_source(*functions: Callable) -> None:
+    """Display functions without their docstrings, so that a page shows the very code that runs."""
+    sources = []
+    for function in functions:
+        source, text = inspect.getsource(function), function.__doc__ or ""
+        sources.append(source.replace(f'    """{text}"""\n', "", 1).rstrip())
+    say("```python\n" + "\n\n\n".join(sources) + "\n```")
 
 
 def _device() -> str:

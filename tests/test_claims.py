@@ -35,9 +35,9 @@ def test_verdict_by_parts(parts, verdict):
 
 
 def test_estimates_are_listed_by_part():
-    judged = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 1000": around(2)}, digits=1)
-    assert re.fullmatch(r"n = 400: 1\.0 \[0\.9, 1\.1\]; n = 1000: 2\.0 \[1\.9, 2\.1\]", judged.estimate)
-    assert claims.judge("bayes", "C6", around(1), digits=1).estimate == "1.0 [0.9, 1.1]"
+    judged = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 1000": around(2)}, points=True)
+    assert re.fullmatch(r"n = 400: 100\.0 \[\S+, \S+\] points; n = 1000: 200\.0 \[\S+, \S+\] points", judged.estimate)
+    assert re.fullmatch(r"1\.000 \[\S+, \S+\]", claims.judge("bayes", "C6", around(1)).estimate)
 
 
 def test_one_part_of_many_below_zero_contradicts_only_beyond_chance():
@@ -86,7 +86,8 @@ def test_partial_verdict_says_what_is_missing():
 def test_identity_is_held_to_rounding():
     assert claims.judge_identity("bayes", "C1", 3e-13, 1e-10).verdict == "reproduced"
     off = claims.judge_identity("bayes", "C1", 0.05, 1e-10)
-    assert off.verdict == "contradicted" and "5.0e-02" in off.estimate
+    assert off.verdict == "contradicted" and "0.05, rounding allows 1e-10" in off.estimate
+    assert claims.judge_identity("bayes", "C2", 3, 0, "cases that disagree").estimate == "cases that disagree: 3"
     for bad in (np.nan, -1e-3):
         with pytest.raises(MiaError, match="residual"):
             claims.judge_identity("bayes", "C1", bad, 1e-10)

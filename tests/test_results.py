@@ -115,8 +115,8 @@ def test_show_table_displays_once_for_both_readers(displayed):
     results.show_table(frame, "tab-one", "A caption\nof two lines with $|x|$.")
     (data, _), = displayed
     assert data["text/markdown"].startswith(
-        "```{table} A caption of two lines with $|x|$.\n:name: tab-one\n\n| a | n |\n|:---|---:|\n| x < y | 1.000 |")
-    assert data["text/markdown"].endswith("|\n```\n")
+        ":::{table} A caption of two lines with $|x|$.\n:name: tab-one\n\n| a | n |\n|:---|---:|\n| x < y | 1.000 |")
+    assert data["text/markdown"].endswith("|\n:::\n")
     assert "x &lt; y" in data["text/html"] and "<strong>bold</strong>" in data["text/html"]
     assert "text-align: right" in data["text/html"]
     with pytest.raises(MiaError, match="cannot be linked to"):
@@ -127,7 +127,7 @@ def test_show_table_is_valid_myst(displayed):
     from markdown_it import MarkdownIt
 
     results.show_table(pd.DataFrame({"a": ["$|s|$"], "b": ["x|y"]}), "tab-two", "Caption.")
-    body = displayed[0][0]["text/markdown"].split("\n\n", 1)[1].rsplit("```", 1)[0]
+    body = displayed[0][0]["text/markdown"].split("\n\n", 1)[1].rsplit(":::", 1)[0]
     html = MarkdownIt().enable("table").render(body)
     assert html.count("<td") == 2 and "$|s|$" in html and "x|y" in html
 
@@ -181,4 +181,4 @@ def test_sentences_and_sources_are_displayed_as_markdown(monkeypatch):
     results.say("AUC is 0.5.")
     results.show_source(results.say)
     assert shown[0]["text/markdown"] == "AUC is 0.5."
-    assert shown[1]["text/markdown"].startswith("```python\ndef say(")
+    assert shown[1]["text/markdown"].startswith("```python\ndef say(text: str) -> None:\n    display_bundle(")

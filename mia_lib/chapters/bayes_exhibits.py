@@ -20,15 +20,16 @@ def idea() -> plt.Figure:
     """The chapter's picture: one threshold for all records against one for each, on two made-up records."""
     x = np.linspace(0, 6, 400)
     figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 2.9), sharex=True, sharey=True, layout="constrained")
-    for axis, title, inside, outside in ((axes[0], "an easy record", 0.25, 0.8), (axes[1], "a hard record", 1.9, 3.4)):
+    for axis, title, inside, outside in ((axes[0], "an easy record", 0.35, 0.9), (axes[1], "a hard record", 2.0, 3.9)):
         for mean, style, label in ((inside, "members", "trained on it"), (outside, "non-members", "not trained on it")):
-            axis.fill_between(x, gamma.pdf(x, 8.0, scale=mean / 8.0), color=plotting.STYLE[style]["color"], alpha=0.5,
+            density = gamma.pdf(x, 16.0, scale=mean / 16.0) * np.sqrt(mean)  # heights that fit one picture
+            axis.fill_between(x, density, color=plotting.STYLE[style]["color"], alpha=0.5,
                               label=label)
-        axis.axvline((inside + outside) / 2, color="black", lw=1.6, label=r"its own threshold $\tau(z)$")
+        axis.axvline(np.sqrt(inside * outside), color="black", lw=1.6, label=r"its own threshold $\tau(z)$")
         axis.axvline(1.35, color="0.45", lw=1.6, ls="--", label="one threshold for all")
-        axis.set(title=title, xlabel="loss of the record", yticks=[], xlim=(0, 6), ylim=(0, 2.2))
+        axis.set(title=title, xlabel="loss of the record", yticks=[], xlim=(0, 6), ylim=(0, 3.0))
     axes[0].set_ylabel("how often, over models")
-    axes[1].legend(frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -158,12 +159,17 @@ def _rates(interval: Interval | None) -> dict[str, float]:
 
 def table_one_thresholds(games: Mapping[int, dict[str, np.ndarray]]) -> pd.DataFrame:
     """What the choice of threshold does to Table 1: best on the records judged, or chosen in other splits."""
-    return pd.DataFrame([{"n": str(n), "noise, peak": results.format_percent(study.over_splits(
-        study.peak_of_noise(n, len(played["members"])))), "0-1": results.format_percent(study.over_splits(
-            study.per_split(played, "gap", "attack_accuracy")))} | {
-        f"{study.NAMES[attack]}, {how}": results.format_percent(study.over_splits(study.per_split(played, attack, metric)))
-        for attack in ("malt", "matt") for how, metric in (("peak", "attack_accuracy"), ("rehearsed", "rehearsed_accuracy"))}
-        for n, played in games.items()])
+    def cells(n: int, played: dict[str, np.ndarray]) -> dict[str, str]:
+        row = {"n": str(n), "noise, peak": f"{100 * study.peak_of_noise(n, len(played['members'])).mean():.1f}",
+               "0-1": f"{100 * study.per_split(played, 'gap', 'attack_accuracy').mean():.1f}"}
+        for attack in ("malt", "matt"):
+            name = study.NAMES[attack]
+            row[f"{name}, peak"] = f"{100 * study.per_split(played, attack, 'attack_accuracy').mean():.1f}"
+            row[f"{name}, rehearsed"] = results.format_percent(
+                study.over_splits(study.per_split(played, attack, "rehearsed_accuracy")))
+        return row
+
+    return pd.DataFrame([cells(n, played) for n, played in games.items()])
 
 
 def table_one_figure(ours: pd.DataFrame) -> plt.Figure:
@@ -287,10 +293,10 @@ def judge_table_one(games: Mapping[int, dict[str, np.ndarray]], not_run: list[in
     for of_claim in parts.values():
         of_claim.update({f"n = {n}": None for n in not_run})
     share = {n: np.abs(games[n]["second_term_mean"]) / games[n]["first_term_std"] for n in run}
-    c15 = {f"0.1 - share at n = {run[-1]}": study.over_splits(0.1 - share[run[-1]])}
+    c15 = {f"0.1 less the dropped term's share, n = {run[-1]}": study.over_splits(0.1 - share[run[-1]])}
     if len(run) > 1:
-        c15[f"share at n = {run[0]} less that at {run[-1]}"] = study.over_splits(share[run[0]] - share[run[-1]])
-    return [*(claims.judge("bayes", claim, of_claim or None, reason or "only one n was run")
+        c15[f"its share at n = {run[0]} less that at {run[-1]}"] = study.over_splits(share[run[0]] - share[run[-1]])
+    return [*(claims.judge("bayes", claim, of_claim or None, reason or "only one n was run", points=True)
               for claim, of_claim in parts.items()),
             claims.judge("bayes", "C15", c15)]
 
@@ -302,8 +308,9 @@ def judge_table_two(judged: study.Judged) -> list[claims.Verdict]:
                                groups=judged.groups)
 
     return [claims.judge("bayes", "C11", {
-        "MAST - MALT + 0.005": lead("MAST (best split)", "MALT") + 0.005,
-        "MALT - shadow models": lead("MALT", "Shadow models"), "shadow models - 0-1": lead("Shadow models", "0-1")})]
+        "MAST - MALT + 0.5": lead("MAST (best split)", "MALT") + 0.005,
+        "MALT - shadow models": lead("MALT", "Shadow models"), "shadow models - 0-1": lead("Shadow models", "0-1")},
+        points=True)]
 
 
 def judge_table_three(swept: Swept, members: np.ndarray, augmentations: list[str], dataset: str) -> list[claims.Verdict]:
@@ -330,6 +337,5 @@ def judge_table_three(swept: Swept, members: np.ndarray, augmentations: list[str
                 near = value[n, augmentations[0], attack] - level
                 c14[f"{attack} within 5 points, {n}, from above"] = over_games(0.05 - near)
                 c14[f"{attack} within 5 points, {n}, from below"] = over_games(0.05 + near)
-    return [claims.judge("bayes", "C12", c12), claims.judge("bayes", "C13", falling(recipes)),
-            claims.judge("bayes", "C13a", *more),
-            claims.judge("bayes", "C14", c14, reason)]
+    return [claims.judge("bayes", "C12", c12, points=True), claims.judge("bayes", "C13", falling(recipes), points=True),
+            claims.judge("bayes", "C13a", *more, points=True), claims.judge("bayes", "C14", c14, reason, points=True)]
