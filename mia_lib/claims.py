@@ -154,7 +154,7 @@ def _table(records: Iterable[Mapping]) -> pd.DataFrame:
     return pd.DataFrame([{
         "claim": f"**{one['claim']}** {one['text']}",
         "exhibit": one["exhibit"],
-        "verdict": f"**{one['said']}**" + (f" ({one['reason']})" if one["reason"] else ""),
+        "verdict": f"**{one['said']}**" + (f" ({one['reason']})" if one["verdict"] == "not run" else ""),
         "ours": one["brief"].replace("; ", "\n") or results.NOTHING,
         "paper": one["evidence"],
     } for one in records])
@@ -179,7 +179,8 @@ def show(paper: str, verdicts: Iterable[Verdict]) -> None:
                "has many parts, the least of them.")
     bundle = results.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     results.display_bundle({**bundle, MIME: records})
-    lines = [f"**{one['claim']}.** *Rule:* {one['rule']} *Found:* {one['estimate'] or one['reason']}." for one in records]
+    lines = [f"**{one['claim']}.** *Rule:* {one['rule']} *Found:* {one['estimate'] or 'not run'}."
+             + (f" *Not run:* {one['reason']}." if one["reason"] else "") for one in records]
     results.say("```{admonition} Every part of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
                 + "\n- ".join(lines) + "\n```")
 
