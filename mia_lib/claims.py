@@ -186,9 +186,12 @@ def show(paper: str, verdicts: Iterable[Verdict]) -> None:
 
 
 def counts(records: Iterable[Mapping]) -> str:
-    """How many of each verdict, as "9 reproduced, 1 contradicted, 2 inconclusive, 4 not run"."""
+    """How many of each verdict, as "9 reproduced (2 in part), 1 contradicted, 2 inconclusive, 4 not run"."""
+    records = list(records)
     found = Counter(record["verdict"] for record in records)
-    return ", ".join(f"{found[one]} {one}" for one in VERDICTS if found[one]) or "no claim judged"
+    partly = Counter(record["verdict"] for record in records if record["said"] != record["verdict"])
+    return ", ".join(f"{found[one]} {one}" + (f" ({partly[one]} in part)" if partly[one] else "")
+                     for one in VERDICTS if found[one]) or "no claim judged"
 
 
 def scorecard(records: Iterable[Mapping]) -> str:

@@ -55,10 +55,6 @@ class Interval:
             else:  # too few draws lie that far out to be counted
                 high = stats.norm.isf(tail) * spread.std()
                 low = -high
-            if np.isfinite(self.dof):
-                stretch = stats.t.isf(tail, self.dof) / stats.norm.isf(tail)
-                stretch *= np.sqrt((self.dof + 1) / self.dof)
-                low, high = low * stretch, high * stretch
         elif self.se is not None:
             high = stats.t.isf(tail, self.dof) * self.se if self.se else 0.0
             low = -high

@@ -181,8 +181,8 @@ def theorem_one(world: FiniteWorld) -> dict[str, np.ndarray]:
     """P(member | theta, z) three ways, each [V, Z]: by Bayes' rule over everything, by Theorem 1 with the other records
     drawn from their law *given theta and z*, and with their law before theta is seen, as the text may be read.
 
-    Also, for each of the S settings of the other records: `ratio` [S, V, Z], the log-likelihood ratio; `ratio_minus_score`,
-    that less the score of Eq. 15, which Theorem 2 says is zero; `law` [S, V, Z], the setting's probability given theta
+    Also, for each of the S settings of the other records: `ratio` [S, V, Z], the log-likelihood ratio; `score`, that of
+    Eq. 15; `ratio_minus_score`, which Theorem 2 says is zero; `given_setting`, the posterior by Bayes' rule; `law` [S, V, Z], the setting's probability given theta
     and z; and `mean_loss` [S, Z], the loss of a record averaged over models that have not seen it.
     """
     totals, weights = world.settings()
@@ -198,6 +198,7 @@ def theorem_one(world: FiniteWorld) -> dict[str, np.ndarray]:
     score = (tau[:, None, :] - world.loss[None]) / world.temperature
     return {"truth": truth, "theorem": (law * given_setting).sum(0) / law.sum(0),
             "prior_law": np.einsum("s,svz->vz", weights, given_setting), "ratio": ratio,
+            "score": score, "given_setting": alpha / (alpha + beta),
             "ratio_minus_score": ratio - score, "law": law / law.sum(0),
             "mean_loss": np.einsum("svo,vz->sz", p_out, world.loss)}
 

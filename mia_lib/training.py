@@ -21,7 +21,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -327,8 +326,8 @@ class Ensemble:
                 "classes": len(self.records.classes), "config": asdict(self.config), "index": index}
 
     def missing(self) -> list[int]:
-        """Models that no layer of the store holds."""
-        return [m for m in range(len(self)) if not store.holds(self.spec(m))]
+        """Models that no layer of the store holds undamaged."""
+        return [m for m in range(len(self)) if store.look_up(self.spec(m)) is None]
 
     def fit(self) -> Ensemble:
         """Train what is missing; each model is kept as soon as it is finished."""
@@ -347,11 +346,7 @@ class Ensemble:
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:
         """Weights of model `index` by name, and its `history` [epochs, 2]."""
-        entry = store.look_up(self.spec(index))
-        if entry is None:  # never trained, or found damaged: the damaged file makes way
-            for path in store._paths(store.cache_dir(), self.spec(index)):
-                Path(path).unlink(missing_ok=True)
-            entry = store.look_up(self.fit().spec(index))
+        entry = store.look_up(self.spec(index)) or store.look_up(self.fit().spec(index))
         return entry.arrays
 
     def model(self, index: int) -> nn.Module:

@@ -115,7 +115,7 @@ def test_logistic_games_hold_the_identities_of_the_paper(isolated_cache):
     games = chapter.logistic_games(features, labels, n=100, seeds=4)
     assert games["malt"].shape == games["members"].shape == (4, 100)
     assert float(games["C"]) in chapter.C_GRID
-    assert (games["second_term_mean"] < 0).all()
+    assert (games["eq39"] <= games["matt"]).all()  # the dropped term is never positive
     # Eq. 41: the 0-1 attack is right about members with p_train, about the rest with 1 - p_test
     train = games["gap"][:, :50].mean(1)
     assert_allclose(games["train_accuracy"], train)
@@ -140,6 +140,8 @@ def test_shadow_models_find_a_gap_and_find_nothing_where_there_is_none(isolated_
     leaky, tight = toy_bank(1.5), toy_bank(0.0)
     assert roc_auc_score(leaky.members[0], chapter.shadow_score(leaky, 0, 6)) > 0.65
     assert abs(roc_auc_score(tight.members[0], chapter.shadow_score(tight, 0, 6)) - 0.5) < 0.1
+    apart = toy_bank(1.5, seed=7)  # shadow models that never saw the records under attack
+    assert roc_auc_score(leaky.members[0], chapter.shadow_score(leaky, 0, 6, apart)) > 0.65
     score = chapter.shadow_score(leaky, 0, 6)
     assert ((score >= 0) & (score <= 1)).all()
 
@@ -162,9 +164,23 @@ def test_all_attacks_on_all_targets_come_in_rows_ordered_by_bank(isolated_cache)
     judged = chapter.judge_banks(banks, targets=2, shadows=4, rehearsals=1)
     assert judged.groups.tolist() == [0, 0, 1, 1]
     assert (judged.members[2] == banks[1].members[0]).all() and (judged.members[3] == banks[1].members[2]).all()
-    assert set(judged.scores) == {"0-1", "Shadow models", "MALT", *chapter.MAST}
+    assert set(judged.scores) == {"0-1", "Shadow models", "MALT (per class)", "MALT", *chapter.MAST}
     assert all(s.shape == (4, 400) for s in [*judged.scores.values(), *judged.decisions.values()])
     assert (judged.scores["MALT"][3] == -banks[1].loss[2]).all()
+
+
+def test_thresholds_for_each_class_take_a_difference_between_classes_out():
+    bank = toy_bank(0.5, n=2000)
+    shifted = chapter.Bank(bank.members, bank.loss + 3 * bank.labels, bank.correct, bank.probabilities, bank.labels)
+    by_class = chapter.class_thresholds(shifted, 0, 2)
+    np.testing.assert_allclose(by_class, chapter.class_thresholds(bank, 0, 2), atol=1e-9)
+    assert metrics.auc(by_class >= 0, bank.members[0]) > 0.55
+
+
+def test_cross_validated_accuracy_is_near_the_truth_with_many_records():
+    members = np.repeat((np.arange(4000) < 2000)[None], 3, 0)
+    scores = RNG.normal(size=members.shape) + members
+    np.testing.assert_allclose(chapter.cross_validated_accuracy(scores, members), 0.691, atol=0.02)
 
 
 def test_references_share_no_pair_with_what_is_attacked():
@@ -236,8 +252,9 @@ def test_threat_model_table_is_made_from_what_the_attacks_declare():
     (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 0.0), "temperature"),
     (lambda: bayes.matt(np.zeros(3), np.zeros(3), np.zeros((5, 2))), "do not fit"),
     (lambda: bayes.membership_posterior(0.0, 1.0), "strictly between"),
-    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 2)), np.zeros((2, 3))), "needed"),
-    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 4, 2)), np.eye(2, 4) > 0), "10 of each"),
+    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 3)), np.zeros(3), np.zeros((2, 3))), "needed"),
+    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 4, 2)), np.zeros(4), np.eye(2, 4) > 0),
+     "10 of each"),
     (lambda: attacks.needs("loss", "some", "")(len), "references = 'some'")])
 def test_bad_input_says_what_is_wrong(call, words):
     with pytest.raises(MiaError, match=words):

@@ -358,7 +358,7 @@ def test_evaluate_is_tidy_and_agrees_with_bootstrap():
 
 def test_a_resample_without_members_is_left_out():
     made = metrics.bootstrap("auc", [[1, 2, 3], [3, 1, 2]], [[True, False, False], [True, False, True]])
-    assert np.isfinite([made.low, made.high]).all() and len(made.draws) < 1000
+    assert np.isfinite([made.low, made.high]).all() and made.se > 0
 
 
 # ---- epsilon

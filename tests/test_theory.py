@@ -30,11 +30,18 @@ def test_theorem_two_log_ratio_is_the_score_for_every_setting_model_and_record()
 
 def test_score_is_positive_exactly_when_the_posterior_exceeds_the_prior():
     both = theory.theorem_one(world(prior=0.2))
-    posterior = expit(both["ratio"] + logit(0.2))
-    assert ((both["ratio"] > 0) == (posterior > 0.2)).all()
+    assert ((both["score"] > 0) == (both["given_setting"] > 0.2)).all()
+    assert_allclose(both["given_setting"], expit(both["score"] + logit(0.2)), atol=1e-12)
 
 
-def test_a_hotter_posterior_gives_less_away():
+def test_a_hotter_posterior_usually_gives_less_away_but_not_always():
+    loss = np.random.default_rng(5).uniform(0, 2, (7, 3))
+    loss[1, 0] = loss[0, 0]
+    cold, warm = (theory.best_rule_accuracy(theory.FiniteWorld(loss, 3, t, 0.5)) for t in (1e-3, 1e6))
+    assert cold > warm
+
+
+def test_heat_takes_everything_in_the_limit():
     accuracy = [theory.best_rule_accuracy(world(temperature=t)) for t in (0.05, 0.5, 5.0)]
     assert accuracy[0] > accuracy[1] > accuracy[2] > 0.5
     assert theory.best_rule_accuracy(world(temperature=1e6)) == pytest.approx(0.5, abs=1e-4)

@@ -80,6 +80,17 @@ def test_a_damaged_model_is_trained_again_and_comes_out_the_same():
         assert (ensemble.parameters(2) == before).all()
 
 
+def test_a_damaged_recorded_model_is_trained_again(tmp_path, monkeypatch):
+    bank().fit()
+    store.cache_dir().rename(tmp_path / "recorded")
+    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
+    path, _ = store._paths(store.RECORDED, bank().spec(1))
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    with pytest.warns(UserWarning, match="damaged"):
+        assert bank().missing() == [1]
+        assert len(bank().parameters(1)) == 12
+
+
 def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
     from sklearn.linear_model import LogisticRegression
 

@@ -23,9 +23,9 @@ def gap(correct: np.ndarray) -> np.ndarray:
     return np.asarray(correct, np.float64)
 
 
-@needs("output vector", "in and out", "the training recipe and the distribution of records")
+@needs("output vector", "in and out", "the training recipe, and records of its own from the same distribution")
 def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabilities: np.ndarray,
-                  shadow_members: np.ndarray, hidden: int = 64, seed: int = 0) -> np.ndarray:
+                  shadow_labels: np.ndarray, shadow_members: np.ndarray, hidden: int = 64, seed: int = 0) -> np.ndarray:
     """Shadow-model attack (Shokri et al. 2017): a classifier that learns what the outputs of members look like.
 
     For each class a network with one hidden layer is trained to tell the output vectors of shadow models on their
@@ -35,8 +35,9 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     Args:
         probabilities: of the target, [N, K].
         labels: true classes, int [N].
-        shadow_probabilities: of S shadow models on the same records, [S, N, K].
-        shadow_members: bool [S, N].
+        shadow_probabilities: of S shadow models on records of the attacker's, [S, J, K].
+        shadow_labels: true classes of those, int [J].
+        shadow_members: bool [S, J].
         hidden: width of the attack networks.
         seed: of their weights and batches.
 
@@ -51,15 +52,16 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
 
     probabilities, labels = np.asarray(probabilities), np.asarray(labels)
     shadow_probabilities, shadow_members = np.asarray(shadow_probabilities), np.asarray(shadow_members, bool)
-    if shadow_probabilities.ndim != 3 or shadow_probabilities.shape[1:] != probabilities.shape:
+    shadow_labels = np.asarray(shadow_labels)
+    if shadow_probabilities.ndim != 3 or shadow_probabilities.shape[2] != probabilities.shape[-1]:
         raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
-                       f"{probabilities.shape}: [S, N, K] and [N, K] are needed.")
-    check_references(labels, np.broadcast_to(labels, shadow_members.shape), shadow_members)
+                       f"{probabilities.shape}: [S, J, K] and [N, K] are needed.")
+    check_references(shadow_labels, shadow_probabilities[..., 0], shadow_members)
     score = np.empty(len(labels))
     for label in np.unique(labels):
         of_class = labels == label
-        rows = shadow_probabilities[:, of_class].reshape(-1, probabilities.shape[1])
-        inside = shadow_members[:, of_class].ravel()
+        rows = shadow_probabilities[:, shadow_labels == label].reshape(-1, probabilities.shape[1])
+        inside = shadow_members[:, shadow_labels == label].ravel()
         if min(inside.sum(), (~inside).sum()) < 10:
             raise MiaError(f"class {label}: the shadow models saw {inside.sum()} of its records inside and "
                            f"{(~inside).sum()} outside; the attack model needs 10 of each. Use more shadow models.")

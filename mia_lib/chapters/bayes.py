@@ -17,7 +17,7 @@ from mia_lib.intervals import Interval
 from mia_lib.training import TrainConfig, train
 
 C_GRID = tuple(10.0**k for k in range(-2, 5))
-VALIDATION_SEEDS = 5  # splits, apart from the judged ones, on which C is chosen
+VALIDATION_SEEDS = 40  # other splits of the same pool, on which C is chosen
 
 
 def plan(records: Dataset, sweep: Dataset, *, classes: list[int], banks: int, bank_records: int, references: int,
@@ -138,10 +138,10 @@ def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
 
     Returns:
         scores of MALT, MATT, the 0-1 attack, the calibrated loss and Eq. 39, each [seeds, n]; `members` [seeds, n];
-        `train_accuracy`, `validation_accuracy` [seeds]; spread and mean of the two terms of Eq. 39; and `C`.
+        `train_accuracy`, `validation_accuracy` [seeds]; and `C`.
     """
     spec = {"kind": "study", "study": "bayes.logistic_games", "features": store.fingerprint(features),
-            "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c, "version": 2}
+            "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c, "version": 3}
 
     def play() -> dict[str, np.ndarray]:
         x, y = design(features), np.asarray(labels)
@@ -159,8 +159,7 @@ def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
             held_out = left if len(left) else outside
             row = {"malt": -loss, "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
                    "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
-                   "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean(),
-                   "first_term_std": matt.std(), "second_term_mean": second.mean()}
+                   "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean()}
             for name, value in row.items():
                 out.setdefault(name, []).append(value)
         arrays = {name: np.array(values) for name, values in out.items()}
@@ -173,8 +172,8 @@ def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
 def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
     """Balanced accuracy in each game with a threshold that is best in *other* games.
 
-    The attacker plays the game with splits and models of their own and carries the threshold over; the records judged have
-    no say in it.
+    The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
+    judged has no say in it.
 
     Args:
         scores: [T, N], comparable between games. members: bool [T, N].
@@ -197,6 +196,27 @@ def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int 
     return accuracy
 
 
+def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0) -> np.ndarray:
+    """Balanced accuracy within each game with the threshold chosen on the other folds of its records.
+
+    Args:
+        scores: [T, N]. members: bool [T, N].
+        folds: each holds its share of members and of non-members.
+
+    Returns:
+        [T].
+    """
+    rng, accuracy = np.random.default_rng(seed), np.empty(len(scores))
+    for t, (score, member) in enumerate(zip(scores, members, strict=True)):
+        fold, called = np.empty(len(score), int), np.empty(len(score), bool)
+        for side in (member, ~member):
+            fold[side] = rng.permutation(np.arange(side.sum()) % folds)
+        for k in range(folds):
+            called[fold == k] = score[fold == k] >= metrics.best_threshold(score[fold != k], member[fold != k])
+        accuracy[t] = metrics.auc(called, member)
+    return accuracy
+
+
 def peak_of_noise(n: int, seeds: int) -> np.ndarray:
     """Peak accuracy [seeds] of scores that know nothing, n / 2 members and n / 2 non-members: what choosing the threshold
     on the records judged is worth by itself."""
@@ -205,6 +225,7 @@ def peak_of_noise(n: int, seeds: int) -> np.ndarray:
 
 
 TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": rehearsed_accuracy,
+           "cross_validated_accuracy": cross_validated_accuracy,
            "map_test": metrics.average_precision_non_members, "map_train": metrics.average_precision, "auc": metrics.auc}
 
 
@@ -215,7 +236,7 @@ def per_split(games: dict[str, np.ndarray], attack: str, metric: str) -> np.ndar
         games: what `logistic_games` returned.
         attack: "gap", "malt", "matt", "calibrated" or "eq39".
         metric: "attack_accuracy" with the best threshold on the records judged, as in the paper; "rehearsed_accuracy" with a
-            threshold from other splits; "map_test", "map_train" or "auc". The 0-1 attack has no threshold to
+            threshold from other splits; "cross_validated_accuracy"; "map_test", "map_train" or "auc". The 0-1 attack has no threshold to
             choose: both its accuracies are its AUC.
     """
     function = metrics.auc if attack == "gap" and metric.endswith("accuracy") else TABLE_1[metric]
@@ -306,16 +327,34 @@ def decide(bank: Bank, target: int, attack: str, rehearsals: int) -> np.ndarray:
     return score(bank, target, attack) >= threshold
 
 
-def shadow_score(bank: Bank, target: int, shadows: int, seed: int = 0) -> np.ndarray:
-    """Shokri et al.'s attack on model `target` with the first `shadows` models of the other pairs; kept in the store."""
+def class_thresholds(bank: Bank, target: int, rehearsals: int) -> np.ndarray:
+    """MALT with a threshold for each class, from rehearsals: score [N] whose threshold is zero."""
+    own = [int(r) for r in references_without(bank, target) if r % 2 == 0][:rehearsals]
+    out = np.empty(len(bank.labels))
+    for label in np.unique(bank.labels):
+        of_class = bank.labels == label
+        threshold = metrics.best_threshold(-bank.loss[own][:, of_class].ravel(), bank.members[own][:, of_class].ravel())
+        out[of_class] = -bank.loss[target, of_class] - threshold
+    return out
+
+
+def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = None, seed: int = 0) -> np.ndarray:
+    """Shokri et al.'s attack on model `target`; kept in the store.
+
+    Args:
+        shadows: how many shadow models.
+        apart: the bank they come from, whose records are others than the target's, as in that paper; when None they are
+            models of the other pairs of the target's own bank, which know the records under attack.
+    """
     from mia_lib.attacks import baselines
 
-    r = references_without(bank, target)[:shadows]
-    spec = {"kind": "study", "study": "bayes.shadow_score", "probabilities": store.fingerprint(bank.probabilities),
-            "members": store.fingerprint(bank.members), "labels": store.fingerprint(bank.labels), "target": target,
-            "shadows": len(r), "seed": seed, "version": 1}
-    return store.fetch(spec, lambda: {"score": baselines.shadow_models(
-        bank.probabilities[target], bank.labels, bank.probabilities[r], bank.members[r], seed=seed)}).arrays["score"]
+    source, r = (bank, references_without(bank, target)[:shadows]) if apart is None else (apart, np.arange(shadows))
+    outputs = {"probabilities": bank.probabilities[target], "labels": bank.labels,
+               "shadow_probabilities": source.probabilities[r], "shadow_labels": source.labels,
+               "shadow_members": source.members[r]}
+    spec = {"kind": "study", "study": "bayes.shadow_score", "seed": seed, "version": 2,
+            **{name: store.fingerprint(array) for name, array in outputs.items()}}
+    return store.fetch(spec, lambda: {"score": baselines.shadow_models(**outputs, seed=seed)}).arrays["score"]
 
 
 @dataclass(frozen=True)
@@ -339,7 +378,8 @@ def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int =
     Args:
         banks: independent repetitions.
         targets: models attacked in each bank, one a pair.
-        shadows: shadow models of Shokri et al.'s attack.
+        shadows: shadow models of Shokri et al.'s attack, from the next bank; also the models from which MALT's thresholds
+            for each class come.
         rehearsals: of the attacker's own models on which thresholds are chosen.
     """
     scores: dict[str, list] = {}
@@ -347,8 +387,11 @@ def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int =
     rows = [(g, 2 * t) for g in range(len(banks)) for t in range(min(targets, len(banks[0].loss) // 2))]
     for g, target in progress.track(rows, "attacks of Table 2"):
         bank = banks[g]
-        correct, shadow = bank.correct[target], shadow_score(bank, target, shadows)
-        found = {"0-1": (correct.astype(float), correct), "Shadow models": (shadow, shadow >= 0.5)}
+        apart = banks[(g + 1) % len(banks)] if len(banks) > 1 else None
+        correct, shadow = bank.correct[target], shadow_score(bank, target, shadows, apart)
+        by_class = class_thresholds(bank, target, shadows)
+        found = {"0-1": (correct.astype(float), correct), "Shadow models": (shadow, shadow >= 0.5),
+                 "MALT (per class)": (by_class, by_class >= 0)}
         for attack in ("MALT", *MAST):
             found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
         for attack, (value, decision) in found.items():
