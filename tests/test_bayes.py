@@ -252,7 +252,8 @@ def test_threat_model_table_is_made_from_what_the_attacks_declare():
     (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 0.0), "temperature"),
     (lambda: bayes.matt(np.zeros(3), np.zeros(3), np.zeros((5, 2))), "do not fit"),
     (lambda: bayes.membership_posterior(0.0, 1.0), "strictly between"),
-    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 3)), np.zeros(3), np.zeros((2, 3))), "needed"),
+    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 3)), np.zeros(3), np.zeros((2, 3))),
+     "needed"),
     (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 4, 2)), np.zeros(4), np.eye(2, 4) > 0),
      "10 of each"),
     (lambda: attacks.needs("loss", "some", "")(len), "references = 'some'")])

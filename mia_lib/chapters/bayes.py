@@ -236,8 +236,8 @@ def per_split(games: dict[str, np.ndarray], attack: str, metric: str) -> np.ndar
         games: what `logistic_games` returned.
         attack: "gap", "malt", "matt", "calibrated" or "eq39".
         metric: "attack_accuracy" with the best threshold on the records judged, as in the paper; "rehearsed_accuracy" with a
-            threshold from other splits; "cross_validated_accuracy"; "map_test", "map_train" or "auc". The 0-1 attack has no threshold to
-            choose: both its accuracies are its AUC.
+            threshold from other splits; "cross_validated_accuracy"; "map_test", "map_train" or "auc". The 0-1 attack has no
+            threshold to choose: all its accuracies are its AUC.
     """
     function = metrics.auc if attack == "gap" and metric.endswith("accuracy") else TABLE_1[metric]
     return function(games[attack], games["members"])
