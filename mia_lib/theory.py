@@ -183,7 +183,8 @@ def theorem_one(world: FiniteWorld) -> dict[str, np.ndarray]:
 
     Also, for each of the S settings of the other records: `ratio` [S, V, Z], the log-likelihood ratio; `score`, that of
     Eq. 15; `ratio_minus_score`, which Theorem 2 says is zero; `given_setting`, the posterior by Bayes' rule; `law`
-    [S, V, Z], the setting's probability given theta and z; and `mean_loss` [S, Z], the loss of a record averaged over models that have not seen it.
+    [S, V, Z], the setting's probability given theta and z; and `mean_loss` [S, Z], the loss of a record averaged over
+    models that have not seen it.
     """
     totals, weights = world.settings()
     p_out = world.posterior(totals)[:, :, None]  # [S, V, 1]
