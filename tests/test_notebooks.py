@@ -27,7 +27,8 @@ def test_every_claim_of_the_paper_has_a_verdict_and_the_theory_holds(outputs):
     records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
     verdicts = {record["claim"]: record["verdict"] for record in records}
     assert list(verdicts) == list(claims.claims("bayes"))
-    assert {verdicts[claim] for claim in ("C1", "C2", "C3", "C4", "C5", "C6")} == {"reproduced"}
+    assert {verdicts[claim] for claim in ("C1", "C2", "C4", "C5", "C6")} == {"reproduced"}
+    assert verdicts["C3"] == "contradicted"  # heat usually takes from the attacker, and enumeration finds exceptions
     assert verdicts["C14"] == "not run"
 
 
