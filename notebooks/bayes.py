@@ -19,7 +19,7 @@
 #
 # ```{admonition} Run this chapter again
 # :class: tip
-# `mia run bayes` takes about five minutes on two CPU cores and less than 4 GB of memory; the second time, seconds.
+# `mia run bayes` takes about five minutes on two CPU cores and little more than 1 GB of memory; the second time, seconds.
 # Change anything: `mia run bayes -p classes 0,6 -p seeds 50`. All parameters: `mia params bayes`.
 # [How to rerun](../book/rerun.md) has the rest.
 # ```
