@@ -307,16 +307,17 @@ def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list
         raise MiaError(f"scores_a {checked[0][0].shape} and scores_b {checked[1][0].shape} differ in shape: "
                        "a paired difference needs the same targets and records.")
     targets, records = checked[0][0].shape
+
+    def difference(parts: list) -> np.ndarray:
+        return parts[0] if len(parts) == 1 else parts[0] - parts[1]
+
+    each = difference([np.array([_per_target(core, *both) for core in cores]) for both in checked])  # [K, T]
     bank = _groups(groups, targets)
     if bank is not None:
-        each = [np.array([_per_target(core, *both) for core in cores]) for both in checked]
-        each = each[0] if len(each) == 1 else each[0] - each[1]  # [K, T]
         count = np.bincount(bank)
         return [t_interval(np.bincount(bank, row) / count, level, f"{len(count)} banks", bounds)
                 for row, bounds in zip(each, ranges, strict=True)]
-    each = [np.array([_per_target(core, *both) for core in cores]) for both in checked]  # [K, T]
-    drawn = [_resample(cores, *both, draws, seed) for both in checked]
-    each, drawn = (part[0] if len(part) == 1 else part[0] - part[1] for part in (each, drawn))
+    drawn = difference([_resample(cores, *both, draws, seed) for both in checked])
     if targets == 1:
         return [Interval(float(v), float(v), float(v), level, "records only", draws=d, bounds=bounds).at(level)
                 for v, d, bounds in zip(each[:, 0], drawn, ranges, strict=True)]
