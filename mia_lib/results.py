@@ -6,13 +6,8 @@ a numbered, linked exhibit.
 
 from __future__ import annotations
 
-import datetime
 import inspect
-import os
-import platform
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
@@ -232,45 +227,3 @@ def show_source(*functions: Callable) -> None:
         source, text = inspect.getsource(function), function.__doc__ or ""
         sources.append(source.replace(f'    """{text}"""\n', "", 1).rstrip())
     say("```python\n" + "\n\n\n".join(sources) + "\n```")
-
-
-def _device() -> str:
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    model = platform.processor() or platform.machine()
-    try:
-        model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())[1].strip()
-    except (OSError, TypeError):
-        pass  # not Linux, or a processor without a name
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{model}, {cores} cores"
-
-
-def provenance(parameters: Mapping) -> dict:
-    """What a run was: parameters, date (UTC), versions, device and git commit (None outside a clone)."""
-    import mia_lib
-
-    versions = {"python": platform.python_version(), "mia_lib": mia_lib.__version__}
-    for module in ("numpy", "torch"):
-        if module in sys.modules:
-            versions[module] = sys.modules[module].__version__
-    git = None
-    try:
-        asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-        git = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        pass
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return {"date": now, "parameters": dict(parameters), "versions": versions, "device": _device(),
-            "commit": git}
-
-
-def show_provenance(parameters: Mapping) -> None:
-    """Display the footer of a page; the runner collects the same record for the status page."""
-    run = provenance(parameters)
-    what = ", ".join(f"`{key} = {value!r}`" for key, value in run["parameters"].items())
-    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
-    commit = f", commit `{run['commit'][:10]}`" if run["commit"] else ""
-    text = f"*Run on {run['date']}, {run['device']}; {versions}{commit}.*\n\nParameters: {what or 'none'}."
-    display_bundle({"text/markdown": text, "text/plain": text, "application/vnd.mia.run+json": run})

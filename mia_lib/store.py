@@ -126,11 +126,6 @@ def look_up(spec: dict) -> Entry | None:
     return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded")
 
 
-def holds(spec: dict) -> bool:
-    """Whether some layer has a finished entry under `spec` (its bytes are checked when they are read)."""
-    return any(all(p.is_file() for p in _paths(folder, spec)) for folder in (cache_dir(), RECORDED))
-
-
 def write(path: Path, data: bytes) -> None:
     """All of the file or nothing: temporary file, fsync, rename."""
     path.parent.mkdir(parents=True, exist_ok=True)

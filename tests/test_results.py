@@ -132,31 +132,6 @@ def test_show_table_is_valid_myst(displayed):
     assert html.count("<td") == 2 and "$|s|$" in html and "x|y" in html
 
 
-def test_provenance_says_where_a_number_comes_from(displayed, monkeypatch):
-    run = results.provenance({"seed": 3})
-    assert run["parameters"] == {"seed": 3} and run["date"].endswith("UTC")
-    assert run["versions"]["numpy"] == np.__version__ and "core" in run["device"]
-    monkeypatch.setattr(results.subprocess, "run", lambda *a, **k: (_ for _ in ()).throw(OSError("no git")))
-    monkeypatch.setattr(results.Path, "read_text", lambda self: "")
-    results.show_provenance({"seed": 3, "data": "toy"})
-    (data, _), = displayed
-    assert data["application/vnd.mia.run+json"]["commit"] is None
-    assert "`seed = 3`, `data = 'toy'`" in data["text/markdown"]
-
-
-def test_device_is_the_accelerator_where_there_is_one(monkeypatch):
-    class Cuda:
-        is_available = staticmethod(lambda: True)
-        get_device_name = staticmethod(lambda: "some GPU")
-
-    class Torch:
-        cuda, __version__ = Cuda, "2.x"
-
-    monkeypatch.setitem(sys.modules, "torch", Torch)
-    run = results.provenance({})
-    assert run["device"] == "some GPU" and run["versions"]["torch"] == "2.x"
-
-
 def test_metrics_tables_claims_and_figures_work_without_torch():
     # A finder, not sys.modules["torch"] = None: scipy looks into sys.modules and would take None for a module.
     code = """
