@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `run`, `params`, `data`, `sync`, `doctor`, `serve`."""
+"""The command line: `mia build`, `run`, `sweep`, `params`, `data`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import that an older Python cannot read
     raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
 
+import os
 from pathlib import Path
 
 import typer
@@ -56,11 +57,34 @@ data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are
 app.add_typer(data_app, name="data")
 
 PRESET = typer.Option("quick", help="smoke (seconds), quick (minutes) or paper (a GPU, or hours).")
+
+
+def _use_device(device: str | None) -> None:
+    if device:
+        from mia_lib import devices
+
+        devices.pick(device)
+        os.environ["MIA_DEVICE"] = device
+
+
+def _use_cluster(address: str | None) -> None:
+    if address:
+        from mia_lib.backends import pool
+
+        pool.connect(address).close()  # says now what is wrong with it
+        os.environ["MIA_CLUSTER"] = address
+
+
+DEVICE = typer.Option(None, callback=_use_device, metavar="DEVICE",
+                      help="cpu, cuda or cuda:1, else a card where there is one.")
+CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
+                       help="Train on the workers of a dask scheduler, such as tcp://10.0.0.1:8786.")
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
 @app.command()
-def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again.")) -> None:
+def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
+          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
     from mia_lib import book
 
@@ -71,17 +95,37 @@ def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and 
 def run(name: str = NOTEBOOK,
         parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
         preset: str = PRESET,
-        output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH.")) -> None:
+        output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
+        device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
     from mia_lib import runner
 
+    typer.echo(runner.run(name, _pairs(name, parameter), preset, output))
+
+
+def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
     given = {}
     for pair in parameter:
         key, equals, value = pair.partition("=")
         if not equals:
             raise MiaError(f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes.")
         given[key] = value
-    typer.echo(runner.run(name, given, preset, output))
+    return given
+
+
+@app.command(cls=WithPairs)
+def sweep(name: str = NOTEBOOK,
+          parameter: list[str] = typer.Option(
+              [], "-p", "--parameter", metavar="NAME VALUES",
+              help="A parameter and its values: 1,2,3, or with bars between values that hold commas, '400,1000|400,2000', "
+                   "as lists do. Repeat for a grid."),
+          preset: str = PRESET,
+          output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
+          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Run one notebook over a grid of parameters: one page, one table of all results."""
+    from mia_lib import sweep
+
+    typer.echo(sweep.run(name, _pairs(name, parameter), preset, output))
 
 
 @app.command()

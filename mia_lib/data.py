@@ -99,6 +99,10 @@ class Dataset:
         place[labels] = np.arange(len(labels))
         return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
 
+    def as_table(self) -> Dataset:
+        """Images as tables, float32 [N, H * W * C] with pixels in [0, 1]; tables as they are."""
+        return replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255) if self.is_image else self
+
 
 # ---------------------------------------------------------------------------------------- what is known
 

@@ -97,6 +97,32 @@ def private_public(n: int, private: int | None = None, seed: int = 0) -> tuple[n
     return np.sort(order[:private]), np.sort(order[private:])
 
 
+def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Targets with references from public records, repeated over splits (Watson et al. 2022, section 4.1).
+
+    In each repeat the records fall at random into a private and a public half. The target is trained on half of the private
+    ones and attacked on all of them; each reference is trained on equally many public ones.
+
+    Args:
+        n: records, at least 4. repeats: T. references: R for each target.
+
+    Returns:
+        members bool [T * (1 + R), n], row t * (1 + R) a target and its references after it; private bool [T, n].
+    """
+    check_range("n (records)", n, 4)
+    check_range("repeats", repeats, 1)
+    check_range("references", references, 0)
+    members, private = np.zeros((repeats, 1 + references, n), bool), np.zeros((repeats, n), bool)
+    for t in range(repeats):
+        rng = np.random.default_rng([0x6D69615F, seed, t])
+        inside, public = np.split(rng.permutation(n), [n // 2])
+        size = len(inside) // 2
+        private[t, inside] = members[t, 0, inside[:size]] = True
+        for row in members[t, 1:]:
+            row[rng.permutation(public)[:size]] = True
+    return members.reshape(-1, n), private
+
+
 def nested(n: int, sizes, seed: int = 0) -> np.ndarray:
     """Growing training sets: row k holds `sizes[k]` records, each row a subset of every larger one.
 

@@ -7,8 +7,8 @@ body that ends in features, and a linear head.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from math import prod
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ import torch
 from torch import nn
 
 from mia_lib.errors import MiaError, check_range, choose
+
+_SEEDED = Lock()  # layers draw their weights from the one global generator, which threads share
 
 
 class Network(nn.Module):
@@ -26,7 +28,7 @@ class Network(nn.Module):
         head: linear, features -> logits [B, K].
     """
 
-    def __init__(self, body: nn.Module, head: nn.Linear):
+    def __init__(self, body: nn.Module, head: nn.Module):
         super().__init__()
         self.body, self.head = body, head
 
@@ -68,6 +70,42 @@ def to_input(x) -> torch.Tensor:
                    "or tables [B, D].")
 
 
+class Dropout(nn.Module):
+    """Dropout whose masks follow from a key and a count of calls by integer arithmetic.
+
+    So they are the same on every device, for one network or many stacked ones, and in every thread, which those of
+    `torch.nn.Dropout` are not.
+
+    Args:
+        p: share of activations set to zero while training.
+    """
+
+    def __init__(self, p: float):
+        super().__init__()
+        self.p = p
+        self.register_buffer("key", torch.randint(2**31, ()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x
+        self.calls += 1
+        number = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape)
+        mixed = _scramble(number * -1640531535 + _scramble((self.key + self.calls * 668265263).to(torch.int32)))
+        kept = mixed >= round(self.p * 2**32) - 2**31  # 32 bits taken as a number from -2^31
+        return x * kept / (1 - self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+def _scramble(bits: torch.Tensor) -> torch.Tensor:
+    """The finaliser of MurmurHash3: int32 -> int32, each input bit changes about half of the output bits."""
+    for shift, factor in ((16, -2048144789), (13, -1028477387)):
+        bits = (bits ^ (bits >> shift & (1 << 32 - shift) - 1)) * factor
+    return bits ^ (bits >> 16 & 0xFFFF)
+
+
 # ---------------------------------------------------------------------------------------- architectures
 
 
@@ -78,6 +116,20 @@ def _mlp(shape: tuple, classes: int, widths: list[int]) -> Network:
     for inputs, outputs in zip(sizes, sizes[1:], strict=False):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     return Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes))
+
+
+class _FromZero(nn.Module):
+    """One number s a record -> logits (0, s): the softmax of both is the sigmoid of s."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.zeros_like(x), x], 1)
+
+
+def _sigmoid_regression(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """Logistic regression of two classes with one output, as its textbook form has it: D + 1 parameters."""
+    if classes != 2:
+        raise MiaError(f"sigmoid_regression tells two classes apart; these records have {classes}. Use logistic_regression.")
+    return Network(nn.Flatten(), nn.Sequential(nn.Linear(prod(shape), 1), _FromZero()))
 
 
 def _tanh_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
@@ -113,8 +165,8 @@ def _leino_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     first, second, hidden = widths
     body = nn.Sequential(
         nn.Conv2d(channels, first, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),  # pooled first, as above
-        nn.Conv2d(first, second, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(), nn.Dropout(0.25),
-        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.ReLU(), nn.Dropout(0.5))
+        nn.Conv2d(first, second, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(), Dropout(0.25),
+        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.ReLU(), Dropout(0.5))
     return Network(body, nn.Linear(hidden, classes))
 
 
@@ -160,6 +212,7 @@ class _Known(NamedTuple):
 
 _KNOWN = {
     "logistic_regression": _Known(_mlp),
+    "sigmoid_regression": _Known(_sigmoid_regression),
     "mlp": _Known(_mlp, (64,)),
     "tanh_cnn": _Known(_tanh_cnn, (32, 64, 128), 4),
     "watson_cnn": _Known(_watson_cnn, (32, 64, 64, 128), 8),
@@ -198,10 +251,10 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
 
     Args:
         architecture: a name, or `name:widths`:
-            `logistic_regression`; `mlp:64` (hidden ReLU layers, any number); `tanh_cnn:32,64,128` (two 5x5
-            convolutions, hidden layer); `watson_cnn:32,64,64,128` (four 3x3 convolutions);
-            `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `resnet18` (for small
-            images); `resnet101` and `vgg16` (for ImageNet). The widths shown are the defaults.
+            `logistic_regression`; `sigmoid_regression` (the same for two classes with one output); `mlp:64` (hidden ReLU
+            layers, any number); `tanh_cnn:32,64,128` (two 5x5 convolutions, hidden layer); `watson_cnn:32,64,64,128` (four
+            3x3 convolutions); `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `resnet18` (for
+            small images); `resnet101` and `vgg16` (for ImageNet). The widths shown are the defaults.
         shape: shape of one record, (H, W, C) or (D,).
         classes: number K of classes.
         seed: gives bit-identical weights whatever was drawn before, and leaves the global generator as it
@@ -226,7 +279,8 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
                        f"are {shape[0]} x {shape[1]}.")
     if known.channels and shape[2] != known.channels:
         raise MiaError(f"{name} needs images of {known.channels} channels; shape is {shape}.")
-    with nullcontext() if seed is None else torch.random.fork_rng(devices=[]):
-        if seed is not None:
-            torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
+    if seed is None:
+        return known.make(shape, classes, widths)
+    with _SEEDED, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
         return known.make(shape, classes, widths)

@@ -1,15 +1,17 @@
 """Tables: what the papers printed, what we found beside it, and how both reach the page.
 
-A table is displayed once, as HTML for JupyterLab and as MyST markdown for the book, where its name makes it
-a numbered, linked exhibit.
+A table is displayed once, as HTML for JupyterLab, as MyST markdown for the book, where its name makes it
+a numbered, linked exhibit, and as plain data for programs.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from html import escape
+from numbers import Real
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +23,7 @@ PAPERS = Path(__file__).resolve().parents[1] / "data" / "papers"
 BELOW = "below resolution"
 NOT_RUN = "not run"
 NOTHING = "–"
+MIME = "application/vnd.mia.table+json"
 
 
 def paper(name: str, table: str) -> pd.DataFrame:
@@ -130,11 +133,14 @@ def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataF
     return pd.DataFrame(rows, columns=[*on, "ours", "interval", "paper"])
 
 
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """With a named index as columns."""
+    return frame if all(name is None for name in frame.index.names) else frame.reset_index()
+
+
 def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, list[bool]]:
     """Cells as text, with a named index as columns; and which columns to set flush right."""
-    formats = formats or {}
-    if any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()
+    formats, frame = formats or {}, _flat(frame)
     for column in formats:
         choose("formats", column, [str(c) for c in frame.columns])
 
@@ -197,6 +203,31 @@ def bundle_of_table(frame: pd.DataFrame, name: str, caption: str, formats=None) 
     return {"text/html": styler.to_html(), "text/markdown": myst, "text/plain": plain}
 
 
+def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
+    """The table as plain data, unrounded, for programs that read an executed notebook.
+
+    Returns:
+        {"name", "caption", "columns": [...], "rows": [[cell, ...]]}, where a cell is a finite number, text, or
+        {"value", "low", "high"} of an `Interval`, in which null stands for what is not finite.
+    """
+    def number(value) -> float | int | None:
+        # bool is a number to Python and a word to a reader; item() makes Python's numbers of NumPy's.
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            return None
+        return value.item() if hasattr(value, "item") else value
+
+    def cell(value):
+        if isinstance(value, Interval):
+            return {"value": number(value.value), "low": number(value.low), "high": number(value.high)}
+        if number(value) is not None:
+            return number(value)
+        return NOTHING if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
+
+    frame = _flat(frame)
+    return {"name": name, "caption": " ".join(caption.split()), "columns": [str(column) for column in frame.columns],
+            "rows": [[cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]}
+
+
 def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
     """Display one output that holds several forms of the same thing."""
     from IPython.display import display
@@ -212,7 +243,7 @@ def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> No
         name: label, lower-case letters, digits and hyphens, unique in the book.
         caption: one sentence or more; mathematics and `{cite}` work.
     """
-    display_bundle(bundle_of_table(frame, name, caption, formats))
+    display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)})
 
 
 def say(text: str) -> None:

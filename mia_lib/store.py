@@ -170,7 +170,13 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     return Entry(arrays, manifest, "computed")
 
 
-def lock(spec: dict, seconds: float | None = None) -> FileLock:
+def discard(spec: dict) -> None:
+    """Take an entry out of the working cache, such as a checkpoint of a training that has ended."""
+    for path in reversed(_paths(cache_dir(), spec)):  # the manifest first: without it the rest is no entry
+        path.unlink(missing_ok=True)
+
+
+def lock(spec: dict, seconds: float | None = None, what: str = "") -> FileLock:
     """A lock between processes on one entry, held with `with`.
 
     The operating system drops the lock of a process that dies, so a lock file left behind never blocks anyone.

@@ -37,7 +37,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, results, signals, theory, training
+from mia_lib import attacks, claims, data, membership, metrics, plotting, results, theory, training
 from mia_lib.attacks import baselines, bayes
 from mia_lib.chapters import bayes as study
 from mia_lib.chapters import bayes_exhibits as exhibits
@@ -403,10 +403,10 @@ recipe = training.TrainConfig(feature_architecture, epochs=feature_epochs,
                               learning_rate=learning_rate, seed=seed)
 extractor = training.train(source, np.ones((1, len(source)), bool), recipe,
                            label="feature extractor")
-features = signals.features(extractor.model(0), pair.x)
+features = study.Features(extractor, pair)
 
 # %% tags=["hide-input"]
-results.say(f"{pair.classes[0]} against {pair.classes[1]}: {len(pair)} records with {features.shape[1]} features.")
+results.say(f"{pair.classes[0]} against {pair.classes[1]}: {len(pair)} records with {features.width} features.")
 
 # %% [markdown]
 # `logistic_games` splits, trains the two models, and scores all $n$ records with each attack. The strength of the L2 penalty,
@@ -478,8 +478,8 @@ def auc_of(g, attack):
 dropped = pd.DataFrame([{
     "n": n,
     "C": f"{float(g['C']):g}",
-    "spread of the first": np.mean(g["matt"].std(1)),
-    "spread of the second": np.mean((g["eq39"] - g["matt"]).std(1)),
+    "spread of the first": np.mean(g["spread.first"]),
+    "spread of the second": np.mean(g["spread.second"]),
     "AUC of MATT": study.over_splits(auc_of(g, "matt")),
     "both terms": study.over_splits(auc_of(g, "eq39") - auc_of(g, "matt")),
     "plain calibrated loss": study.over_splits(auc_of(g, "calibrated") - auc_of(g, "matt")),
@@ -502,17 +502,15 @@ results.show_table(dropped, name="bayes-second-term",
 # a record would tell whether the target holds it.
 
 # %%
-def train_bank(b):
+def bank_of_models(b):
     game = records.take(np.arange(b * bank_records, (b + 1) * bank_records))
     members = membership.balanced_halves(len(game), models=references + 2,
                                          seed=seed + b)
     models = training.train(game, members, replace(config, seed=seed + b),
                             label=f"bank {b + 1} of {banks}")
-    return study.Bank(members, signals.loss(models, game),
-                      signals.correctness(models, game),
-                      signals.probabilities(models, game), game.y)
+    return study.Bank(models)
 
-all_banks = [train_bank(b) for b in range(banks)]
+all_banks = [bank_of_models(b) for b in range(banks)]
 judged = study.judge_banks(all_banks, targets, shadows)
 
 # %% [markdown]
@@ -521,8 +519,8 @@ judged = study.judge_banks(all_banks, targets, shadows)
 # in Shokri et al.; *MALT (per class)*, not in the paper, has one loss threshold a class from as many models.
 
 # %% tags=["hide-input"]
-fit_in = np.mean([b.correct[b.members].mean() for b in all_banks])
-fit_out = np.mean([b.correct[~b.members].mean() for b in all_banks])
+fit_in = np.mean([study.summary(b)["right_inside"] for b in all_banks])
+fit_out = np.mean([study.summary(b)["right_outside"] for b in all_banks])
 results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption=f"**Table 2 of the paper.** {len(judged.members)} target models in {banks} banks, {references} references each "
@@ -546,13 +544,12 @@ plotting.show(
 # vary. Ours do:
 
 # %%
-tau = np.concatenate([bayes.best_split(b.loss, b.members) for b in all_banks])
-gap = np.concatenate([np.average(b.loss, 0, ~b.members) - np.average(b.loss, 0, b.members)
-                      for b in all_banks])
+tau = np.concatenate([study.summary(b)["threshold"] for b in all_banks])
+drop = np.concatenate([study.summary(b)["drop"] for b in all_banks])
 
 # %% tags=["hide-input"]
 results.say(f"The threshold of a record spreads over records with a standard deviation of {tau.std():.2f} nats, and training on a "
-            f"record lowers its loss by {gap.mean():.2f} nats on average, by {np.median(gap):.3f} nats for the median record.")
+            f"record lowers its loss by {drop.mean():.2f} nats on average, by {np.median(drop):.3f} nats for the median record.")
 
 # %% [markdown]
 # Most records are easy and membership hardly moves their loss; a few are hard and move a lot. One threshold for all cannot
@@ -583,9 +580,9 @@ own_halves = study.own_block(halves)
 def attack_trained_with(recipe):
     label = f"{recipe.architecture}, {recipe.augmentation}"
     models = training.train(played_with, halves, recipe, label=label)
-    loss = study.own_block(signals.loss(models, played_with))
-    correct = study.own_block(signals.correctness(models, played_with))
-    return {"MALT": bayes.malt(loss), "0-1": baselines.gap(correct)}
+    played = study.play_blocks(models)
+    return {"MALT": bayes.malt(played["loss"]),
+            "0-1": baselines.gap(played["correct"])}
 
 swept = {cell: attack_trained_with(recipe) for cell, recipe in recipes.items()}
 table_3 = exhibits.table_three_intervals(swept, own_halves)

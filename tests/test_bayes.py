@@ -1,10 +1,12 @@
 """MALT, MAST, MATT and their baselines against loops, limits and values worked out by hand."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mia_lib import attacks, membership, metrics
+from mia_lib import attacks, data, membership, metrics, store, training
 from mia_lib.attacks import baselines, bayes
 from mia_lib.chapters import bayes as chapter
 from mia_lib.errors import MiaError
@@ -112,15 +114,47 @@ def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
 def test_logistic_games_hold_the_identities_of_the_paper(isolated_cache):
     features = RNG.normal(size=(300, 6))
     labels = (features[:, 0] + RNG.normal(size=300) > 0).astype(int)
-    games = chapter.logistic_games(features, labels, n=100, seeds=4)
+    games = chapter.play_logistic(features, labels, n=100, seeds=4)
     assert games["malt"].shape == games["members"].shape == (4, 100)
     assert float(games["C"]) in chapter.C_GRID
     assert (games["eq39"] <= games["matt"]).all()  # the dropped term is never positive
     # Eq. 41: the 0-1 attack is right about members with p_train, about the rest with 1 - p_test
     train = games["gap"][:, :50].mean(1)
     assert_allclose(games["train_accuracy"], train)
-    again = chapter.logistic_games(features, labels, n=100, seeds=4)
-    assert (again["matt"] == games["matt"]).all()
+
+
+def test_numbers_of_the_games_are_kept_and_need_no_features_a_second_time(isolated_cache):
+    images = RNG.integers(0, 255, (160, 6, 6, 1)).astype(np.uint8)
+    records = data.Dataset("toy", images, (images.mean((1, 2, 3)) > 127).astype(int), 160, ("dark", "light"))
+    extractor = training.train(records, np.ones((1, 160), bool), training.TrainConfig("tanh_cnn:2,3,5", epochs=1))
+    first = chapter.logistic_games(chapter.Features(extractor, records), records.y, n=80, seeds=3)
+    again = chapter.Features(extractor, records)
+    second = chapter.logistic_games(again, records.y, n=80, seeds=3)
+    assert all((first[name] == second[name]).all() for name in first) and "values" not in vars(again)
+    assert again.width == again.values.shape[1] == 5
+
+
+class Models(list):
+    """The numbers of a bank's models, with a name in the place of what determines them."""
+
+    def __init__(self, key, count):
+        super().__init__(range(count))
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Bank:
+    """A bank whose losses are made up."""
+
+    members: np.ndarray
+    loss: np.ndarray
+    correct: np.ndarray
+    probabilities: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def models(self):
+        return Models(store.fingerprint(self.loss), len(self.loss))
 
 
 def toy_bank(gap, models=8, n=400, classes=2, seed=0):
@@ -131,7 +165,7 @@ def toy_bank(gap, models=8, n=400, classes=2, seed=0):
     labels = rng.integers(0, classes, n)
     p = np.exp(-loss)
     probabilities = np.where(np.arange(classes) == labels[:, None], p[..., None], (1 - p[..., None]) / (classes - 1))
-    return chapter.Bank(members, loss, p > 0.5, probabilities, labels)
+    return Bank(members, loss, p > 0.5, probabilities, labels)
 
 
 def test_shadow_models_find_a_gap_and_find_nothing_where_there_is_none(isolated_cache):
@@ -148,7 +182,7 @@ def test_shadow_models_find_a_gap_and_find_nothing_where_there_is_none(isolated_
 
 def test_decisions_are_near_the_best_ones_and_use_no_membership_of_the_target(isolated_cache):
     bank = toy_bank(1.0, n=4000)
-    flipped = chapter.Bank(bank.members.copy(), bank.loss, bank.correct, bank.probabilities, bank.labels)
+    flipped = Bank(bank.members.copy(), bank.loss, bank.correct, bank.probabilities, bank.labels)
     flipped.members[:2] = ~flipped.members[:2]  # the target and its complement
     for attack in ("MALT", *chapter.MAST):
         decided = chapter.decide(bank, 0, attack, 2)
@@ -169,9 +203,23 @@ def test_all_attacks_on_all_targets_come_in_rows_ordered_by_bank(isolated_cache)
     assert (judged.scores["MALT"][3] == -banks[1].loss[2]).all()
 
 
+def test_a_bank_is_trained_when_its_numbers_are_needed_and_judged_once(isolated_cache):
+    images = RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8)
+    records = data.Dataset("toy", images, RNG.integers(0, 2, 60), 60, ("a", "b"))
+    config = training.TrainConfig("tanh_cnn:2,3,4", epochs=1)
+    banks = [chapter.Bank(training.train(records, membership.balanced_halves(60, 8, seed), config)) for seed in (0, 1)]
+    judged = chapter.judge_banks(banks, targets=1, shadows=6, rehearsals=1)
+    summary = chapter.summary(banks[0])
+    assert summary["threshold"].shape == summary["drop"].shape == (60,) and 0 < summary["right_inside"] < 1
+    again = [chapter.Bank(bank.models) for bank in banks]
+    second = chapter.judge_banks(again, targets=1, shadows=6, rehearsals=1)
+    assert all((second.scores[a] == judged.scores[a]).all() for a in judged.scores)
+    assert chapter.summary(again[0])["drop"].shape == (60,) and "loss" not in vars(again[0])
+
+
 def test_thresholds_for_each_class_take_a_difference_between_classes_out():
     bank = toy_bank(0.5, n=2000)
-    shifted = chapter.Bank(bank.members, bank.loss + 3 * bank.labels, bank.correct, bank.probabilities, bank.labels)
+    shifted = Bank(bank.members, bank.loss + 3 * bank.labels, bank.correct, bank.probabilities, bank.labels)
     by_class = chapter.class_thresholds(shifted, 0, 2)
     np.testing.assert_allclose(by_class, chapter.class_thresholds(bank, 0, 2), atol=1e-9)
     assert metrics.auc(by_class >= 0, bank.members[0]) > 0.55
@@ -222,7 +270,7 @@ def test_with_two_classes_the_zero_one_attack_is_malt_with_the_threshold_log_two
 def test_table_one_holds_every_cell_of_the_paper(isolated_cache):
     features = RNG.normal(size=(200, 4))
     labels = (features[:, 0] > 0).astype(int)
-    table = chapter.table_one({80: chapter.logistic_games(features, labels, 80, 3, c=1.0)})
+    table = chapter.table_one({80: chapter.numbers_of(chapter.play_logistic(features, labels, 80, 3, c=1.0))})
     assert len(table) == 2 + 1 + 3 + 3
     gap = table.query("attack == '0-1'").interval.iloc[0]
     sides = table.query("attack == 'none'").set_index("metric").interval

@@ -1,5 +1,6 @@
 """Tables: the papers' numbers, ours beside them, and what is displayed."""
 
+import json
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mia_lib import metrics, results
+from mia_lib import book, metrics, results, runner
 from mia_lib.errors import MiaError
 
 
@@ -121,6 +122,22 @@ def test_show_table_displays_once_for_both_readers(displayed):
     assert "text-align: right" in data["text/html"]
     with pytest.raises(MiaError, match="cannot be linked to"):
         results.show_table(frame, "Table 1", "x")
+
+
+def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_readers(displayed):
+    auc = [metrics.Interval(0.51234, 0.4, 0.6), metrics.Interval(0.5, np.nan, np.inf)]
+    frame = pd.DataFrame({"n": [400, 1000], "auc": auc,
+                          "rate": [np.float32(0.25), np.nan], "said": ["57.0 [56.2, 57.8] / 57.1", None],
+                          "ran": [True, np.False_]}, index=pd.Index(["a", "b"], name="row"))
+    results.show_table(frame, "tab-one", "A caption\nof two lines.", {"auc": ".1f"})
+    (data, metadata), = displayed
+    assert json.loads(json.dumps(data[results.MIME], allow_nan=False)) == {
+        "name": "tab-one", "caption": "A caption of two lines.", "columns": ["row", "n", "auc", "rate", "said", "ran"],
+        "rows": [["a", 400, {"value": 0.51234, "low": 0.4, "high": 0.6}, 0.25, "57.0 [56.2, 57.8] / 57.1", "True"],
+                 ["b", 1000, {"value": 0.5, "low": None, "high": None}, "–", "–", "False"]]}
+    output = {"output_type": "display_data", "data": data, "metadata": metadata}
+    assert set(runner.for_readers([output])[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
+    assert results.MIME not in json.dumps(book._captioned({"metadata": {}, "outputs": [output]}))
 
 
 def test_show_table_is_valid_myst(displayed):

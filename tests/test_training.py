@@ -198,7 +198,7 @@ import numpy as np
 from mia_lib import data, membership, training
 rng = np.random.default_rng(0)
 table = data.Dataset("t", rng.normal(size=(2000, 20)).astype(np.float32), rng.integers(0, 2, 2000), 2000, ("a", "b"))
-config = training.TrainConfig("mlp:64", epochs=25, batch_size=16)
+config = training.TrainConfig("mlp:2000", epochs=4, batch_size=16)  # too large to be stacked
 if __name__ == "__main__":
     ensemble = training.train(table, membership.random_halves(2000, 12), config, workers=2)
     print(len(ensemble.missing()), flush=True)

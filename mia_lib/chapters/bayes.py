@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from mia_lib import membership, metrics, progress, store
+from mia_lib import membership, metrics, progress, signals, store
 from mia_lib.attacks import bayes
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.intervals import Interval
-from mia_lib.training import TrainConfig, train
+from mia_lib.training import Ensemble, TrainConfig, train
 
 C_GRID = tuple(10.0**k for k in range(-2, 5))
 VALIDATION_SEEDS = 40  # other splits of the same pool, on which C is chosen
@@ -127,12 +128,40 @@ def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
     return C_GRID[int(np.argmax(accuracy))]
 
 
-def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
-                   c: float | None = None) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class Features:
+    """Frozen features of records: the last activations of a model, computed when first needed.
+
+    Attributes:
+        models: an ensemble whose first model extracts them.
+        records: whose features they are.
+    """
+
+    models: Ensemble
+    records: Dataset
+
+    @property
+    def spec(self) -> dict:
+        """What determines them."""
+        return {"model": store.key(self.models.spec(0)), "records": self.records.fingerprint}
+
+    @property
+    def width(self) -> int:
+        """Number F of features."""
+        return int(self.models.untrained().head.in_features)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """[N, F]."""
+        return signals.features(self.models.model(0), self.records.x)
+
+
+def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
+                  c: float | None = None) -> dict[str, np.ndarray]:
     """Play the game of Table 1 `seeds` times at size n.
 
     Args:
-        features: frozen features [N, F]. labels: 0 or 1, [N].
+        features: [N, F]. labels: 0 or 1, [N].
         n: n / 2 members, n / 2 non-members, n / 2 further records for the reference model.
         c: inverse strength of the penalty; chosen on splits of its own when None.
 
@@ -140,33 +169,56 @@ def logistic_games(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
         scores of MALT, MATT, the 0-1 attack, the calibrated loss and Eq. 39, each [seeds, n]; `members` [seeds, n];
         `train_accuracy`, `validation_accuracy` [seeds]; and `C`.
     """
-    spec = {"kind": "study", "study": "bayes.logistic_games", "features": store.fingerprint(features),
-            "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c, "version": 3}
+    x, y = design(features), np.asarray(labels)
+    strength = choose_c(x, y, n) if c is None else c
+    out: dict[str, list] = {}
+    for seed in progress.track(range(seeds), f"Table 1, n = {n}"):
+        inside, outside, apart, left = three_way_split(len(y), n, seed)
+        judged = np.concatenate([inside, outside])
+        theta, theta0 = logistic(x[inside], y[inside], strength), logistic(x[apart], y[apart], strength)
+        loss, loss0 = (logistic_loss(t, x[judged], y[judged]) for t in (theta, theta0))
+        right = (x[judged] @ theta > 0) == y[judged]
+        gradients = logistic_gradients(theta0, x[judged], y[judged])
+        matt = bayes.matt(theta, theta0, gradients)
+        second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], strength))
+        held_out = left if len(left) else outside
+        row = {"malt": -loss, "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
+               "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
+               "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean()}
+        for name, value in row.items():
+            out.setdefault(name, []).append(value)
+    return {**{name: np.array(values) for name, values in out.items()}, "C": np.array(strength)}
 
-    def play() -> dict[str, np.ndarray]:
-        x, y = design(features), np.asarray(labels)
-        strength = choose_c(x, y, n) if c is None else c
-        out: dict[str, list] = {}
-        for seed in progress.track(range(seeds), f"Table 1, n = {n}"):
-            inside, outside, apart, left = three_way_split(len(y), n, seed)
-            judged = np.concatenate([inside, outside])
-            theta, theta0 = logistic(x[inside], y[inside], strength), logistic(x[apart], y[apart], strength)
-            loss, loss0 = (logistic_loss(t, x[judged], y[judged]) for t in (theta, theta0))
-            right = (x[judged] @ theta > 0) == y[judged]
-            gradients = logistic_gradients(theta0, x[judged], y[judged])
-            matt = bayes.matt(theta, theta0, gradients)
-            second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], strength))
-            held_out = left if len(left) else outside
-            row = {"malt": -loss, "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
-                   "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
-                   "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean()}
-            for name, value in row.items():
-                out.setdefault(name, []).append(value)
-        arrays = {name: np.array(values) for name, values in out.items()}
-        small = {name: a.astype(np.float32) if a.dtype == np.float64 and a.ndim == 2 else a for name, a in arrays.items()}
-        return {**small, "C": np.array(strength)}
 
-    return store.fetch(spec, play).arrays
+def numbers_of(played: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What Table 1 needs of the games in `play_logistic`, a number a split.
+
+    Returns:
+        "ATTACK.METRIC" [seeds] for each pair that `per_split` knows; the accuracies of the models; "C"; and the mean spread of
+        the two terms of Eq. 39, "spread.first" and "spread.second" [seeds].
+    """
+    members, numbers = played["members"], {}
+    for attack in ("gap", "malt", "matt"):
+        for name, metric in TABLE_1.items():
+            function = metrics.auc if attack == "gap" and name.endswith("accuracy") else metric
+            numbers[f"{attack}.{name}"] = function(played[attack], members)
+    for attack in ("calibrated", "eq39"):
+        numbers[f"{attack}.auc"] = metrics.auc(played[attack], members)
+    kept = {name: played[name] for name in ("train_accuracy", "validation_accuracy", "C") if name in played}
+    return {**numbers, **kept, "spread.first": played["matt"].std(1),
+            "spread.second": (played["eq39"] - played["matt"]).std(1)}
+
+
+def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int,
+                   c: float | None = None) -> dict[str, np.ndarray]:
+    """The numbers of Table 1 at size n, kept in the store: `numbers_of` the games in `play_logistic`.
+
+    Args:
+        features: frozen features of N records. labels, n, seeds, c: as for `play_logistic`.
+    """
+    spec = {"kind": "study", "study": "bayes.logistic_games", "features": features.spec, "labels": store.fingerprint(labels),
+            "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c, "version": 4}
+    return store.fetch(spec, lambda: numbers_of(play_logistic(features.values, labels, n, seeds, c))).arrays
 
 
 def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
@@ -233,14 +285,13 @@ def per_split(games: dict[str, np.ndarray], attack: str, metric: str) -> np.ndar
     """A number of Table 1 in every split, [seeds].
 
     Args:
-        games: what `logistic_games` returned.
-        attack: "gap", "malt", "matt", "calibrated" or "eq39".
+        games: what `logistic_games` or `numbers_of` returned.
+        attack: "gap", "malt" or "matt"; with the metric "auc" also "calibrated" or "eq39".
         metric: "attack_accuracy" with the best threshold on the records judged, as in the paper; "rehearsed_accuracy" with a
             threshold from other splits; "cross_validated_accuracy"; "map_test", "map_train" or "auc". The 0-1 attack has no
             threshold to choose: all its accuracies are its AUC.
     """
-    function = metrics.auc if attack == "gap" and metric.endswith("accuracy") else TABLE_1[metric]
-    return function(games[attack], games["members"])
+    return games[f"{attack}.{metric}"]
 
 
 def over_splits(values: np.ndarray) -> Interval:
@@ -276,15 +327,51 @@ class Bank:
     """What one bank of models says about its own N records; several banks are independent repetitions.
 
     Attributes:
-        members: bool [M, N], complementary halves.
-        loss: [M, N]. correct: bool [M, N]. probabilities: [M, N, K]. labels: int [N].
+        models: in complementary pairs; they are trained when a number of theirs is first needed.
     """
 
-    members: np.ndarray
-    loss: np.ndarray
-    correct: np.ndarray
-    probabilities: np.ndarray
-    labels: np.ndarray
+    models: Ensemble
+
+    @property
+    def members(self) -> np.ndarray:
+        """bool [M, N], complementary halves."""
+        return self.models.members
+
+    @property
+    def labels(self) -> np.ndarray:
+        """int [N]."""
+        return self.models.records.y
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        """[M, N]."""
+        return signals.loss(self.models, self.models.records)
+
+    @cached_property
+    def correct(self) -> np.ndarray:
+        """bool [M, N]."""
+        return signals.correctness(self.models, self.models.records)
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """[M, N, K]."""
+        return signals.probabilities(self.models, self.models.records)
+
+
+def summary(bank: Bank) -> dict[str, np.ndarray]:
+    """How well a bank's models fit, and how much membership moves a loss; kept in the store.
+
+    Returns:
+        "right_inside" and "right_outside", shares of members and others that are classified correctly; "threshold" [N], the
+        loss that best splits models with a record from those without; "drop" [N], mean loss without less mean loss with it.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        inside = bank.members
+        return {"right_inside": bank.correct[inside].mean(), "right_outside": bank.correct[~inside].mean(),
+                "threshold": bayes.best_split(bank.loss, inside).astype(np.float32),
+                "drop": (np.average(bank.loss, 0, ~inside) - np.average(bank.loss, 0, inside)).astype(np.float32)}
+
+    return store.fetch({"kind": "study", "study": "bayes.summary", "models": bank.models.key}, compute).arrays
 
 
 MAST = {"MAST (best split)": "best_split", "MAST (mean out)": "mean_out", "MAST (softmin)": "softmin"}
@@ -292,9 +379,9 @@ MAST = {"MAST (best split)": "best_split", "MAST (mean out)": "mean_out", "MAST 
 
 def references_without(bank: Bank, *models: int) -> np.ndarray:
     """Models of the bank that share no pair with any of `models`."""
-    kept = set(range(len(bank.loss)))
+    kept = set(range(len(bank.models)))
     for model in models:
-        kept &= set(membership.references_of(model, len(bank.loss)).tolist())
+        kept &= set(membership.references_of(model, len(bank.models)).tolist())
     return np.array(sorted(kept))
 
 
@@ -321,7 +408,7 @@ def decide(bank: Bank, target: int, attack: str, rehearsals: int) -> np.ndarray:
     """
     own = [int(r) for r in references_without(bank, target) if r % 2 == 0][:rehearsals]
     if len(references_without(bank, target, *own[:1])) < 2 or not own:
-        raise MiaError(f"a bank of {len(bank.loss)} models leaves no references to rehearse with: at least 6 are needed.")
+        raise MiaError(f"a bank of {len(bank.models)} models leaves no references to rehearse with: at least 6 are needed.")
     threshold = metrics.best_threshold(np.concatenate([score(bank, r, attack, (target,)) for r in own]),
                                        np.concatenate([bank.members[r] for r in own]))
     return score(bank, target, attack) >= threshold
@@ -339,7 +426,7 @@ def class_thresholds(bank: Bank, target: int, rehearsals: int) -> np.ndarray:
 
 
 def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = None, seed: int = 0) -> np.ndarray:
-    """Shokri et al.'s attack on model `target`; kept in the store.
+    """Shokri et al.'s attack on model `target`.
 
     Args:
         shadows: how many shadow models.
@@ -349,12 +436,8 @@ def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = Non
     from mia_lib.attacks import baselines
 
     source, r = (bank, references_without(bank, target)[:shadows]) if apart is None else (apart, np.arange(shadows))
-    outputs = {"probabilities": bank.probabilities[target], "labels": bank.labels,
-               "shadow_probabilities": source.probabilities[r], "shadow_labels": source.labels,
-               "shadow_members": source.members[r]}
-    spec = {"kind": "study", "study": "bayes.shadow_score", "seed": seed, "version": 2,
-            **{name: store.fingerprint(array) for name, array in outputs.items()}}
-    return store.fetch(spec, lambda: {"score": baselines.shadow_models(**outputs, seed=seed)}).arrays["score"]
+    return baselines.shadow_models(bank.probabilities[target], bank.labels, source.probabilities[r], source.labels,
+                                   source.members[r], seed=seed)
 
 
 @dataclass(frozen=True)
@@ -373,7 +456,7 @@ class Judged:
 
 
 def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int = 2) -> Judged:
-    """Run every attack of Table 2.
+    """Run every attack of Table 2; scores and decisions are kept in the store, target by target.
 
     Args:
         banks: independent repetitions.
@@ -382,23 +465,28 @@ def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int =
             for each class come.
         rehearsals: of the attacker's own models on which thresholds are chosen.
     """
-    scores: dict[str, list] = {}
-    decisions: dict[str, list] = {}
-    rows = [(g, 2 * t) for g in range(len(banks)) for t in range(min(targets, len(banks[0].loss) // 2))]
+    rows = [(g, 2 * t) for g in range(len(banks)) for t in range(min(targets, len(banks[0].models) // 2))]
+    found = []
     for g, target in progress.track(rows, "attacks of Table 2"):
-        bank = banks[g]
         apart = banks[(g + 1) % len(banks)] if len(banks) > 1 else None
-        correct, shadow = bank.correct[target], shadow_score(bank, target, shadows, apart)
-        by_class = class_thresholds(bank, target, shadows)
-        found = {"0-1": (correct.astype(float), correct), "Shadow models": (shadow, shadow >= 0.5),
-                 "MALT (per class)": (by_class, by_class >= 0)}
-        for attack in ("MALT", *MAST):
-            found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
-        for attack, (value, decision) in found.items():
-            scores.setdefault(attack, []).append(value)
-            decisions.setdefault(attack, []).append(decision)
-    return Judged({a: np.array(v) for a, v in scores.items()}, {a: np.array(v) for a, v in decisions.items()},
+        spec = {"kind": "study", "study": "bayes.judge_banks", "models": banks[g].models.key, "target": target,
+                "apart": apart and apart.models.key, "shadows": shadows, "rehearsals": rehearsals, "version": 1}
+        found.append(store.fetch(spec, partial(_judge, banks[g], target, apart, shadows, rehearsals)).arrays)
+    names = [name.removeprefix("score.") for name in found[0] if name.startswith("score.")]
+    return Judged({a: np.array([f[f"score.{a}"] for f in found]) for a in names},
+                  {a: np.array([f[f"decision.{a}"] for f in found]) for a in names},
                   np.array([banks[g].members[t] for g, t in rows]), np.array([g for g, _ in rows]))
+
+
+def _judge(bank: Bank, target: int, apart: Bank | None, shadows: int, rehearsals: int) -> dict[str, np.ndarray]:
+    correct, shadow = bank.correct[target], shadow_score(bank, target, shadows, apart)
+    by_class = class_thresholds(bank, target, shadows)
+    found = {"0-1": (correct.astype(np.float32), correct), "Shadow models": (shadow, shadow >= 0.5),
+             "MALT (per class)": (by_class, by_class >= 0)}
+    for attack in ("MALT", *MAST):
+        found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
+    return {**{f"score.{attack}": value for attack, (value, _) in found.items()},
+            **{f"decision.{attack}": value for attack, (_, value) in found.items()}}
 
 
 # ------------------------------------------------------------------------------- Table 3: models under augmentation
@@ -414,6 +502,19 @@ def block_halves(size: int, blocks: int, seed: int = 0) -> np.ndarray:
     for b, row in enumerate(membership.random_halves(size, blocks, seed)):
         members[b, b * size:(b + 1) * size] = row
     return members
+
+
+def play_blocks(models: Ensemble) -> dict[str, np.ndarray]:
+    """What each model of `block_halves` says about the records of its own block, kept in the store.
+
+    Returns:
+        loss [B, size] and whether it is right, bool [B, size].
+    """
+    def compute() -> dict[str, np.ndarray]:
+        return {"loss": own_block(signals.loss(models, models.records)),
+                "correct": own_block(signals.correctness(models, models.records))}
+
+    return store.fetch({"kind": "study", "study": "bayes.play_blocks", "models": models.key}, compute).arrays
 
 
 def own_block(values: np.ndarray) -> np.ndarray:

@@ -170,7 +170,7 @@ def _rates(interval: Interval | None) -> dict[str, float]:
 def table_one_thresholds(games: Mapping[int, dict[str, np.ndarray]]) -> pd.DataFrame:
     """What the choice of threshold does to Table 1: best on the records judged, or chosen in other splits."""
     def cells(n: int, played: dict[str, np.ndarray]) -> dict[str, str]:
-        row = {"n": str(n), "noise, peak": f"{100 * study.peak_of_noise(n, len(played['members'])).mean():.1f}",
+        row = {"n": str(n), "noise, peak": f"{100 * study.peak_of_noise(n, len(played['malt.auc'])).mean():.1f}",
                "0-1": f"{100 * study.per_split(played, 'gap', 'attack_accuracy').mean():.1f}"}
         for attack in ("malt", "matt"):
             name = study.NAMES[attack]

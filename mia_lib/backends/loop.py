@@ -1,0 +1,251 @@
+"""The training loop: one network or many stacked, on any device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from mia_lib import devices, recipe, store
+from mia_lib import models as architectures
+from mia_lib.recipe import TrainConfig
+from mia_lib.stacking import Stacked
+
+STACKED_BELOW = 30_000  # parameters; on a CPU larger networks gain little together (benchmarks/crossover.py)
+CHECKPOINT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one model.
+
+    Attributes:
+        arrays: its `state_dict` and `history` float32 [epochs, 2], the mean loss and accuracy while training.
+        seconds: its share of the time.
+        diverged: what to tell the user when its loss stopped being a number, else "".
+    """
+
+    arrays: dict[str, np.ndarray]
+    seconds: float
+    diverged: str = ""
+
+
+def stacks(architecture: str, shape: tuple, classes: int) -> bool:
+    """Whether networks of this architecture train faster together on a CPU: small ones, without convolutions."""
+    network = architectures.build(architecture, shape, classes, seed=0)
+    convolves = any(isinstance(layer, torch.nn.Conv2d) for layer in network.modules())
+    return not convolves and architectures.parameter_count(network) < STACKED_BELOW
+
+
+class Group:
+    """G models in training.
+
+    Args:
+        x: records in the form of `Dataset.x`, [N, ...]. y: labels [N].
+        rows: training sets, G arrays of equally many indices.
+        classes: number K of classes.
+        config: how.
+        indices: the models' numbers within their ensemble.
+        device: where.
+        stacked: whether they run as one network, which more than one must.
+    """
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
+                 indices: list[int], device: torch.device, stacked: bool):
+        self.config, self.indices, self.device = config, list(indices), device
+        self.size = len(rows[0])
+        used, places = np.unique(np.concatenate(rows), return_inverse=True)
+        self._rows = torch.from_numpy(places.reshape(len(rows), -1)).to(device)
+        raw = torch.from_numpy(np.ascontiguousarray(x[used]))
+        # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
+        self._x = raw.to(device) if device.type == "cuda" else _channels_last(architectures.to_input(raw))
+        self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
+        seeds = [recipe.seed_of(config, index) for index in indices]
+        networks = [architectures.build(config.architecture, x.shape[1:], classes, seed=seed) for seed in seeds]
+        self._stacked = stacked
+        self.network = (Stacked(networks) if stacked else networks[0]).to(device).train()
+        if not stacked and x.ndim == 4:
+            self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
+        self.optimizer = self._make_optimizer()
+        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self._total = torch.zeros(len(rows), device=device)
+        self._right = torch.zeros(len(rows), dtype=torch.long, device=device)
+        self.history = np.zeros((len(rows), config.epochs, 2), np.float32)
+        self.epoch, self._replay = 0, None
+
+    def _make_optimizer(self) -> torch.optim.Optimizer:
+        config, weights = self.config, list(self.network.parameters())
+        on_card = self.device.type == "cuda"  # there the rate is a tensor, which a recorded step reads anew
+        rate = torch.tensor(config.learning_rate, device=self.device) if on_card else config.learning_rate
+        if config.optimizer == "adam":
+            return torch.optim.Adam(weights, rate, weight_decay=config.weight_decay, fused=True, capturable=on_card)
+        return torch.optim.SGD(weights, rate, momentum=config.momentum, nesterov=config.nesterov,
+                               weight_decay=config.weight_decay, fused=True)
+
+    def step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
+        """One step of every model.
+
+        Args:
+            picked: places of the batch's records among those held here, [G, B].
+            views: of the augmentation, [G, B, V].
+        """
+        config = self.config
+        x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
+        x = architectures.to_input(x) if self.device.type == "cuda" else _channels_second(x)
+        x = recipe.augment(x, config.augmentation, views.flatten(0, 1))
+        short = torch.autocast(self.device.type, torch.bfloat16) if config.precision == "bfloat16" else nullcontext()
+        with short:
+            outputs = self.network(x.unflatten(0, picked.shape)) if self._stacked else self.network(x)[None]
+        outputs, labels = outputs.float(), self._y[picked]
+        losses = recipe.record_loss(outputs, labels, config.loss)
+        self.optimizer.zero_grad(set_to_none=True)
+        losses.mean(1).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
+        self.optimizer.step()
+        self._total += losses.detach().sum(1)
+        self._right += (outputs.detach().argmax(-1) == labels).sum(1)
+
+    def run_epoch(self) -> None:
+        """Pass once over every training set."""
+        config = self.config
+        for group in self.optimizer.param_groups:
+            rate = recipe.learning_rate(config, self.epoch)
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(self.device)
+        views = torch.stack([recipe.draw_views(config.augmentation, self.size, g) for g in self._generators])
+        views = views.to(self.device)
+        self._total.zero_()
+        self._right.zero_()
+        for start in range(0, self.size, config.batch_size):
+            if self.size - start == 1 < self.size:
+                break
+            part = slice(start, start + config.batch_size)
+            picked = self._rows.gather(1, orders[:, part])
+            whole = self.device.type == "cuda" and picked.shape[1] == config.batch_size
+            (self._recorded_step if whole else self.step)(picked, views[:, part])
+        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / self.size
+        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / self.size
+        self.epoch += 1
+
+    def _recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
+        """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them."""
+        if self._replay is None:
+            before = [tensor.clone() for tensor in self._tensors()]
+            self._picked, self._views = picked.clone(), views.clone()
+            self._replay = record(lambda: self.step(self._picked, self._views), self.device)
+            # Recording took steps. What the optimiser had not held before starts from zero, as it would have.
+            held = self._tensors()
+            for tensor, value in zip(held, before + [None] * (len(held) - len(before)), strict=True):
+                tensor.zero_() if value is None else tensor.copy_(value)
+        self._picked.copy_(picked)
+        self._views.copy_(views)
+        self._replay()
+
+    def _tensors(self) -> list[torch.Tensor]:
+        """All that a step changes: weights, buffers, counts, and what the optimiser keeps."""
+        kept = [value for entry in self.optimizer.state.values() for _, value in sorted(entry.items())
+                if isinstance(value, torch.Tensor)]
+        return [*(p.data for p in self.network.parameters()), *self.network.buffers(), self._total, self._right, *kept]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that is needed to go on later, as arrays."""
+        kept = {f"optimizer.{i}.{name}": value for i, entry in enumerate(self.optimizer.state.values())
+                for name, value in entry.items() if isinstance(value, torch.Tensor)}
+        kept |= {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        arrays = {name: value.detach().cpu().numpy().copy() for name, value in kept.items()}
+        generators = np.stack([g.get_state().numpy() for g in self._generators])
+        return {**arrays, "generators": generators, "history": self.history, "epoch": np.array(self.epoch)}
+
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from what `state` returned."""
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+        self.network.load_state_dict({name.removeprefix("network."): value for name, value in tensors.items()
+                                      if name.startswith("network.")})
+        for i, weight in enumerate(self.network.parameters()):
+            entry = {name.split(".", 2)[2]: value for name, value in tensors.items() if name.startswith(f"optimizer.{i}.")}
+            if entry:
+                # In the weight's own order of memory: the fused optimisers walk through both side by side.
+                self.optimizer.state[weight] = {
+                    name: torch.empty_like(weight.data).copy_(value) if value.shape == weight.shape else
+                    value.to(self.device) for name, value in entry.items()}
+        for generator, state in zip(self._generators, arrays["generators"], strict=True):
+            generator.set_state(torch.from_numpy(np.array(state)))
+        self.history, self.epoch = np.array(arrays["history"]), int(arrays["epoch"])
+
+    def outcomes(self, seconds: float) -> list[Outcome]:
+        """The models as they are."""
+        states = self.network.states() if self._stacked else [self.network.state_dict()]
+        return [Outcome({**{name: value.detach().cpu().contiguous().numpy() for name, value in state.items()},
+                         "history": self.history[g]}, seconds / len(states), self._divergence(g))
+                for g, state in enumerate(states)]
+
+    def _divergence(self, g: int) -> str:
+        config, losses = self.config, self.history[g, :self.epoch, 0]
+        if np.isfinite(losses).all():
+            return ""
+        epoch = int(np.argmin(np.isfinite(losses)))
+        return (f"Model {self.indices[g]} ({config.architecture}) diverged: its loss is {losses[epoch]} in epoch {epoch + 1} "
+                f"of {config.epochs}. Lower learning_rate ({config.learning_rate:g} was given)"
+                f"{' or momentum (' + format(config.momentum, 'g') + ')' if config.momentum else ''}.")
+
+
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 2, 3, 1).contiguous() if x.ndim == 4 else x
+
+
+def _channels_second(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
+
+
+def record(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """A function that replays the work `step` gives the card, without Python in between."""
+    with torch.cuda.device(device):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # libraries choose their algorithms in the first runs, which must not be recorded
+            for _ in range(3):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+    return graph.replay
+
+
+def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
+              device: torch.device | None = None, stacked: bool | None = None,
+              checkpoint: dict | None = None) -> list[Outcome]:
+    """Train models whose training sets are equally large.
+
+    Args:
+        x, y, rows, classes, config, indices, device, stacked: as for `Group`; by default on the CPU, stacked when `stacks`
+            says so.
+        checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
+
+    Returns:
+        one outcome a model. A model that diverges leaves the others alone.
+    """
+    device = device or torch.device("cpu")
+    if stacked is None:
+        stacked = len(rows) > 1 or stacks(config.architecture, x.shape[1:], classes)
+    started = time.perf_counter()
+    with devices.plain_float32():
+        group = Group(x, y, rows, classes, config, indices, device, stacked)
+        stopped = store.look_up(checkpoint) if checkpoint else None
+        if stopped:
+            group.load(stopped.arrays)
+        kept = time.perf_counter()
+        while group.epoch < config.epochs and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
+            group.run_epoch()
+            if checkpoint and group.epoch < config.epochs and time.perf_counter() - kept > CHECKPOINT_SECONDS:
+                spent = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
+                store.keep(checkpoint, group.state(), spent)
+                kept = time.perf_counter()
+    seconds = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
+    return group.outcomes(seconds)

@@ -1,0 +1,180 @@
+"""Processes: those of this machine, of any executor, or of a cluster."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+import torch
+
+from mia_lib import progress
+from mia_lib.errors import MiaError, check_range
+
+CONNECT_SECONDS = 20
+
+_pools: dict[int, ProcessPoolExecutor] = {}
+
+
+def _start_worker() -> None:
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)  # a killed parent would otherwise leave its workers waiting for ever
+
+
+def default_workers() -> int:
+    """Processes of the pool: `$MIA_WORKERS`, or one a core this process may use, at most 16."""
+    if os.environ.get("MIA_WORKERS"):
+        try:
+            return check_range("MIA_WORKERS", int(os.environ["MIA_WORKERS"]), 1)
+        except ValueError as error:
+            raise MiaError(f"MIA_WORKERS = {os.environ['MIA_WORKERS']!r}: a whole number from 1 is needed.") from error
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(16, cores)
+
+
+def pool(workers: int | None = None) -> ProcessPoolExecutor:
+    """The pool of single-threaded processes, started once and kept for the life of this process."""
+    workers = workers or default_workers()
+    if workers not in _pools:
+        # A forked child of a process whose Torch threads have run can hang, so each worker starts afresh.
+        context = multiprocessing.get_context("spawn")
+        _pools[workers] = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    return _pools[workers]
+
+
+@atexit.register
+def close_pools() -> None:
+    """End the processes of every pool."""
+    while _pools:
+        _pools.popitem()[1].shutdown(wait=False, cancel_futures=True)
+
+
+def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, object], None], label: str,
+              workers: int | None = None, executor: Executor | None = None, weights: list[int] | None = None) -> None:
+    """Run `function(*task)` for every task and hand each result over as it comes.
+
+    Args:
+        function: importable by name.
+        tasks: argument tuples.
+        finished: called in this process with (position of the task, result).
+        label: what the progress bar says.
+        workers: processes of the local pool.
+        executor: any `concurrent.futures.Executor` in the place of the pool, or of the cluster that `$MIA_CLUSTER` names.
+        weights: how far each task moves the bar, one each by default.
+
+    Raises:
+        MiaError: a task's own, or that a process died. Results handed over before are not lost.
+    """
+    weights = weights or [1] * len(tasks)
+    elsewhere = executor or cluster()
+    futures = {(elsewhere or pool(workers)).submit(function, *task): position for position, task in enumerate(tasks)}
+    try:
+        with progress.Bar(label, sum(weights)) as bar:
+            for future in as_completed(futures):
+                position = futures.pop(future)
+                finished(position, future.result())
+                bar.advance(weights[position])
+    except BrokenProcessPool as error:
+        close_pools()
+        raise MiaError(f"A process died during '{label}' (out of memory?). What was finished is kept: run again, with "
+                       "fewer processes if memory is short (MIA_WORKERS=1).") from error
+    except BaseException as error:
+        for future in futures:
+            future.cancel()
+        if elsewhere is None:
+            close_pools()
+        if type(error).__name__ == "KilledWorker":  # of dask.distributed, which need not be installed
+            raise MiaError(f"Workers of the cluster died again and again during '{label}' (out of memory?). What was finished "
+                           "is kept: run again, with more memory for each worker.") from error
+        raise
+
+
+# --------------------------------------------------------------------------------------------------------- a cluster
+
+_clusters: dict[str, Executor] = {}
+
+
+def cluster(address: str | None = None) -> Executor | None:
+    """The executor of a dask cluster, connected to once and kept for the life of this process.
+
+    Args:
+        address: of the scheduler, such as "tcp://10.0.0.1:8786"; `$MIA_CLUSTER` when None.
+
+    Returns:
+        None when no cluster is named.
+
+    Raises:
+        MiaError: `dask.distributed` is not installed, nobody answers, there is no worker, or the workers do not see this
+            machine's store or have other versions.
+    """
+    address = address or os.environ.get("MIA_CLUSTER")
+    if not address:
+        return None
+    if address not in _clusters:
+        _clusters[address] = connect(address).get_executor(pure=False)
+    return _clusters[address]
+
+
+def connect(address: str):
+    """A `distributed.Client` whose workers can do our work.
+
+    Raises:
+        MiaError: as for `cluster`.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MiaError(f"The cluster {address} needs dask.distributed: install the extra, pip install "
+                       "'mia_lib[cluster]' (in a clone: pip install -e '.[cluster]').") from error
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise MiaError(f"No dask scheduler answers at {address!r} ({error}). Give the address it prints when it starts, "
+                       "such as tcp://10.0.0.1:8786.") from error
+    try:
+        _meet(client, address)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def _greet(path: str) -> tuple[bool, str]:
+    """What a worker is asked before it gets work: whether it sees a file, and its version of PyTorch."""
+    return os.path.isfile(path), torch.__version__.partition("+")[0]
+
+
+def _meet(client, address: str) -> None:
+    """Refuse a cluster that would fail, or give other models, later."""
+    from mia_lib import store
+
+    if not client.scheduler_info()["workers"]:
+        raise MiaError(f"The scheduler at {address} has no workers yet. Start some (dask worker {address} --nthreads 1) and "
+                       "run again.")
+    mark = store.cache_dir() / "seen-by-workers"
+    store.write(mark, b"")
+    try:
+        answers = client.run(_greet, str(mark))
+    except ModuleNotFoundError as error:
+        raise MiaError(f"Workers of {address} cannot import {error.name}: install mia_lib where they run, too.") from error
+    finally:
+        mark.unlink(missing_ok=True)
+    for worker, (sees, version) in answers.items():
+        if not sees:
+            raise MiaError(f"Worker {worker} does not see {store.cache_dir()}: set MIA_CACHE to a folder on a file system "
+                           "that all machines share, here and for the workers.")
+        if version != torch.__version__.partition("+")[0]:
+            raise MiaError(f"Worker {worker} has PyTorch {version}, this process {torch.__version__}: install the same, for "
+                           "models are to come out the same.")

@@ -1,0 +1,102 @@
+"""Where arrays live and how much of them at a time."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import torch
+
+from mia_lib.errors import MiaError
+
+
+def pick(device: str | None = None) -> torch.device:
+    """The device to compute on.
+
+    Args:
+        device: "cpu", "cuda" or "cuda:1"; None for `$MIA_DEVICE`, or else a graphics card where there is one.
+
+    Raises:
+        MiaError: any other name, or CUDA on a machine without it.
+    """
+    argument, given = ("device", device) if device else ("MIA_DEVICE", os.environ.get("MIA_DEVICE"))
+    if not given:
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    kind, _, number = given.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
+        raise MiaError(f"{argument} = {given!r}: allowed are 'cpu', 'cuda' and 'cuda:NUMBER'.")
+    if kind == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        why = "PyTorch was built without it" if torch.version.cuda is None else "PyTorch finds no NVIDIA driver or card"
+        raise MiaError(f"{argument} = {given!r}, but there is no CUDA here: {why}. Say 'cpu', or leave it out.")
+    if number and int(number) >= torch.cuda.device_count():
+        raise MiaError(f"{argument} = {given!r}: this machine has {torch.cuda.device_count()} card(s), counted from 0.")
+    return torch.device("cuda", int(number or 0))
+
+
+def describe(device: torch.device) -> str:
+    """The device in words, for manifests and pages."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{os.cpu_count()} CPU cores ({platform.machine()})"
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the device, or the machine, has no memory left."""
+    return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate memory" in str(error)))
+
+
+def release() -> None:
+    """Hand memory that PyTorch keeps in reserve back to the card."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def stream(function: Callable, count: int, batch: int) -> list:
+    """`function(start, stop)` on one slice of `range(count)` after the other.
+
+    Where memory runs out the slice is halved and the work goes on with the smaller size.
+
+    Args:
+        function: of the slice's ends.
+        count: how many records there are.
+        batch: of how many at a time.
+
+    Returns:
+        what it returned, in order.
+
+    Raises:
+        MiaError: memory runs out on a single record.
+    """
+    parts, start = [], 0
+    while start < count:
+        stop = min(count, start + batch)
+        try:
+            parts.append(function(start, stop))
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            if stop - start == 1:
+                raise MiaError(f"Memory ran out on a single record (number {start} of {count}): use a smaller network, fewer "
+                               "probes, or a device with more memory.") from error
+            batch = (stop - start + 1) // 2
+        else:
+            start = stop
+            continue
+        release()  # outside `except`, where the traceback would keep the tensors alive
+    return parts
+
+
+@contextmanager
+def plain_float32():
+    """Sums and products in true float32: the short TF32 format of newer cards would set them apart from the CPU."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

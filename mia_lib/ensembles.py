@@ -1,0 +1,111 @@
+"""Ensembles that more than one chapter, or a reader, may want: described here once, so that they are trained once.
+
+A model's place in the store follows from its records, training set, recipe and index. Chapters that take the same ensemble
+from here, or name the same design, seed and recipe themselves, share its models. Designs grow from the front: the first 16
+models of a bank of 32 are the bank of 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mia_lib import data, membership
+from mia_lib.errors import choose
+from mia_lib.recipe import TrainConfig
+from mia_lib.training import Ensemble, train
+
+REFERENCES = 5  # for each target of a calibration ensemble
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An ensemble with a name.
+
+    Attributes:
+        title: what it is, for tables.
+        make: loads the data and describes the ensemble; trains nothing.
+        chapters: papers whose chapters use it.
+        cpu_minutes: expected, on 2 cores.
+        gpu_minutes: expected; None where a card gains nothing.
+        scale: how its size stands to the paper's.
+    """
+
+    title: str
+    make: Callable[[], Ensemble]
+    chapters: tuple[str, ...]
+    cpu_minutes: float
+    gpu_minutes: float | None
+    scale: str
+
+
+def _training_part(records: data.Dataset) -> data.Dataset:
+    return records.take(np.arange(records.n_train))
+
+
+def mnist_odd() -> data.Dataset:
+    """MNIST's 60,000 training digits as pixels in [0, 1], odd against even (Suri et al. 2024)."""
+    digits = _training_part(data.load("mnist")).as_table()
+    return replace(digits, name="mnist_odd", y=digits.y % 2, classes=("even", "odd"))
+
+
+def _mnist_odd_logistic() -> Ensemble:
+    records = mnist_odd()
+    config = TrainConfig("sigmoid_regression", epochs=80, batch_size=128, optimizer="sgd", learning_rate=0.01, momentum=0.9,
+                         weight_decay=5e-4, schedule="cosine", loss="brier")
+    return train(records, membership.balanced_halves(len(records), 128), config, label="MNIST-Odd logistic regressions")
+
+
+def _fashion_mlp6() -> Ensemble:
+    records = _training_part(data.load("fashion_mnist")).as_table()
+    config = TrainConfig("mlp:6", epochs=120, batch_size=256, optimizer="sgd", learning_rate=0.01, momentum=0.9,
+                         weight_decay=5e-4, schedule="cosine")
+    return train(records, membership.balanced_halves(len(records), 128), config, label="FashionMNIST MLPs 784-6-10")
+
+
+def _calibration(name: str, repeats: int, loss: str, batch_size: int, epochs: int) -> Callable[[], Ensemble]:
+    def make() -> Ensemble:
+        records = _training_part(data.load(name))
+        members, _ = membership.calibration_splits(len(records), repeats, REFERENCES)
+        config = TrainConfig(f"mlp:{2 * records.shape[0]}", epochs=epochs, batch_size=batch_size, optimizer="sgd",
+                             learning_rate=0.1, momentum=0.9, weight_decay=1e-4, loss=loss)
+        return train(records, members, config, label=f"{name} MLPs")
+
+    return make
+
+
+def _tabular(title: str, name: str, repeats: int, batch_size: int, epochs: int, minutes: float) -> dict[str, Shared]:
+    found = {}
+    for suffix, loss, words in (("", "cross_entropy", ""), ("_double_softmax", "double_softmax", ", softmax applied twice")):
+        found[f"{name}_mlp{suffix}"] = Shared(
+            f"{title}: {repeats} targets, {REFERENCES} references each{words}",
+            _calibration(name, repeats, loss, batch_size, epochs), ("calibration",), minutes, None,
+            f"the paper's size, {repeats} repeats for its 5")
+    return found
+
+
+SHARED = {
+    "mnist_odd_logistic": Shared("MNIST-Odd: 128 logistic regressions, squared error", _mnist_odd_logistic, ("iha",), 5, 1,
+                                 "the paper's size"),
+    "fashion_mlp6": Shared("FashionMNIST: 128 MLPs 784-6-10", _fashion_mlp6, ("iha", "quantile"), 12, 1, "the paper's size"),
+    **_tabular("German credit", "german_credit", 20, 16, 200, 0.5),
+    **_tabular("Hepatitis", "hepatitis", 20, 4, 200, 0.5),
+    **_tabular("Adult", "adult", 5, 64, 100, 3),
+}
+
+
+def names() -> list[str]:
+    """The ensembles that `get` knows."""
+    return list(SHARED)
+
+
+def get(name: str) -> Ensemble:
+    """An ensemble by name; its data are loaded, its models trained when first needed.
+
+    Raises:
+        MiaError: unknown name, data that cannot be had.
+    """
+    choose("ensemble", name, names())
+    return SHARED[name].make()

@@ -1,0 +1,186 @@
+"""How a model is trained: the configuration, and what of it every back end shares.
+
+Everything random in a training (initial weights, order of the batches, augmentation, dropout) is drawn from seeds of the
+model, on the CPU or by integer arithmetic. So one model or many at once, on a processor or a graphics card, see the same
+batches, views and masks; what is left between back ends is the rounding of sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from mia_lib import models as architectures
+from mia_lib.errors import MiaError, check_range, choose
+
+AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
+LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained.
+
+    Attributes:
+        architecture: a name of `models.names()`, with optional widths: "tanh_cnn:16,32,64".
+        epochs: passes over the training set.
+        batch_size: records a step; a last batch of a single record is left out (batch normalisation needs two).
+        optimizer: "sgd" or "adam".
+        learning_rate: of the first epoch.
+        momentum, nesterov: of SGD.
+        weight_decay: L2 penalty added to the gradient.
+        schedule: "constant", "step" (times `step_factor` every `step_epochs`) or "cosine" (to zero).
+        loss: as in `record_loss`.
+        augmentation: "none", "flip", "crop:P" and "flip_crop:P" (shift by up to P pixels, edges repeated), or
+            "flip_resized_crop:S" (random crop of S to 1 of the area and 3/4 to 4/3 in aspect, resized).
+        precision: "float32", or "bfloat16" for products of matrices and convolutions (weights stay float32), which large
+            networks on a graphics card need to be fast. It changes a model, so it is part of what determines one.
+        seed: of initial weights, batch order, augmentation and dropout.
+    """
+
+    architecture: str
+    epochs: int = 20
+    batch_size: int = 64
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    step_epochs: int = 30
+    step_factor: float = 0.1
+    loss: str = "cross_entropy"
+    augmentation: str = "none"
+    precision: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self):
+        choose("architecture", self.architecture.split(":")[0], architectures.names())
+        choose("optimizer", self.optimizer, ("sgd", "adam"))
+        choose("schedule", self.schedule, ("constant", "step", "cosine"))
+        choose("loss", self.loss, LOSSES)
+        choose("precision", self.precision, PRECISIONS)
+        check_range("epochs", self.epochs, 0)
+        check_range("batch_size", self.batch_size, 1)
+        check_range("learning_rate", self.learning_rate, 0.0, 1e3)
+        check_range("momentum", self.momentum, 0.0, 1.0)
+        check_range("weight_decay", self.weight_decay, 0.0)
+        check_range("step_epochs", self.step_epochs, 1)
+        _augmentation(self.augmentation)
+        if self.nesterov and not self.momentum:
+            raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
+
+
+def seed_of(config: TrainConfig, index: int) -> int:
+    """What seeds everything random in model `index` of an ensemble."""
+    return int(np.random.SeedSequence([config.seed, index]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def learning_rate(config: TrainConfig, epoch: int) -> float:
+    """The learning rate of an epoch (counted from 0) under the configuration's schedule."""
+    if config.schedule == "step":
+        return config.learning_rate * config.step_factor ** (epoch // config.step_epochs)
+    if config.schedule == "cosine":
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / config.epochs))
+    return config.learning_rate
+
+
+def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch.Tensor:
+    """Loss of each record.
+
+    Args:
+        outputs: logits z [..., K].
+        labels: y, int [...].
+        kind: "cross_entropy" -log p_y with p = softmax(z); "squared_error" 1/2 ||z - onehot||^2; "brier"
+            1/2 ||p - onehot||^2, which for two classes is (p_1 - y)^2, the loss of Suri et al. (2024) on MNIST-Odd;
+            "double_softmax" the cross-entropy of logits that are themselves p, as the code of Watson et al. (2022) has it.
+
+    Returns:
+        [...].
+    """
+    if kind in ("brier", "double_softmax"):
+        outputs = outputs.softmax(-1)
+    if kind in ("cross_entropy", "double_softmax"):
+        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none")
+        return losses.view(labels.shape)
+    return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(-1)
+
+
+# ------------------------------------------------------------------------------------------------------ augmentation
+
+
+def _augmentation(text: str) -> tuple[str, float]:
+    name, _, strength = text.partition(":")
+    choose("augmentation", name, AUGMENTATIONS)
+    try:
+        value = float(strength) if strength else {"flip_resized_crop": 0.08}.get(name, 4.0)
+    except ValueError:
+        raise MiaError(f"augmentation = {text!r}: what follows the colon must be a number, as in 'flip_crop:4'.") from None
+    check_range(f"augmentation = {text!r}: strength", value, *((0.01, 1.0) if "resized" in name else (0, 64)))
+    return name, value
+
+
+def draw_views(augmentation: str, count: int, generator: torch.Generator | None = None) -> torch.Tensor:
+    """Random numbers that fix a view of each of `count` images.
+
+    Args:
+        augmentation: as in `TrainConfig`.
+        count: number of images.
+        generator: of the CPU; the global one when None.
+
+    Returns:
+        float32 [count, 5]: mirrored (0 or 1), then rows and columns of a shift and zeros, or height, width and centre of a
+        crop in units of half the image; [count, 0] for "none".
+    """
+    name, strength = _augmentation(augmentation)
+    if name == "none":
+        return torch.zeros(count, 0)
+    views = torch.zeros(count, 5)
+    if "flip" in name:
+        views[:, 0] = torch.rand(count, generator=generator) < 0.5
+    if name == "flip_resized_crop":
+        area, aspect, down, right = torch.rand(4, count, generator=generator)
+        area = strength + (1 - strength) * area
+        aspect = torch.exp(math.log(3 / 4) + (math.log(4 / 3) - math.log(3 / 4)) * aspect)
+        views[:, 1], views[:, 2] = (area / aspect).sqrt().clamp(max=1.0), (area * aspect).sqrt().clamp(max=1.0)
+        views[:, 3], views[:, 4] = (2 * down - 1) * (1 - views[:, 1]), (2 * right - 1) * (1 - views[:, 2])
+    elif "crop" in name:
+        reach = int(strength)
+        views[:, 1:3] = torch.randint(-reach, reach + 1, (count, 2), generator=generator).float()
+    return views
+
+
+def augment(x: torch.Tensor, augmentation: str, views: torch.Tensor | None = None) -> torch.Tensor:
+    """A view of each image.
+
+    Args:
+        x: images [B, C, H, W].
+        augmentation: as in `TrainConfig`.
+        views: [B, 5] as `draw_views` returns them, on the device of `x`; fresh ones when None.
+
+    Returns:
+        images of the same shape.
+    """
+    name, _ = _augmentation(augmentation)
+    if name == "none":
+        return x
+    views = draw_views(augmentation, len(x)).to(x.device) if views is None else views
+    mirrored = views[:, 0] > 0.5
+    batch, _, height, width = x.shape
+    if name == "flip_resized_crop":
+        theta = torch.zeros(batch, 2, 3, device=x.device)
+        theta[:, 0, 0] = torch.where(mirrored, -views[:, 2], views[:, 2])
+        theta[:, 1, 1], theta[:, 1, 2], theta[:, 0, 2] = views[:, 1], views[:, 3], views[:, 4]
+        grid = nn.functional.affine_grid(theta, list(x.shape), align_corners=False)
+        return nn.functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    columns = torch.arange(width, device=x.device).expand(batch, width)
+    columns = torch.where(mirrored[:, None], columns.flip(1), columns) + views[:, 2:3].long()
+    rows = torch.arange(height, device=x.device).expand(batch, height) + views[:, 1:2].long()
+    rows, columns = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
+    which = torch.arange(batch, device=x.device)[:, None, None]
+    return x.permute(0, 2, 3, 1)[which, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
