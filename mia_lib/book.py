@@ -11,16 +11,19 @@ import copy
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from mia_lib import runner
+from mia_lib import recorded, runner
 from mia_lib.bars import Bars, duration
 from mia_lib.errors import MiaError
 from mia_lib.parameters import QUICK, find_root, validate
+from mia_lib.recorded import State
 
 CLAIMS_MIME = runner.OURS + "claims+json"
 MARKER = "<!-- generated -->"
@@ -118,8 +121,14 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     for name, notebook in executed.items():
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
-        files[f"notebooks/{name}.ipynb"] = (json.dumps(page(notebook), indent=1, sort_keys=True) + "\n").encode()
-    generated = {"book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()])}
+        runs = recorded.exhibits(name, root)
+        for state, shown, figures in runs:
+            claims += [{"notebook": name, "run": state.preset, **claim} for claim in shown["claims"]]
+            files |= {f"{FIGURES}{figure}-{state.preset}.png": content for figure, content in figures.items()}
+        paged = page(notebook, [(state, shown) for state, shown, _ in runs])
+        files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
+    generated = {"book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
+                 "book/recorded.md": lambda: records(recorded.states(root))}
     if "book/scorecard.md" in files:
         from mia_lib.claims import scorecard
 
@@ -150,11 +159,12 @@ def collect_figures(notebook: dict) -> dict[str, bytes]:
     return found
 
 
-def page(notebook: dict) -> dict:
+def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
     """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
 
     Args:
         notebook: as JSON, with the record of the run in its metadata under "mia".
+        runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
 
     Returns:
         A new notebook, as JSON.
@@ -165,10 +175,38 @@ def page(notebook: dict) -> dict:
     for cell in notebook["cells"]:
         if "injected-parameters" in cell["metadata"].get("tags", []):
             cell["metadata"]["tags"].append("hide-input")
-        cells += _captioned(cell)
+        for part in _captioned(cell):
+            cells.append(part)
+            named = [name for output in part.get("outputs", []) for name in _names(output)]
+            named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
+            for state, shown in runs:
+                cells += [_folded(state, shown, name) for name in named if name in shown["tables"] | shown["figures"]]
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record)})
     notebook["cells"] = cells
     return notebook
+
+
+def _names(output: dict) -> list[str]:
+    """Labels of the tables in an output."""
+    markdown = "".join(output.get("data", {}).get("text/markdown", ""))
+    return re.findall(r"^:name: (\S+)$", markdown, re.MULTILINE)
+
+
+def _folded(state: State, shown: dict, name: str) -> dict:
+    """A cell with an exhibit of a recorded run, folded under a line that says where it comes from."""
+    manifest, label = state.manifest, f"{name}-{state.preset}"
+    if name in shown["tables"]:
+        exhibit = shown["tables"][name]["markdown"].replace(f":name: {name}\n", f":name: {label}\n", 1)
+    else:
+        figure = shown["figures"][name]
+        exhibit = (f":::{{figure}} /{FIGURES}{label}.png\n:name: {label}\n:alt: {figure.get('alt', '')}\n\n"
+                   f"{figure['caption']}\n:::\n")
+    title = (f"The same, recorded at preset `{state.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
+             f"{manifest['date'][:10]}")
+    since = f" The source has changed since ({state.why})." if state.state == "source changed" else ""
+    again = f"Anew: `mia run {state.name} --preset {state.preset}`.{since} [All records](../book/recorded.md)."
+    return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
+            "source": f"````{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n````"}
 
 
 def _captioned(cell: dict) -> list[dict]:
@@ -218,6 +256,7 @@ def provenance(record: dict) -> str:
                f"{record['peak_memory_mb']} MB at most",
         "Device": record["device"],
         "Versions": _versions(record),
+        "Read from recorded results": _read_from_records(record),
         "Hash of source, library, data and parameters": f"`{record['key']}`",
         "Again, or with other parameters": f"`{rerun_command(record)} -p NAME VALUE`",
     }
@@ -226,8 +265,35 @@ def provenance(record: dict) -> str:
     return f"{title}\n:class: note dropdown\n\n| | |\n| --- | --- |\n{table}\n```"
 
 
+def _read_from_records(record: dict) -> str:
+    found = [entry for entry in record.get("entries", []) if entry["source"] == "recorded"]
+    if not found:
+        return "nothing"
+    return f"{len(found)} results of {min(e['date'] for e in found)[:10]} to {max(e['date'] for e in found)[:10]}"
+
+
 def _versions(record: dict) -> str:
     return ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+
+
+def records(states: list[State]) -> str:
+    """The table of all that can be recorded, in MyST Markdown."""
+    lines = ["| what | preset | state | run | device | date | size |", "| --- " * 7 + "|"]
+    for one in states:
+        m = one.manifest
+        what = f"{{doc}}`/notebooks/{one.name}`" if one.preset != "ensemble" else f"`{one.name}`"
+        state = one.state + (f" ({one.why})" if one.why else "")
+        state += f", confirmed {m['confirmed']}" if "confirmed" in m else ""
+        ran = duration(m["seconds"]) if m else (f"expected {one.cpu_minutes:g} min" if one.cpu_minutes else "–")
+        cells = [what, one.preset, state, ran, m.get("device", "–"), m.get("date", "–")[:10], _held(m)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _held(manifest: dict) -> str:
+    if "models" in manifest:
+        return f"{len(manifest['models'])} models"
+    return f"{len(manifest['entries'])} results, {len(manifest['files']) - 1} figures" if manifest else "–"
 
 
 def status(records: list[dict]) -> str:

@@ -198,17 +198,21 @@ def scorecard(records: Iterable[Mapping]) -> str:
     """Markdown of the scorecard page: one section and table for each paper.
 
     Args:
-        records: what `show` put into the executed notebooks, of any number of papers.
+        records: what `show` put into the executed notebooks, of any number of papers; those of a recorded run have its preset
+            under "run".
     """
-    papers: dict[str, list[Mapping]] = {}
+    papers: dict[tuple[str, str], list[Mapping]] = {}
     for record in records:
-        papers.setdefault(record["paper"], []).append(record)
+        papers.setdefault((record["paper"], record.get("run", "")), []).append(record)
     sections = []
-    for paper, of_paper in papers.items():
+    for (paper, run), of_paper in sorted(papers.items()):
         order = {claim: place for place, claim in enumerate(claims(paper))}
         of_paper = sorted(of_paper, key=lambda record: order[record["claim"]])
         table = results.markdown_table(_table(of_paper))
         title = _file(paper)["title"]
-        sections.append(f"## {title}\n\n{counts(of_paper)}.\n\n:::{{table}} Claims of *{title}*\n"
-                        f":name: tab-scorecard-{paper}\n\n{table}\n:::\n")
+        where = f", recorded at preset `{run}`" if run else ""
+        heading = f"### Recorded at preset `{run}`" if run else f"## {title}"
+        label = f"tab-scorecard-{paper}" + (f"-{run}" if run else "")
+        sections.append(f"{heading}\n\n{counts(of_paper)}.\n\n:::{{table}} Claims of *{title}*{where}\n"
+                        f":name: {label}\n\n{table}\n:::\n")
     return "\n".join(sections)

@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `run`, `sweep`, `params`, `data`, `sync`, `doctor`, `serve`."""
+"""The command line: `mia build`, `run`, `sweep`, `record`, `params`, `data`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -126,6 +126,44 @@ def sweep(name: str = NOTEBOOK,
     from mia_lib import sweep
 
     typer.echo(sweep.run(name, _pairs(name, parameter), preset, output))
+
+
+@app.command()
+def record(name: str | None = typer.Argument(None, help="A notebook or a shared ensemble; `mia record --missing` lists them."),
+           preset: str = typer.Option("paper", help="The notebook's preset to record; any but quick and smoke."),
+           missing: bool = typer.Option(False, "--missing", help="List what is not recorded, cheapest first."),
+           check: bool = typer.Option(False, "--check", help="Compute a random sample of the record anew and compare."),
+           minutes: float = typer.Option(5.0, min=0.01, help="What --check may take."),
+           seed: int = typer.Option(0, min=0, help="Of the sample of --check."),
+           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Run what takes long once, and keep in data/recorded/ what every reader needs of it."""
+    from mia_lib import recorded
+
+    if missing:
+        _list_missing(recorded.missing())
+    elif name is None:
+        raise MiaError("Say what to record: `mia record NAME`; `mia record --missing` lists what is lacking.")
+    elif check:
+        agrees, said = recorded.check(name, preset, minutes, seed)
+        typer.echo(said)
+        if not agrees:
+            raise typer.Exit(1)
+    else:
+        typer.echo(recorded.record(name, preset))
+
+
+def _list_missing(states: list) -> None:
+    from rich import print as show
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Not recorded, cheapest first" if states else "Everything is recorded")
+    for column in ("state", "minutes, CPU", "minutes, GPU", "command"):
+        table.add_column(column, overflow="fold")
+    for one in states:
+        minutes = ["–" if m is None else f"{m:g}" for m in (one.cpu_minutes, one.gpu_minutes)]
+        table.add_row(*map(Text, (one.state + (f": {one.why}" if one.why else ""), *minutes, one.command)))
+    show(table)
 
 
 @app.command()

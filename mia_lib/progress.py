@@ -8,8 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
+
+
+def say(text: str) -> None:
+    """Tell the person waiting something that is not progress."""
+    if os.environ.get("MIA_PROGRESS"):
+        _append({"say": text})
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _append(line: dict) -> None:
+    with open(os.environ["MIA_PROGRESS"], "a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
 
 
 class Bar:
@@ -22,9 +36,9 @@ class Bar:
 
     def __init__(self, label: str, total: int):
         self.label, self.total, self.done = label, total, 0
-        self._file = os.environ.get("MIA_PROGRESS")
+        self._told = bool(os.environ.get("MIA_PROGRESS"))
         self._tqdm = None
-        if not self._file and total:
+        if not self._told and total:
             from tqdm import tqdm
 
             self._tqdm = tqdm(total=total, desc=label, leave=False, delay=0.5)
@@ -35,10 +49,8 @@ class Bar:
         self.done += steps
         if self._tqdm is not None:
             self._tqdm.update(steps)
-        elif self._file:
-            line = {"label": self.label, "done": self.done, "total": self.total, "time": time.time()}
-            with open(self._file, "a", encoding="utf-8") as out:
-                out.write(json.dumps(line) + "\n")
+        elif self._told:
+            _append({"label": self.label, "done": self.done, "total": self.total, "time": time.time()})
 
     def close(self) -> None:
         """Take the bar away."""

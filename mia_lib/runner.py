@@ -34,7 +34,8 @@ OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not
 RUN_MIME = OURS + "run+json"
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
 # These draw, stage and print; no number in a notebook depends on them.
-NOT_IN_KEY = {"bars.py", "book.py", "cli.py", "parameters.py", "progress.py", "runner.py"}
+NOT_IN_KEY = {"_sweep_page.py", "bars.py", "book.py", "cli.py", "health.py", "parameters.py", "progress.py", "recorded.py",
+              "runner.py", "sweep.py"}
 
 
 class NotebookFailed(RuntimeError):
@@ -75,7 +76,8 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     """
     root = find_root(root)
     library = _library(root)
-    data = [p for part in ("papers", "embedded", "recorded") for p in (root / "data" / part).rglob("*") if p.is_file()]
+    # Recorded results are left out: they are what the library computes, so with or without them a page is the same.
+    data = [p for part in ("papers", "embedded") for p in (root / "data" / part).rglob("*") if p.is_file()]
     spec = {
         "notebook": (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"),
         "library": digest([p for p in library.rglob("*.py") if p.name not in NOT_IN_KEY], library),
@@ -114,7 +116,7 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
 
     Returns:
         The record of the run: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device, versions,
-        key. It also stands in the executed notebook's metadata under "mia".
+        entries (what it asked the store for), key. It also stands in the executed notebook's metadata under "mia".
 
     Raises:
         NotebookFailed: a cell raised, or the kernel died.
@@ -141,7 +143,7 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
                 "key": key(name, values, root), "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
                 "device": notes.get("device", f"{os.cpu_count()} CPU cores"),
-                "versions": notes.get("versions", {}) | versions(),
+                "versions": notes.get("versions", {}) | versions(), "entries": _asked_for(Path(scratch) / "trace.jsonl"),
             }
             executed.metadata["mia"] = record
             _write(output, executed)
@@ -151,6 +153,12 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
             raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes "
                            "_build and runs) and give the same command again; finished models are kept.") from error
     return record
+
+
+def _asked_for(trace: Path) -> list[dict]:
+    """What the notebook's cells asked the store for, each entry once: key, kind, study, source, seconds, date."""
+    lines = trace.read_text(encoding="utf-8").splitlines() if trace.is_file() else []
+    return list({line["key"]: line for line in map(json.loads, lines)}.values())
 
 
 class _Session:
@@ -174,7 +182,10 @@ class _Session:
             while worker.is_alive():
                 worker.join(0.2)
                 for line in tail:
-                    bars.update(line["label"], line["done"], line["total"])
+                    if "say" in line:
+                        bars.say(line["say"])
+                    else:
+                        bars.update(line["label"], line["done"], line["total"])
                 bars.update(self.name, self.done, self.cells)
                 bars.tick()
                 if time.monotonic() - sampled > 0.5:
@@ -229,6 +240,7 @@ class _Session:
         session = self
         path = [str(_library(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
+               "MIA_TRACE": str(self.scratch / "trace.jsonl"),
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
                "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 

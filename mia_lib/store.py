@@ -3,7 +3,8 @@
 An entry is a set of named arrays and the spec (plain data) that determines them. Look-up goes
 working cache -> `data/recorded/` (read-only) -> compute. On disk an entry is `KEY.npz` (or `KEY.safetensors` for
 weights) with a manifest `KEY.json` beside it, which holds the spec, the file's sha256 and how the arrays came about.
-The manifest is written last, so a file without a matching manifest is a write that never ended.
+The manifest is written last, so a file without a matching manifest is a write that never ended. Recorded ensembles are
+one file each, read model by model.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ import tempfile
 import time
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from filelock import FileLock, Timeout
 
+from mia_lib import progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
-LOCK_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
 
 def look_up(spec: dict) -> Entry | None:
     """The entry under `spec` if the cache or the recorded results hold an undamaged one."""
-    return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded")
+    return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec)
 
 
 def write(path: Path, data: bytes) -> None:
@@ -176,14 +180,42 @@ def discard(spec: dict) -> None:
         path.unlink(missing_ok=True)
 
 
-def lock(spec: dict, seconds: float | None = None, what: str = "") -> FileLock:
+@contextmanager
+def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[None]:
     """A lock between processes on one entry, held with `with`.
 
-    The operating system drops the lock of a process that dies, so a lock file left behind never blocks anyone.
+    Who has to wait is told so. The operating system drops the lock of a process that dies, so a lock file left behind
+    never blocks anyone.
+
+    Args:
+        spec: of the entry.
+        seconds: to wait at most; by default until the other process is done.
+        what: what the holder is doing, for the one who waits.
+
+    Raises:
+        MiaError: the lock was held for longer than `seconds`.
     """
-    path, _ = _paths(cache_dir(), spec)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS if seconds is None else seconds)
+    what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
+    folder = cache_dir() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    held = FileLock(folder / f"{key(spec)}.lock")
+    try:
+        held.acquire(timeout=0)
+    except Timeout:
+        progress.say(f"waiting for another process that is {what}")
+        try:
+            held.acquire(timeout=-1 if seconds is None else seconds)
+        except Timeout as error:
+            raise MiaError(f"Another process has been {what} for {seconds:g} s ({error.lock_file}). Wait for it, or stop it "
+                           "and run again.") from error
+    try:
+        yield
+    finally:
+        held.release()
+
+
+_inside = ContextVar("inside", default=False)  # another fetch's computation
+_anew: set[str] = set()  # computed anew by this process because MIA_RECOMPUTE said so
 
 
 def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None) -> Entry:
@@ -192,22 +224,105 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float 
     Args:
         spec: plain data that determines the arrays; `spec["kind"]` names the folder.
         compute: makes the arrays when no layer holds them.
-        wait: seconds to wait for another process that computes the same entry.
+        wait: seconds to wait for another process that computes the same entry; by default until it is done.
 
     Raises:
         MiaError: another process has held the lock for longer than `wait`.
     """
-    found = look_up(spec)
-    if found is not None:
-        return found
-    try:
+    found = _look_up_unless_asked_anew(spec)
+    if found is None:
         with lock(spec, wait):
-            found = look_up(spec)
-            if found is not None:
-                return found
-            start = time.perf_counter()
-            arrays = compute()
-            return keep(spec, arrays, time.perf_counter() - start)
-    except Timeout as error:
-        raise MiaError(f"Another process is still computing {error.lock_file}. "
-                       "Wait for it, or stop it and run again.") from error
+            found = _look_up_unless_asked_anew(spec) or _compute(spec, compute)
+    _note(spec, found)
+    return found
+
+
+def _look_up_unless_asked_anew(spec: dict) -> Entry | None:
+    name = key(spec)
+    if name in os.environ.get("MIA_RECOMPUTE", "").split(",") and name not in _anew:
+        return None
+    return look_up(spec)
+
+
+def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
+    start, token = time.perf_counter(), _inside.set(True)
+    try:
+        arrays = compute()
+    finally:
+        _inside.reset(token)
+    _anew.add(key(spec))
+    return keep(spec, arrays, time.perf_counter() - start)
+
+
+def _note(spec: dict, entry: Entry) -> None:
+    """Append to the file that `MIA_TRACE` names what a page asked for, leaving out what that asked for in turn."""
+    if os.environ.get("MIA_TRACE") and not _inside.get():
+        line = {"key": key(spec), "kind": spec["kind"], "study": spec.get("study", ""), "source": entry.source,
+                "seconds": entry.manifest["seconds"], "date": entry.manifest["date"]}
+        with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+
+
+# -------------------------------------------------------------------------------------------- ensembles in one file
+
+
+def write_pack(folder: Path, ensemble: str, models: list[str], arrays: dict[str, np.ndarray], **notes) -> Path:
+    """Write the weights of an ensemble as one file, for the recorded layer.
+
+    Args:
+        folder: the layer.
+        ensemble: its key.
+        models: store keys of its M models.
+        arrays: name -> [M, ...].
+        notes: plain data for the manifest.
+
+    Returns:
+        the manifest's path; the weights lie beside it as `.safetensors`.
+    """
+    path = folder / "ensemble" / ensemble[:2] / f"{ensemble}.safetensors"
+    data = _encode(arrays, path.suffix)
+    write(path, data)
+    manifest = {"kind": "ensemble", "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(), "models": models, **notes}
+    write(path.with_suffix(".json"), json.dumps(manifest, indent=1, sort_keys=True).encode())
+    return path.with_suffix(".json")
+
+
+@lru_cache
+def _pack_index(manifests: tuple[tuple[str, int], ...]) -> dict[str, tuple[Path, dict, int]]:
+    """Model key -> pack, its manifest, row; from (manifest, time of its last change)."""
+    found = {}
+    for path, _ in manifests:
+        try:
+            manifest = json.loads(Path(path).read_bytes())
+            if manifest["schema"] == SCHEMA:
+                found |= {name: (Path(path).with_suffix(".safetensors"), manifest, row)
+                          for row, name in enumerate(manifest["models"])}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            warnings.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=2)
+    return found
+
+
+@lru_cache
+def _sound(path: Path, sha256: str, changed: int) -> bool:
+    try:
+        sound = hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+    except OSError:
+        sound = False
+    if not sound:
+        warnings.warn(f"{path} is damaged (its bytes do not match their sha256); its models are trained anew.", stacklevel=2)
+    return sound
+
+
+def _read_pack(spec: dict) -> Entry | None:
+    folder = RECORDED / "ensemble"
+    if spec["kind"] != "model" or not folder.is_dir():
+        return None
+    manifests = tuple((str(p), p.stat().st_mtime_ns) for p in sorted(folder.glob("*/*.json")))
+    path, manifest, row = _pack_index(manifests).get(key(spec), (None, None, 0))
+    if path is None or not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
+        return None
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as pack:
+        arrays = {name: np.asarray(pack.get_slice(name)[row]) for name in pack.keys()}  # noqa: SIM118 - no mapping
+    return Entry(arrays, {**manifest, "spec": spec}, "recorded")

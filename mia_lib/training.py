@@ -23,7 +23,7 @@ from torch import nn
 from mia_lib import devices, store
 from mia_lib import models as architectures
 from mia_lib.backends import card
-from mia_lib.backends.loop import CHECKPOINT_SECONDS, Outcome, fit_group, stacks
+from mia_lib.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, stacks
 from mia_lib.backends.pool import close_pools, cluster, default_workers, pool, run_tasks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -174,7 +174,7 @@ class Ensemble:
         together = 1
         if stacks(self.config.architecture, self.records.shape, len(self.records.classes)):
             processes = PROCESSES_ELSEWHERE if self.executor or cluster() else self.workers or default_workers()
-            together = min(MOST_AT_ONCE, -(-len(todo) // processes))
+            together = min(MOST_AT_ONCE, LANES * -(-len(todo) // (LANES * processes)))
         groups = []
         for size in sorted({len(rows[m]) for m in todo}):
             same = [m for m in todo if len(rows[m]) == size]

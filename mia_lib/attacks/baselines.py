@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.special import log_ndtr
 
-from mia_lib.attacks import check_references, needs
-from mia_lib.errors import MiaError
+from mia_lib.attacks import check_present, check_references, in_blocks, needs
+from mia_lib.errors import MiaError, check_range
 
 
 @needs("label", "none", "nothing")
@@ -72,3 +73,243 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
             network.fit(rows, inside)
         score[of_class] = network.predict_proba(probabilities[of_class])[:, 1]
     return score
+
+
+@needs("output vector", "none", "a threshold for each class, from shadow models")
+def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Modified prediction entropy, negated (Song and Mittal 2021).
+
+    (1 - p_y) log p_y + sum over i != y of p_i log(1 - p_i): zero for a record that is certain and right, and ever lower
+    as it is less certain or wrong, where the plain entropy cannot tell certain and right from certain and wrong. A
+    probability that has been rounded to 0 or 1 counts as the number next to it that the array can hold, so that the
+    score is finite.
+
+    Args:
+        probabilities: of the target, [N, K].
+        labels: true classes, int [N].
+
+    Returns:
+        score [N], never positive. The paper thresholds it class by class.
+
+    Raises:
+        MiaError: shapes that do not fit, labels that are no class, or numbers that are no probabilities.
+    """
+    probabilities, labels = np.asarray(probabilities), np.asarray(labels)
+    if probabilities.ndim != 2 or labels.shape != probabilities.shape[:1]:
+        raise MiaError(f"probabilities {probabilities.shape} and labels {labels.shape} do not fit: [N, K] and [N] are needed.")
+    _check_probabilities("probabilities", probabilities)
+    if labels.size:
+        for label in (labels.min(), labels.max()):
+            check_range("labels", label, 0, probabilities.shape[1] - 1)
+    kind = np.result_type(probabilities.dtype, np.float32)
+    true = np.take_along_axis(probabilities, labels[:, None], 1)[:, 0].astype(np.float64)
+    others = np.minimum(probabilities, np.nextafter(kind.type(1), kind.type(0)), dtype=kind)
+    np.put_along_axis(others, labels[:, None], 0, 1)
+    return (1 - true) * np.log(np.maximum(true, np.finfo(kind).tiny)) + (others * np.log1p(-others)).sum(1, dtype=np.float64)
+
+
+@needs("loss", "out only", "the training recipe and the distribution of records")
+def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray,
+             level: float | None = None) -> np.ndarray:
+    """Attack R: how rarely a model that was not trained on the record has so low a loss (Ye et al. 2022).
+
+    A test at level alpha calls a record a member when its loss is at most the alpha-quantile of its losses under
+    references not trained on it. The score is one minus the smallest such alpha, the p-value: the share of those
+    references whose loss is greater. With R of them it takes R + 1 values, so false-positive rates below 1 / R cannot be
+    told apart. With `level` it is how far the loss lies below the quantile of that one test, which has no ties; the
+    released code of Ravikumar et al. (2024) ranks by it with level 1e-4, with few references their smallest loss.
+
+    Args:
+        loss: of each record under the target, [N].
+        reference_loss: the same under R references, [R, N].
+        reference_members: bool [R, N]; references trained on a record are left aside.
+        level: alpha of a single test, from 0 to 1, its quantile interpolated linearly; None for the p-value.
+
+    Returns:
+        score [N]: in [0, 1], or a difference of losses when `level` is given.
+
+    Raises:
+        MiaError: a record that no reference left out.
+    """
+    if level is not None:
+        check_range("level", level, 0, 1)
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members)
+    check_present(reference_members, "Attack R")
+
+    def share_above(losses, inside, own):
+        return ((losses > own) & ~inside).sum(0) / (~inside).sum(0)
+
+    def quantile(losses, inside):
+        ranked = np.sort(np.where(inside, np.inf, losses), 0)  # those left out come first
+        last = (~inside).sum(0) - 1
+        below = np.floor(level * last).astype(int)
+        low, high = (np.take_along_axis(ranked, at[None], 0)[0] for at in (below, np.minimum(below + 1, last)))
+        return low + (high - low) * (level * last - below)
+
+    if level is None:
+        return in_blocks(share_above, reference_loss, reference_members, loss[None])
+    return in_blocks(quantile, reference_loss, reference_members) - loss
+
+
+def _moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Mean and sum of squared deviations [n, A] of the kept [R, n] of signals [R, n, A], and their number [n, 1]."""
+    count, kept = kept.sum(0)[:, None], kept[..., None]
+    mean = (signals * kept).sum(0, dtype=np.float64) / count
+    apart = (signals - mean) * kept
+    return mean, (apart ** 2).sum(0) - apart.sum(0) ** 2 / count, count  # the second term takes the mean's rounding back
+
+
+def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance [N, A] of each record's Gaussian, from its `_moments`."""
+    squares = np.where(squares > count * (rounding * mean) ** 2, squares, 0.0)
+    pooled = squares.sum(0) / max((count - 1).sum(), 1)
+    pooled = np.where(pooled > 0, pooled, 1.0)
+    if fixed_variance:
+        return mean, np.broadcast_to(pooled, mean.shape)
+    return mean, np.where(squares > 0, squares, (count - 1) * pooled) / (count - 1)
+
+
+def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool):
+    """The target's signals [N, A] and the Gaussians (mean, variance) of OUT references and, online, of IN references."""
+    signal, reference_signal, reference_members = check_references(signal, reference_signal, reference_members, views=True)
+    least = 1 if fixed_variance else 2
+    check_present(reference_members, f"LiRA with fixed_variance = {fixed_variance}", least, least if online else 0)
+
+    def moments(signals, inside):
+        return (*_moments(signals, ~inside), *(_moments(signals, inside) if online else ()))
+
+    rows = len(reference_signal), len(signal), -1
+    found = in_blocks(moments, reference_signal.reshape(rows), reference_members)
+    rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
+    return signal.reshape(rows[1:]), *(_gaussian(*found[k:k + 3], rounding, fixed_variance) for k in range(0, len(found), 3))
+
+
+@needs("loss", "in and out", "the training recipe and the distribution of records")
+def lira_online(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
+                fixed_variance: bool = False) -> np.ndarray:
+    """Likelihood-ratio attack, online (Carlini et al. 2022, Algorithm 1).
+
+    log N(signal; mean and variance under references trained on the record) - log N(signal; those under the others). The
+    paper's signal is log(p / (1 - p)) for the probability p of the true class, which is closer to a Gaussian than the loss.
+
+    Views are taken as independent: their Gaussian has a diagonal covariance, and the score is the sum of the A log ratios.
+    Variances are the unbiased ones. `fixed_variance` fits one variance for all IN and one for all OUT references (and each
+    view): squared deviations from each record's own mean, summed over all records and references and divided by the
+    number of references less one for each record. It is meant for few references, where a record's own variance is noise.
+
+    Where a record's references of one kind agree up to rounding there is no variance to fit. Such a record gets the
+    fixed variance; where that is zero as well (all records so, or one reference each) the variance is 1.
+
+    The released code differs: medians for means, population variances, and a fixed variance that is the standard deviation
+    of all IN signals around their common mean, used for OUT too, so that the difficulty of records counts as noise.
+
+    Args:
+        signal: of each record under the target, [N], or [N, A] for A augmented views.
+        reference_signal: the same under R references, [R, N] or [R, N, A].
+        reference_members: bool [R, N], whether reference r was trained on record i.
+        fixed_variance: one variance for all records.
+
+    Returns:
+        score [N], a log-likelihood ratio.
+
+    Raises:
+        MiaError: a record without references of a kind; without two, unless the variance is fixed.
+    """
+    signal, (mean_out, variance_out), (mean_in, variance_in) = _fit(
+        signal, reference_signal, reference_members, fixed_variance, online=True)
+    apart_out, apart_in = (signal - mean_out) ** 2 / variance_out, (signal - mean_in) ** 2 / variance_in
+    return 0.5 * (apart_out - apart_in + np.log(variance_out) - np.log(variance_in)).sum(1)
+
+
+@needs("loss", "out only", "the training recipe and the distribution of records")
+def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
+                 fixed_variance: bool = False) -> np.ndarray:
+    """Likelihood-ratio attack, offline: one-sided, from OUT references alone (Carlini et al. 2022).
+
+    log Pr[OUT <= signal] for the Gaussian of references not trained on the record, computed without the probability
+    itself: far below the mean it falls like a square. It tells signals apart up to 38 standard deviations above the mean,
+    and is 0 beyond. For A views, taken as independent, it is the sum: the log probability that all are at most as high.
+    Means and variances are those of `lira_online`, of which the fixed variance is wanted with few references.
+
+    The released code scores by the density of the OUT Gaussian instead, which takes a signal that is too low for a
+    member's as well.
+
+    Args:
+        signal: of each record under the target, [N], or [N, A] for A augmented views; higher for members.
+        reference_signal: the same under R references, [R, N] or [R, N, A].
+        reference_members: bool [R, N]; references trained on a record are left aside.
+        fixed_variance: one variance for all records.
+
+    Returns:
+        score [N], never positive.
+
+    Raises:
+        MiaError: a record that no reference left out; that one alone did, unless the variance is fixed.
+    """
+    signal, (mean, variance) = _fit(signal, reference_signal, reference_members, fixed_variance, online=False)
+    return log_ndtr((signal - mean) / np.sqrt(variance)).sum(1)
+
+
+def _check_probabilities(argument: str, values: np.ndarray) -> None:
+    if values.size:
+        for value in (values.min(), values.max()):
+            check_range(argument, value, 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
+
+
+@needs("loss", "in and out", "the training recipe, and records of its own that no model was trained on")
+def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_members: np.ndarray,
+         population_probability: np.ndarray, population_reference_probability: np.ndarray,
+         gamma: float = 2.0, a: float | None = None) -> np.ndarray:
+    """Robust membership inference attack (Zarifzadeh et al. 2024).
+
+    The score of x is the share of population records z with ratio(x) >= gamma ratio(z), where ratio(x) is the probability
+    p(x | target) of the true class over its typical value p(x):
+
+    - online (`a` is None): p(x) is half the mean over references trained on x plus half that over the others;
+    - offline (`a` given): from the mean over the others alone, p(x) = ((1 + a) mean + 1 - a) / 2, which supposes that
+      references trained on x would give a mean + 1 - a.
+
+    No model was trained on z: p(z) is the mean over references, offline scaled like p(x), as in the authors' code. For one
+    target the score never falls when ratio(x) grows: population and gamma can tie records, never swap them. They give
+    the score a meaning that is the same for all models. With Z population records it takes Z + 1 values.
+
+    Args:
+        probability: of each record's true class under the target, [N].
+        reference_probability: the same under R references, [R, N].
+        reference_members: bool [R, N], whether reference r was trained on record i.
+        population_probability: of the true class of Z records outside every training set under the target, [Z].
+        population_reference_probability: the same under the references, [R, Z].
+        gamma: at least 1; the paper takes 2.
+        a: from 0 to 1 for the offline form (0.3 for CIFAR-10 in the authors' settings); None for the online one.
+
+    Returns:
+        score [N] in [0, 1].
+
+    Raises:
+        MiaError: numbers that are no probabilities, or a record without references of a kind that is needed.
+    """
+    check_range("gamma", gamma, 1)
+    if a is not None:
+        check_range("a", a, 0, 1)
+    probability, reference_probability, reference_members = check_references(
+        probability, reference_probability, reference_members)
+    population, population_reference = check_references(population_probability, population_reference_probability)
+    for name, values in (("probability", probability), ("reference_probability", reference_probability),
+                         ("population_probability", population),
+                         ("population_reference_probability", population_reference)):
+        _check_probabilities(name, values)
+    check_present(reference_members, "RMIA, online," if a is None else "RMIA, offline,", inside=int(a is None))
+    tiny = np.finfo(np.float64).tiny  # for a record to which every reference gives probability 0
+
+    def from_out(mean):
+        return mean if a is None else ((1 + a) * mean + 1 - a) / 2
+
+    def typical(values, inside):
+        out = (values * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
+        if a is None:
+            return (out + (values * inside).sum(0, dtype=np.float64) / inside.sum(0)) / 2
+        return from_out(out)
+
+    ratio = probability / np.maximum(in_blocks(typical, reference_probability, reference_members), tiny)
+    ratio_z = np.sort(population / np.maximum(from_out(population_reference.mean(0, dtype=np.float64)), tiny))
+    return np.searchsorted(ratio_z, ratio / gamma, side="right") / len(ratio_z)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from mia_lib.attacks import check_references, needs
+from mia_lib.attacks import check_present, check_references, in_blocks, needs
 from mia_lib.errors import MiaError, check_range, choose
 
 ESTIMATORS = ("best_split", "mean_out", "softmin")
@@ -56,20 +56,20 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
         MiaError: a record that no reference left out (or, for best_split, that none was trained on).
     """
     choose("estimator", estimator, ESTIMATORS)
+    check_range("temperature", temperature, 1e-6)
     loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members)
-    for kind, present in (("left it out", ~reference_members), ("was trained on it", reference_members)):
-        lacking = int((~present.any(0)).sum())
-        if lacking and (estimator == "best_split" or kind == "left it out"):
-            raise MiaError(f"{lacking} of {loss.size} records have no reference that {kind}, which estimator = "
-                           f"{estimator!r} needs. Use membership.balanced_halves, or more references.")
+    check_present(reference_members, f"estimator = {estimator!r}", inside=int(estimator == "best_split"))
+
+    def mean_out(losses, inside):
+        return (losses * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
+
+    def softmin(losses, inside):
+        scaled = np.where(inside, -np.inf, -losses.astype(np.float64) / temperature)
+        return -temperature * (logsumexp(scaled, 0) - np.log((~inside).sum(0)))
+
     if estimator == "best_split":
         return best_split(reference_loss, reference_members) - loss
-    out = ~reference_members
-    if estimator == "mean_out":
-        return (reference_loss * out).sum(0, dtype=np.float64) / out.sum(0) - loss
-    check_range("temperature", temperature, 1e-6)
-    scaled = np.where(out, -reference_loss.astype(np.float64) / temperature, -np.inf)
-    return -temperature * (logsumexp(scaled, 0) - np.log(out.sum(0))) - loss
+    return in_blocks(mean_out if estimator == "mean_out" else softmin, reference_loss, reference_members) - loss
 
 
 def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.ndarray:
@@ -84,16 +84,19 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     Returns:
         tau [N].
     """
-    order = np.argsort(reference_loss, 0, kind="stable")
-    value = np.take_along_axis(reference_loss, order, 0).astype(np.float64)
-    inside = np.take_along_axis(reference_members, order, 0)
-    caught = np.cumsum(inside, 0)[:-1] / inside.sum(0)
-    spared = 1 - np.cumsum(~inside, 0)[:-1] / (~inside).sum(0)
-    gain = np.where(value[1:] > value[:-1], caught + spared, -np.inf)
-    best = gain >= gain.max(0) - 1e-12
-    middle = (value[1:] + value[:-1]) / 2
-    # All losses equal: no split exists and any threshold is that value; `best` is then all true and so is the mean.
-    return (middle * best).sum(0) / best.sum(0)
+    def of_block(losses, members):
+        order = np.argsort(losses, 0)
+        value = np.take_along_axis(losses, order, 0).astype(np.float64)
+        inside = np.take_along_axis(members, order, 0)
+        caught = np.cumsum(inside, 0)[:-1] / inside.sum(0)
+        spared = 1 - np.cumsum(~inside, 0)[:-1] / (~inside).sum(0)
+        gain = np.where(value[1:] > value[:-1], caught + spared, -np.inf)
+        best = gain >= gain.max(0) - 1e-12
+        middle = (value[1:] + value[:-1]) / 2
+        # All losses equal: no split exists and any threshold is that value; `best` is then all true and so is the mean.
+        return (middle * best).sum(0) / best.sum(0)
+
+    return in_blocks(of_block, reference_loss, reference_members)
 
 
 @needs("parameters", "out only", "a reference model on separate records; a loss with one minimum")

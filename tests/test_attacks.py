@@ -1,0 +1,435 @@
+"""Attacks with reference models against loops, invariances, limits and values worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from scipy.stats import norm
+
+from mia_lib import attacks, membership, metrics
+from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib.errors import MiaError
+
+RNG = np.random.default_rng(0)
+R, N, A, Z = 10, 60, 3, 50
+MEMBERS = membership.balanced_halves(N, R)
+SIGNAL = RNG.normal(size=N)
+REFERENCES = RNG.normal(size=(R, N)) + MEMBERS
+VIEWS, REFERENCE_VIEWS = RNG.normal(size=(N, A)), RNG.normal(size=(R, N, A)) + MEMBERS[..., None]
+PROBABILITY, REFERENCE_PROBABILITY = RNG.random(N), RNG.random((R, N))
+POPULATION, REFERENCE_POPULATION = RNG.random(Z), RNG.random((R, Z))
+
+LIRA = {"online": baselines.lira_online, "offline": baselines.lira_offline}
+# name -> score [N] from a signal that is lower for members, and the references' [R, N] with their membership
+ATTACKS = {
+    **{f"mast {e}": lambda s, r, m, e=e: bayes.mast(s, r, m, e) for e in bayes.ESTIMATORS},
+    **{f"lira {kind}, fixed_variance={fixed}": lambda s, r, m, f=f, fixed=fixed: f(-s, -r, m, fixed)
+       for kind, f in LIRA.items() for fixed in (False, True)},
+    "attack_r": baselines.attack_r,
+    "attack_r level": lambda s, r, m: baselines.attack_r(s, r, m, 0.3),
+    **{f"rmia a={a}": lambda s, r, m, a=a: baselines.rmia(
+        expit(-s), expit(-r), m, POPULATION, REFERENCE_POPULATION[:1].repeat(len(r), 0), 1.0, a)
+       for a in (None, 0.3)},
+}
+every_attack = pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+both_variances = pytest.mark.parametrize("fixed_variance", (False, True))
+
+
+# What holds for every attack
+
+@every_attack
+@pytest.mark.parametrize("cells,threads", ((1, 1), (7 * R, 3), (13 * R, 1), (10**6, 2)))
+def test_scores_do_not_depend_on_the_size_of_the_blocks(monkeypatch, attack, cells, threads):
+    expected = attack(SIGNAL, REFERENCES, MEMBERS)
+    monkeypatch.setattr(attacks, "CELLS", cells)
+    monkeypatch.setattr(attacks, "THREADS", threads)
+    assert_allclose(attack(SIGNAL, REFERENCES, MEMBERS), expected, rtol=1e-12, atol=1e-12)
+
+
+@every_attack
+def test_the_order_of_the_references_does_not_matter(attack):
+    order = RNG.permutation(R)
+    assert_allclose(attack(SIGNAL, REFERENCES[order], MEMBERS[order]), attack(SIGNAL, REFERENCES, MEMBERS), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in ATTACKS if "fixed_variance=True" not in n])
+def test_a_record_is_scored_without_looking_at_the_others(name):
+    few = slice(20, 23)
+    expected = ATTACKS[name](SIGNAL, REFERENCES, MEMBERS)[few]
+    assert_allclose(ATTACKS[name](SIGNAL[few], REFERENCES[:, few], MEMBERS[:, few]), expected, atol=1e-12)
+
+
+@every_attack
+def test_single_precision_gives_the_same_scores_to_its_rounding(attack):
+    low = attack(SIGNAL.astype(np.float32), REFERENCES.astype(np.float32), MEMBERS)
+    assert_allclose(low, attack(SIGNAL, REFERENCES, MEMBERS), rtol=1e-4, atol=1e-4)
+
+
+def game(gap, records=4000, references=16, seed=1):
+    """Losses of one target, of references and who is in, where members lie `gap` lower and records differ in difficulty."""
+    rng = np.random.default_rng(seed)
+    members = membership.balanced_halves(records, 2 + references, seed)
+    loss = rng.gumbel(size=(2 + references, records)) + 2 * rng.normal(size=records) - gap * members
+    return loss[0], members[0], loss[2:], members[2:]
+
+
+@every_attack
+def test_no_attack_works_where_membership_changes_nothing(attack):
+    signal, target, references, members = game(0.0)
+    assert metrics.auc(attack(signal, references, members), target) == pytest.approx(0.5, abs=0.03)
+
+
+@every_attack
+def test_every_attack_works_where_members_have_a_lower_loss(attack):
+    signal, target, references, members = game(3.0)
+    without_references = metrics.auc(bayes.malt(signal), target)
+    assert 0.7 < without_references < metrics.auc(attack(signal, references, members), target) - 0.02
+
+
+@pytest.mark.parametrize("name", [n for n in ATTACKS if "offline" in n or n in (
+    "mast mean_out", "mast softmin", "attack_r", "attack_r level", "rmia a=0.3")])
+def test_attacks_from_out_references_alone_never_look_at_the_others(name):
+    assert_array_equal(ATTACKS[name](SIGNAL, np.where(MEMBERS, 1e3, REFERENCES), MEMBERS),
+                       ATTACKS[name](SIGNAL, REFERENCES, MEMBERS))
+
+
+def test_attacks_declare_what_they_need():
+    table = attacks.threat_model({f.__name__: f for f in (
+        baselines.lira_online, baselines.lira_offline, baselines.rmia, baselines.attack_r, baselines.modified_entropy,
+        calibration.calibrate)}).set_index("attack")
+    assert (table["reference models"] == "out only").sum() == 3
+    assert table.loc["modified_entropy"].tolist()[:2] == ["output vector", "none"]
+    assert table.loc["lira_online", "reference models"] == "in and out"
+
+
+# Likelihood-ratio attack
+
+def loop_gaussians(references, members, fixed_variance, kind):
+    """For each record and view the Gaussian of references of a kind, as scipy's frozen distribution."""
+    kept = [references[members[:, i] == kind, i] for i in range(references.shape[1])]
+    if fixed_variance:
+        degrees = sum(len(k) - 1 for k in kept)
+        pooled = sum(((k - k.mean(0)) ** 2).sum(0) for k in kept) / degrees
+        return [norm(k.mean(0), np.sqrt(pooled)) for k in kept]
+    return [norm(k.mean(0), k.std(0, ddof=1)) for k in kept]
+
+
+@both_variances
+@pytest.mark.parametrize("signal,references", ((SIGNAL, REFERENCES), (VIEWS, REFERENCE_VIEWS)), ids=("one view", "views"))
+def test_lira_is_what_a_loop_over_records_finds(signal, references, fixed_variance):
+    members = RNG.random((R, N)) < 0.5
+    members[:4] = np.array([True, True, False, False])[:, None]  # uneven numbers, two of each kind at least
+    inside, out = (loop_gaussians(references, members, fixed_variance, kind) for kind in (True, False))
+    online = [np.sum(i.logpdf(s) - o.logpdf(s)) for s, i, o in zip(signal, inside, out, strict=True)]
+    offline = [np.sum(o.logcdf(s)) for s, o in zip(signal, out, strict=True)]
+    assert_allclose(baselines.lira_online(signal, references, members, fixed_variance), online, atol=1e-9)
+    assert_allclose(baselines.lira_offline(signal, references, members, fixed_variance), offline, rtol=1e-9)
+
+
+def test_lira_by_hand():
+    members = np.array([[False], [False], [True], [True]])
+    references = np.array([[-1.0], [1], [1], [3]])  # OUT: mean 0, variance 2; IN: mean 2, variance 2
+    for signal in (-1.0, 1.0, 3.0):
+        for fixed_variance in (False, True):
+            assert_allclose(baselines.lira_online([signal], references, members, fixed_variance), signal - 1)
+    assert_allclose(baselines.lira_offline([0.0], references, members), np.log(0.5))
+
+
+numbers = arrays(np.float64, N, elements=st.floats(-5, 5))
+
+
+@settings(max_examples=30, deadline=None)
+@given(shift=numbers, log_scale=numbers)
+def test_lira_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_scale):
+    scale = np.exp(log_scale)
+    for attack in LIRA.values():
+        assert_allclose(attack(shift + scale * SIGNAL, shift + scale * REFERENCES, MEMBERS),
+                        attack(SIGNAL, REFERENCES, MEMBERS), rtol=1e-6, atol=1e-6)
+    assert_allclose(baselines.lira_online(shift - scale * SIGNAL, shift - scale * REFERENCES, MEMBERS),
+                    baselines.lira_online(SIGNAL, REFERENCES, MEMBERS), rtol=1e-6, atol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(shift=numbers, scale=st.floats(1e-3, 1e3))
+def test_lira_with_fixed_variance_is_unchanged_by_shifts_of_records_and_a_common_scale(shift, scale):
+    for attack in LIRA.values():
+        assert_allclose(attack(shift + scale * SIGNAL, shift + scale * REFERENCES, MEMBERS, True),
+                        attack(SIGNAL, REFERENCES, MEMBERS, True), rtol=1e-6, atol=1e-6)
+
+
+@both_variances
+@pytest.mark.parametrize("attack", LIRA.values(), ids=LIRA)
+def test_views_that_agree_count_as_often_as_they_come(attack, fixed_variance):
+    one = attack(SIGNAL, REFERENCES, MEMBERS, fixed_variance)
+    assert_allclose(attack(SIGNAL[:, None], REFERENCES[..., None], MEMBERS, fixed_variance), one)
+    repeated = attack(SIGNAL[:, None].repeat(A, 1), REFERENCES[..., None].repeat(A, 2), MEMBERS, fixed_variance)
+    assert_allclose(repeated, A * one)
+
+
+def test_lira_reaches_the_optimal_attack_with_many_references():
+    records, references, gap = 4000, 400, 1.0
+    members = membership.balanced_halves(records, references + 2)
+    signal = np.random.default_rng(2).normal(size=members.shape) + gap * members
+    for attack in LIRA.values():  # offline is optimal too: members can only lie higher
+        score = attack(signal[0], signal[2:], members[2:], fixed_variance=True)
+        assert metrics.auc(score, members[0]) == pytest.approx(norm.cdf(gap / np.sqrt(2)), abs=0.02)
+
+
+def test_lira_offline_is_exact_where_the_probability_itself_is_zero():
+    members = np.zeros((2, 5), bool)
+    references = np.array([-1.0, 1.0])[:, None].repeat(5, 1) / np.sqrt(2)  # mean 0, variance 1
+    signal = np.array([-1000.0, -40.0, 0.0, 8.3, 37.0])
+    score = baselines.lira_offline(signal, references, members)
+    assert_allclose(score[:4], norm.logcdf(signal[:4]), rtol=1e-12)
+    assert (np.diff(score) > 0).all() and score[-1] < 0
+    assert_allclose(score[-1], -norm.sf(37.0), rtol=1e-6)
+    assert_allclose(score[0], -0.5e6 - np.log(1000 * np.sqrt(2 * np.pi)), rtol=1e-9)
+
+
+def test_lira_offline_with_one_reference_ranks_like_calibration():
+    members = np.zeros((1, N), bool)
+    score = baselines.lira_offline(SIGNAL, REFERENCES[:1], members, fixed_variance=True)
+    assert_array_equal(np.argsort(score), np.argsort(calibration.calibrate(SIGNAL, REFERENCES[:1])))
+
+
+def test_lira_online_with_one_reference_of_each_kind_prefers_the_nearer():
+    members = np.array([[True], [False]])
+    for signal, sign in ((0.9, 1), (0.1, -1), (0.5, 0)):
+        assert np.sign(baselines.lira_online([signal], np.array([[1.0], [0.0]]), members, fixed_variance=True)) == sign
+
+
+@pytest.mark.parametrize("kind", (np.float32, np.float64))
+def test_a_record_without_variance_gets_the_fixed_one(kind):
+    references = REFERENCES.astype(kind)
+    references[:, 0] = kind(0.1)
+    references[~MEMBERS[:, 1], 1] = kind(1 / 3) + np.spacing(kind(1 / 3)) * np.arange((~MEMBERS[:, 1]).sum()) // 3
+    inside, out = (loop_gaussians(references.astype(np.float64), MEMBERS, False, k) for k in (True, False))
+    rough = {True: [0], False: [0, 1]}
+    for gaussians, k in ((inside, True), (out, False)):
+        kept = [references[MEMBERS[:, i] == k, i].astype(np.float64) for i in range(N)]
+        degrees = sum(len(x) - 1 for x in kept)
+        pooled = sum(((x - x.mean()) ** 2).sum() for i, x in enumerate(kept) if i not in rough[k]) / degrees
+        for i in rough[k]:
+            gaussians[i] = norm(kept[i].mean(), np.sqrt(pooled))
+    expected = [i.logpdf(s) - o.logpdf(s) for s, i, o in zip(SIGNAL, inside, out, strict=True)]
+    assert_allclose(baselines.lira_online(SIGNAL, references, MEMBERS), expected, rtol=1e-6, atol=1e-6)
+
+
+@both_variances
+@pytest.mark.parametrize("attack", LIRA.values(), ids=LIRA)
+@pytest.mark.parametrize("value", (0.0, 0.1, -12.7, 1e12))
+def test_lira_is_finite_where_no_reference_differs_from_another(attack, value, fixed_variance):
+    same = np.full((R, N), value)
+    score = attack(same[0], same, MEMBERS, fixed_variance)
+    assert_allclose(score, 0.0 if attack is baselines.lira_online else np.log(0.5))
+    assert np.isfinite(attack(same[0] + SIGNAL, same, MEMBERS, fixed_variance)).all()
+
+
+def test_a_fixed_variance_ignores_how_difficult_records_are():
+    difficulty = 100 * RNG.normal(size=N)
+    for attack in LIRA.values():
+        assert_allclose(attack(SIGNAL + difficulty, REFERENCES + difficulty, MEMBERS, True),
+                        attack(SIGNAL, REFERENCES, MEMBERS, True), rtol=1e-9, atol=1e-9)
+
+
+# Attack R
+
+def test_attack_r_is_the_share_of_out_references_with_a_greater_loss():
+    expected = [np.mean([REFERENCES[r, i] > SIGNAL[i] for r in range(R) if not MEMBERS[r, i]]) for i in range(N)]
+    assert_allclose(baselines.attack_r(SIGNAL, REFERENCES, MEMBERS), expected)
+
+
+def test_attack_r_counts_a_tie_against_membership_and_sees_nothing_but_order():
+    out = np.zeros((4, 1), bool)
+    assert baselines.attack_r([1.0], np.array([[1.0], [0.5], [2.0], [3.0]]), out) == 0.5
+    same = baselines.attack_r(np.exp(SIGNAL), np.exp(REFERENCES), MEMBERS)
+    assert_array_equal(same, baselines.attack_r(SIGNAL, REFERENCES, MEMBERS))
+
+
+@pytest.mark.parametrize("level", (0.0, 1e-4, 0.3, 0.5, 1.0))
+def test_attack_r_at_one_level_is_the_margin_to_that_quantile(level):
+    members = RNG.random((R, N)) < 0.5
+    members[0] = False  # uneven numbers, one at least
+    members[1:, 0] = True
+    expected = [np.quantile(REFERENCES[~members[:, i], i], level) for i in range(N)] - SIGNAL
+    assert_allclose(baselines.attack_r(SIGNAL, REFERENCES, members, level), expected, atol=1e-12)
+
+
+@given(level=st.floats(0.01, 0.99))
+def test_the_test_at_a_level_agrees_with_the_p_value(level):
+    called = baselines.attack_r(SIGNAL, REFERENCES, MEMBERS, level) >= 0
+    share = baselines.attack_r(SIGNAL, REFERENCES, MEMBERS)
+    assert share[called].min(initial=1) >= 1 - level - 1 / (R // 2)  # interpolation moves by one reference at most
+    assert (share[~called] < 1).all()
+
+
+# Difficulty calibration
+
+def test_calibration_by_hand():
+    assert_allclose(calibration.calibrate([1.0, 5.0], np.array([[0.0, 5.0], [1.0, 7.0]])), [0.5, -1.0])
+
+
+def test_calibrated_loss_is_mast_with_the_mean_over_out_references():
+    mast = bayes.mast(SIGNAL, REFERENCES, np.zeros((R, N), bool), "mean_out")
+    assert_allclose(calibration.calibrate(-SIGNAL, -REFERENCES), mast, atol=1e-12)
+
+
+def test_calibrated_loss_bounds_the_optimal_score_from_above():
+    assert (calibration.calibrate(-SIGNAL, -REFERENCES)
+            >= bayes.mast(SIGNAL, REFERENCES, np.zeros((R, N), bool), "softmin") - 1e-12).all()
+
+
+@pytest.mark.parametrize("difficulty,noise,references", ((1.0, 0.3, 1), (1.0, 0.3, 5), (0.3, 1.0, 1), (0.3, 1.0, 10)))
+def test_calibration_helps_as_much_as_the_gaussian_model_says(difficulty, noise, references):
+    rng, n, gain = np.random.default_rng(3), 40_000, 0.5
+    members, hard = rng.random(n) < 0.5, difficulty * rng.normal(size=n)
+    score = -hard + gain * members + noise * rng.normal(size=n)
+    calibrated = calibration.calibrate(score, -hard + noise * rng.normal(size=(references, n)))
+    before = norm.cdf(gain / np.sqrt(2 * (difficulty**2 + noise**2)))
+    after = norm.cdf(gain / np.sqrt(2 * noise**2 * (1 + 1 / references)))
+    assert metrics.auc(score, members) == pytest.approx(before, abs=0.01)
+    assert metrics.auc(calibrated, members) == pytest.approx(after, abs=0.01)
+    assert (after > before) == (difficulty**2 > noise**2 / references)
+
+
+# Modified entropy
+
+def loop_modified_entropy(p, y):
+    others = [q * np.log(1 - q) for i, q in enumerate(p) if i != y]
+    return (1 - p[y]) * np.log(p[y]) + sum(others)
+
+
+def test_modified_entropy_is_what_a_loop_over_classes_finds():
+    p, labels = RNG.dirichlet(np.ones(5), N), RNG.integers(0, 5, N)
+    expected = [loop_modified_entropy(*pair) for pair in zip(p, labels, strict=True)]
+    assert_allclose(baselines.modified_entropy(p, labels), expected)
+    assert_allclose(baselines.modified_entropy(p.astype(np.float32), labels), expected, rtol=1e-4)
+
+
+@given(p=st.floats(1e-6, 1 - 1e-6))
+def test_modified_entropy_of_two_classes_is_twice_the_weighted_log_probability(p):
+    assert_allclose(baselines.modified_entropy(np.array([[p, 1 - p]]), np.array([0])), 2 * (1 - p) * np.log(p), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", (np.float32, np.float64))
+def test_modified_entropy_tells_certain_and_right_from_certain_and_wrong(kind):
+    p = np.array([[1, 0, 0], [0.9, 0.1, 0], [0.1, 0.9, 0], [0, 1, 0]], kind)
+    score = baselines.modified_entropy(p, np.zeros(4, int))
+    assert score[0] == 0 and (np.diff(score) < 0).all() and np.isfinite(score).all()
+
+
+def test_modified_entropy_ranks_records_whose_probability_rounds_to_one():
+    rest = np.array([1e-12, 1e-10, 1e-8], np.float32)
+    p = np.stack([np.ones(3, np.float32), rest], 1)
+    assert (np.diff(baselines.modified_entropy(p, np.zeros(3, int))) < 0).all()
+
+
+# RMIA
+
+RMIA = PROBABILITY, REFERENCE_PROBABILITY, MEMBERS, POPULATION, REFERENCE_POPULATION
+
+
+def loop_rmia(gamma, a):
+    def ratio_z(j):
+        mean = REFERENCE_POPULATION[:, j].mean()
+        return POPULATION[j] / (mean if a is None else ((1 + a) * mean + 1 - a) / 2)
+
+    def ratio(i):
+        inside, out = (REFERENCE_PROBABILITY[MEMBERS[:, i] == kind, i].mean() for kind in (True, False))
+        return PROBABILITY[i] / ((inside + out) / 2 if a is None else ((a * out + 1 - a) + out) / 2)
+
+    return [np.mean([ratio(i) / ratio_z(j) >= gamma for j in range(Z)]) for i in range(N)]
+
+
+@pytest.mark.parametrize("gamma", (1.0, 1.3, 2.0))
+@pytest.mark.parametrize("a", (None, 0.0, 0.3, 1.0))
+def test_rmia_is_what_a_loop_over_records_and_population_finds(gamma, a):
+    assert_allclose(baselines.rmia(*RMIA, gamma, a), loop_rmia(gamma, a))
+
+
+def test_rmia_by_hand():
+    x = (np.array([0.8]), np.array([[0.8], [0.4]]), np.array([[True], [False]]))  # p(x) = 0.6, ratio 4/3
+    z = (np.array([0.5, 0.6]), np.array([[0.5, 0.3], [0.5, 0.3]]))  # ratios 1 and 2
+    assert [baselines.rmia(*x, *z, gamma)[0] for gamma in (1.0, 1.3, 1.4)] == [0.5, 0.5, 0.0]
+    # offline with a = 0: p(x) = (0.4 + 1) / 2, ratio 1.14; p(z) = 0.75 and 0.65, ratios 0.67 and 0.92
+    assert [baselines.rmia(*x, *z, gamma, a=0.0)[0] for gamma in (1.0, 1.5, 2.0)] == [1.0, 0.5, 0.0]
+
+
+def test_rmia_never_swaps_what_the_ratio_to_the_references_ranks():
+    typical = [(REFERENCE_PROBABILITY[MEMBERS[:, i], i].mean() + REFERENCE_PROBABILITY[~MEMBERS[:, i], i].mean()) / 2
+               for i in range(N)]
+    score = baselines.rmia(*RMIA)[np.argsort(PROBABILITY / typical)]
+    assert (np.diff(score) >= 0).all() and len(np.unique(score)) <= Z + 1
+
+
+def test_a_greater_gamma_asks_for_more():
+    scores = [baselines.rmia(*RMIA, gamma) for gamma in (1.0, 1.5, 2.0, 4.0)]
+    assert (np.diff(scores, axis=0) <= 0).all()
+
+
+def test_rmia_is_finite_where_every_probability_is_zero():
+    nothing = np.zeros((R, N)), MEMBERS, POPULATION, REFERENCE_POPULATION
+    assert (baselines.rmia(np.zeros(N), *nothing) == np.mean(POPULATION == 0)).all()
+    assert (baselines.rmia(np.full(N, 0.5), *nothing) == 1).all()
+
+
+# Blocks and errors
+
+def test_blocks_join_several_results_and_pass_errors_on(monkeypatch):
+    monkeypatch.setattr(attacks, "CELLS", 4 * R)
+    low, high = attacks.in_blocks(lambda x, y: (x.min(0), y.max((0, 2))), REFERENCES, REFERENCE_VIEWS)
+    assert_array_equal(low, REFERENCES.min(0))
+    assert_array_equal(high, REFERENCE_VIEWS.max((0, 2)))
+
+    def fail(block):
+        raise MiaError("no such block")
+
+    with pytest.raises(MiaError, match="no such block"):
+        attacks.in_blocks(fail, REFERENCES)
+
+
+def lacking(inside):
+    """Members where two records have no reference of a kind and three more have a single one."""
+    members = MEMBERS.copy()
+    members[:, :2] = not inside
+    members[:, 2:5] = np.arange(R)[:, None] == 0 if inside else np.arange(R)[:, None] != 0
+    return members
+
+
+OUTSIDE, INSIDE = lacking(False), lacking(True)
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: baselines.lira_online(SIGNAL, REFERENCES, OUTSIDE), "5 of 60 .* at most one reference that left it out"),
+    (lambda: baselines.lira_online(SIGNAL, REFERENCES, INSIDE), "5 of 60 .* at most one reference that was trained on it"),
+    (lambda: baselines.lira_online(SIGNAL, REFERENCES, OUTSIDE, True), "2 of 60 records have no reference that left it out"),
+    (lambda: baselines.lira_online(SIGNAL, REFERENCES, INSIDE, True), "2 of 60 .* no reference that was trained on it"),
+    (lambda: baselines.lira_offline(SIGNAL, REFERENCES, OUTSIDE), "5 of 60 records have at most one reference"),
+    (lambda: baselines.lira_offline(SIGNAL, REFERENCES, OUTSIDE, True), "2 of 60 records have no reference"),
+    (lambda: baselines.lira_online(VIEWS, REFERENCES, MEMBERS), r"\[N, A\] and \[R, N, A\]"),
+    (lambda: baselines.lira_online(VIEWS[None], REFERENCE_VIEWS[None], MEMBERS), r"\[N, A\] and \[R, N, A\]"),
+    (lambda: baselines.lira_online(VIEWS, REFERENCE_VIEWS, MEMBERS[1:]), "must agree"),
+    (lambda: baselines.lira_offline(SIGNAL * np.nan, REFERENCES, MEMBERS), "not finite"),
+    (lambda: baselines.attack_r(VIEWS, REFERENCE_VIEWS, MEMBERS), r"\[N\] and \[R, N\] with"),
+    (lambda: baselines.attack_r(SIGNAL, REFERENCES, OUTSIDE), "2 of 60 records"),
+    (lambda: baselines.attack_r(SIGNAL, REFERENCES, MEMBERS, 2.0), "level = 2.0"),
+    (lambda: calibration.calibrate(SIGNAL, REFERENCES[:, 1:]), "are needed"),
+    (lambda: calibration.calibrate(SIGNAL, REFERENCES[:0]), "R >= 1"),
+    (lambda: calibration.calibrate(SIGNAL, REFERENCES / 0), "not finite"),
+    (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY, np.zeros(R + 1, int)), "do not fit"),
+    (lambda: baselines.modified_entropy(REFERENCES * 9, np.zeros(R, int)), "probabilities = .* out of range"),
+    (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY, np.full(R, N)), "labels = .*60.* from 0 to 59"),
+    (lambda: baselines.rmia(SIGNAL, *RMIA[1:]), "probability = .* out of range"),
+    (lambda: baselines.rmia(PROBABILITY, REFERENCES, *RMIA[2:]), "reference_probability = .* out of range"),
+    (lambda: baselines.rmia(*RMIA[:3], POPULATION, REFERENCE_POPULATION[:, 1:]), "are needed"),
+    (lambda: baselines.rmia(*RMIA, gamma=0.5), "gamma = 0.5"),
+    (lambda: baselines.rmia(*RMIA, a=1.5), "a = 1.5"),
+    (lambda: baselines.rmia(*RMIA[:2], INSIDE, *RMIA[3:]), "RMIA, online, needs 1"),
+    (lambda: baselines.rmia(*RMIA[:2], OUTSIDE, *RMIA[3:], a=0.3), "RMIA, offline, needs 1")])
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+def test_bad_input_says_what_is_wrong(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()

@@ -1,0 +1,412 @@
+"""Recorded runs: kept whole or not at all, known to be stale when they are, checked, and shown as what they are."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mia_lib import book, ensembles, membership, recorded, runner, store, training
+from mia_lib.backends import loop
+from mia_lib.cli import app
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.recipe import TrainConfig
+
+NOTEBOOK = '''# %% [markdown]
+# # A tiny page
+
+# %% tags=["parameters"]
+steps: int = 3  # how many steps [1..10]
+size: int = 4  # of the result [1..10000000]
+
+# %%
+import os
+
+import numpy as np
+import pandas as pd
+
+from mia_lib import claims, plotting, results, store
+from mia_lib.intervals import Interval
+
+
+def compute():  # a comment
+    with open(os.environ["TINY_LOG"], "a") as log:
+        log.write("computed\\n")
+    store.fetch({"kind": "study", "study": "tiny.inner", "steps": steps}, lambda: {"y": np.ones(2)})
+    return {"x": steps * np.random.default_rng(0).normal(size=size)}
+
+
+x = store.fetch({"kind": "study", "study": "tiny.outer", "steps": steps, "size": size}, compute).arrays["x"]
+value = float(x.mean())
+results.show_table(pd.DataFrame({"what": ["mean"], "value": [Interval(value, value - 1, value + 1)]}), name="tab-tiny",
+                   caption=f"Of {size} numbers.")
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(2, 1))
+axes.plot(x[:100])
+plotting.show(figure, name="fig-tiny", caption="A line.", alt="a line")
+
+# %%
+verdicts = [claims.judge_identity("bayes", c, 0.0, 1e-9) for c in claims.claims("bayes")]
+claims.show("bayes", verdicts)
+'''
+
+
+@pytest.fixture
+def shelf(tiny, isolated_cache):
+    """The throw-away book with a notebook that asks the store for something, and a preset to record."""
+    (tiny / "notebooks" / "tiny.py").write_text(NOTEBOOK)
+    (tiny / "notebooks" / "presets" / "tiny.smoke.yaml").write_text("steps: 1\n")
+    (tiny / "notebooks" / "presets" / "tiny.paper.yaml").write_text("# minutes: 90 on 2 CPU cores, 3 on a GPU\nsteps: 7\n")
+    (tiny / "book" / "index.md").write_text("# Tiny book\n\nSee {numref}`fig-tiny`.\n")
+    return tiny
+
+
+def computed(root) -> int:
+    log = root / "ran.log"
+    return len(log.read_text().split()) if log.exists() else 0
+
+
+def manifest(root, preset="paper") -> dict:
+    return json.loads((recorded.run_folder("tiny", preset, root) / "manifest.json").read_text())
+
+
+def entry_file(root):
+    return next((root / "data" / "recorded" / "study").rglob("*.npz"))
+
+
+def test_a_record_holds_what_the_page_needs_and_how_it_came_about(shelf):
+    said = recorded.record("tiny", "paper", shelf)
+    kept = manifest(shelf)
+    assert kept["parameters"] == {"steps": 7, "size": 4} and kept["schema"] == store.SCHEMA
+    assert kept["seconds"] > 0 and kept["peak_memory_mb"] > 0 and kept["device"] and kept["date"] and kept["versions"]["numpy"]
+    assert [entry["study"] for entry in kept["entries"]] == ["tiny.outer"]  # what it needed in turn is left out
+    exhibits = json.loads((recorded.run_folder("tiny", "paper", shelf) / "exhibits.json").read_text())
+    assert exhibits["tables"]["tab-tiny"]["rows"][0][1]["low"] < exhibits["tables"]["tab-tiny"]["rows"][0][1]["high"]
+    assert exhibits["figures"]["fig-tiny"]["alt"] == "a line" and len(exhibits["claims"]) > 5
+    assert set(kept["files"]) == {"exhibits.json", "fig-tiny.png"} and "1 entries" in said
+    with np.load(entry_file(shelf)) as stored:
+        assert stored["x"].shape == (4,)
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+
+
+def test_recording_again_computes_nothing_that_is_kept(shelf):
+    recorded.record("tiny", "paper", shelf)
+    recorded.record("tiny", "paper", shelf)
+    assert computed(shelf) == 1
+
+
+def test_a_run_that_fails_leaves_the_old_record(shelf):
+    recorded.record("tiny", "paper", shelf)
+    before = manifest(shelf)
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text() + "\n# %%\nraise ValueError('too bad')\n")
+    with pytest.raises(runner.NotebookFailed):
+        recorded.record("tiny", "paper", shelf)
+    assert manifest(shelf) == before and not list((shelf / "data" / "recorded" / "runs").glob(".*"))
+
+
+def test_what_no_manifest_names_is_removed(shelf):
+    recorded.record("tiny", "paper", shelf)
+    old = entry_file(shelf)
+    (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("steps: 8\n")
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "stale"
+    recorded.record("tiny", "paper", shelf)
+    assert not old.exists() and entry_file(shelf).is_file()
+
+
+def test_a_result_too_large_is_left_out_and_named(shelf, monkeypatch):
+    monkeypatch.setattr(recorded, "FILE_LIMIT", 50_000)
+    (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("size: 20000\n")
+    assert "tiny.outer" in recorded.record("tiny", "paper", shelf)
+    assert manifest(shelf)["entries"] == [] and "tiny.outer" in manifest(shelf)["left_out"][0]
+
+
+def test_the_limits_are_kept_before_anything_is_written(shelf, monkeypatch):
+    monkeypatch.setattr(recorded, "TOTAL_LIMIT", 1000)
+    with pytest.raises(MiaError, match="data/recorded would hold"):
+        recorded.record("tiny", "paper", shelf)
+    assert not recorded.run_folder("tiny", "paper", shelf).exists() and not list((shelf / "data").rglob("*.npz"))
+    with pytest.raises(MiaError, match="8 MB, the limit of a recorded file"):
+        recorded._check_limits(["big.png"], 0)
+
+
+@pytest.mark.parametrize("name,preset,words", [
+    ("tinny", "paper", "Did you mean 'tiny'"), ("tiny", "quick", "paper"), ("tiny", "smoke", "paper"), ("tiny", "papr", "paper")])
+def test_what_cannot_be_recorded_is_refused(shelf, name, preset, words):
+    with pytest.raises(MiaError, match=words):
+        recorded.record(name, preset, shelf)
+    assert computed(shelf) == 0
+
+
+# ------------------------------------------------------------------------------------------------------------- stale
+
+
+def test_comments_and_docstrings_are_no_code():
+    one = 'def f(x):\n    """Say."""\n    return x  # why\n'
+    two = 'def f(x):\n\n    """Say something else."""\n    # because\n    return x\n'
+    assert recorded.code_hash(one) == recorded.code_hash(two) != recorded.code_hash(two.replace("return x", "return -x"))
+    assert recorded.code_hash('def f():\n    """Only this."""\n') == recorded.code_hash("def f():\n    pass\n")
+
+
+def test_the_source_of_a_record_is_what_it_can_reach(shelf):
+    found = recorded.sources(shelf / "notebooks" / "tiny.py", shelf)
+    assert {"notebook", "store", "intervals"} <= set(found) and not {"plotting", "results", "training"} & set(found)
+    assert {"recipe", "stacking", "backends.loop", "models"} <= set(recorded.sources(recorded.ENSEMBLE_SOURCES, shelf))
+
+
+def test_a_record_knows_when_code_changed_and_does_not_mind_comments(shelf):
+    recorded.record("tiny", "paper", shelf)
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace("# a comment", "# another comment"))
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+    source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
+    state = recorded.state_of_run("tiny", "paper", shelf)
+    assert (state.state, state.why) == ("source changed", "notebook")
+
+
+def test_a_schema_that_changed_makes_a_record_stale(shelf, monkeypatch):
+    recorded.record("tiny", "paper", shelf)
+    monkeypatch.setattr(store, "SCHEMA", store.SCHEMA + 1)
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "stale"
+
+
+@pytest.mark.parametrize("file", ["exhibits.json", "fig-tiny.png", "manifest.json"])
+def test_a_damaged_record_is_not_shown(shelf, file):
+    recorded.record("tiny", "paper", shelf)
+    path = recorded.run_folder("tiny", "paper", shelf) / file
+    path.write_bytes(path.read_bytes()[:-9] + b"!")
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "damaged"
+    assert recorded.exhibits("tiny", shelf) == []
+
+
+def test_missing_lists_the_cheapest_first_with_its_command(shelf, monkeypatch):
+    shared = {"small": ensembles.Shared("Small", None, ("iha",), 2, None, "ours"),
+              "large": ensembles.Shared("Large", None, ("iha",), 200, 5, "ours")}
+    monkeypatch.setattr(ensembles, "SHARED", shared)
+    lacking = recorded.missing(shelf)
+    assert [(s.name, s.cpu_minutes, s.gpu_minutes) for s in lacking] == [
+        ("small", 2, None), ("tiny", 90, 3), ("large", 200, 5)]
+    result = CliRunner().invoke(app, ["record", "--missing"])
+    assert result.exit_code == 0 and "mia record tiny --preset paper" in result.stdout and "absent" in result.stdout
+    recorded.record("tiny", "paper", shelf)
+    assert [s.name for s in recorded.missing(shelf)] == ["small", "large"]
+
+
+# ----------------------------------------------------------------------------------------------------------- checked
+
+
+def tamper(path):
+    """Other numbers with a right checksum."""
+    with np.load(path) as stored:
+        arrays = {name: stored[name] * 1.01 for name in stored.files}
+    np.savez_compressed(path, **arrays)
+    notes = json.loads(path.with_suffix(".json").read_text())
+    notes["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_suffix(".json").write_text(json.dumps(notes))
+
+
+def test_a_check_computes_anew_and_agrees(shelf):
+    recorded.record("tiny", "paper", shelf)
+    agrees, said = recorded.check("tiny", "paper", root=shelf)
+    assert agrees and "1 of 1 results computed anew" in said and computed(shelf) == 2
+    assert "MIA_RECOMPUTE" not in os.environ
+
+
+def test_a_check_finds_numbers_that_are_not_what_the_code_computes(shelf):
+    recorded.record("tiny", "paper", shelf)
+    tamper(entry_file(shelf))
+    result = CliRunner().invoke(app, ["record", "tiny", "--check"])
+    assert result.exit_code == 1 and "9.9e-03 of the largest value" in result.stdout
+
+
+def test_a_check_that_agrees_confirms_a_record_whose_source_changed(shelf):
+    recorded.record("tiny", "paper", shelf)
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace('"A line."', '"The line."'))
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "source changed"
+    assert recorded.check("tiny", "paper", root=shelf)[0]
+    state = recorded.state_of_run("tiny", "paper", shelf)
+    assert state.state == "recorded" and state.manifest["confirmed"]
+
+
+def test_what_is_not_recorded_cannot_be_checked(shelf):
+    with pytest.raises(MiaError, match="The record of tiny is absent.*mia record tiny --preset paper"):
+        recorded.check("tiny", "paper", root=shelf)
+
+
+# --------------------------------------------------------------------------------------------------------- ensembles
+
+RNG = np.random.default_rng(0)
+TABLE = Dataset("toy table", RNG.normal(size=(60, 5)).astype(np.float32), RNG.integers(0, 2, 60), 60, ("no", "yes"))
+
+
+@pytest.fixture
+def shared(shelf, monkeypatch):
+    """A shared ensemble of four models, and a recorded layer of its own."""
+    def make():
+        return training.train(TABLE, membership.balanced_halves(60, 4), TrainConfig("mlp:3", epochs=2))
+
+    monkeypatch.setattr(ensembles, "SHARED", {"toys": ensembles.Shared("Toys", make, ("iha",), 1, None, "ours")})
+    monkeypatch.setattr(store, "RECORDED", shelf / "data" / "recorded")
+    return make
+
+
+def forget():
+    """Move the working cache away."""
+    store.cache_dir().rename(store.cache_dir().with_name("forgotten"))
+
+
+def test_an_ensemble_is_recorded_as_one_file_and_read_model_by_model(shelf, shared, monkeypatch):
+    trained = shared().fit()
+    expected = [trained.parameters(m) for m in range(4)]
+    assert "4 models" in recorded.record("toys", root=shelf)
+    forget()
+    monkeypatch.setattr(training, "run_tasks", lambda *a, **k: pytest.fail("everything is recorded"))
+    assert all((shared().parameters(m) == expected[m]).all() for m in range(4))
+    assert store.look_up(shared().spec(2)).source == "recorded" and store.look_up({"kind": "model", "a": 1}) is None
+    assert shared().history().shape == (4, 2, 2)
+    first = training.train(TABLE, membership.balanced_halves(60, 2), TrainConfig("mlp:3", epochs=2))
+    assert first.missing() == []  # a smaller bank is the beginning of the larger
+    assert recorded.state_of_ensemble("toys", shelf).state == "recorded"
+
+
+def test_a_damaged_pack_is_reported_once_and_its_models_are_trained_anew(shelf, shared):
+    expected = shared().fit().parameters(1)
+    recorded.record("toys", root=shelf)
+    forget()
+    [pack] = (shelf / "data" / "recorded").rglob("*.safetensors")
+    content = bytearray(pack.read_bytes())
+    content[-5] ^= 1
+    pack.write_bytes(content)
+    assert recorded.state_of_ensemble("toys", shelf).state == "damaged"
+    with pytest.warns(UserWarning, match="is damaged") as said:
+        assert shared().missing() == [0, 1, 2, 3]
+    assert len(said) == 1
+    assert (shared().parameters(1) == expected).all()
+
+
+def test_an_ensemble_is_checked_by_training_some_of_it_anew(shelf, shared, monkeypatch):
+    recorded.record("toys", root=shelf)
+    agrees, said = recorded.check("toys", root=shelf)
+    assert agrees and "4 of 4 models trained anew; largest difference 0.0e+00" in said
+    real = loop.fit_group
+
+    def other(*arguments, **options):
+        [outcome] = real(*arguments, **options)
+        outcome.arrays["history"] = outcome.arrays["history"] + 5
+        return [outcome]
+
+    monkeypatch.setattr(loop, "fit_group", other)
+    agrees, said = recorded.check("toys", root=shelf)
+    assert not agrees and "standard deviations, 4 are allowed" in said
+
+
+def test_an_ensemble_of_another_recipe_takes_the_place_of_the_old_one(shelf, shared, monkeypatch):
+    recorded.record("toys", root=shelf)
+
+    def make():
+        return training.train(TABLE, membership.balanced_halves(60, 4), TrainConfig("mlp:3", epochs=1))
+
+    monkeypatch.setitem(ensembles.SHARED, "toys", ensembles.Shared("Toys", make, ("iha",), 1, None, "ours"))
+    with pytest.raises(MiaError, match="Model 0 of toys is not in its record"):
+        recorded.check("toys", root=shelf)
+    recorded.record("toys", root=shelf)
+    assert len(list((shelf / "data" / "recorded").rglob("*.safetensors"))) == 1
+
+
+# ---------------------------------------------------------------------------------------------------------- the pages
+
+
+def executed(root, preset="quick"):
+    target = root / "runs" / "x" / "tiny.ipynb"
+    runner.execute("tiny", runner.validate("tiny", {}, preset, root), target, preset=preset, root=root)
+    return json.loads(target.read_text())
+
+
+def test_a_page_folds_the_recorded_exhibits_in_beside_its_own(shelf):
+    recorded.record("tiny", "paper", shelf)
+    runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
+    sources = ["".join(cell["source"]) for cell in book.page(executed(shelf), runs)["cells"]]
+    [table] = [text for text in sources if ":name: tab-tiny-paper" in text]
+    [figure] = [text for text in sources if ":name: fig-tiny-paper" in text]
+    assert "recorded at preset `paper`" in table and "```{admonition}" in table and "Of 4 numbers." in table
+    assert ":alt: a line" in figure and "/book/_figures/fig-tiny-paper.png" in figure
+    assert "mia run tiny --preset paper" in table and "has changed" not in table
+
+
+def test_a_page_says_when_the_source_changed_since(shelf):
+    recorded.record("tiny", "paper", shelf)
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
+    runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
+    text = json.dumps(book.page(executed(shelf), runs)["cells"])
+    assert "The source has changed since (notebook)" in text
+
+
+@pytest.mark.book
+def test_the_built_book_shows_records_with_device_date_and_verdicts(shelf):
+    (shelf / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n- file: book/status\n"
+                                    "- file: book/recorded\n- file: book/scorecard\n")
+    for page in ("recorded", "scorecard"):
+        (shelf / "book" / f"{page}.md").write_text(f"# {page}\n\n<!-- generated -->\n")
+    with open(shelf / "_config.yml", "a") as config:
+        config.write("    nb_render_markdown_format: myst\n")
+    recorded.record("tiny", "paper", shelf)
+    html = book.build("quick", root=shelf, folder=shelf / "_build").parent
+    page = (html / "notebooks" / "tiny.html").read_text()
+    assert "The same, recorded at preset" in page and page.count("Of 4 numbers.") == 2
+    assert (html / "_images" / "fig-tiny-paper.png").is_file()
+    assert "Recorded at preset" in (html / "book" / "scorecard.html").read_text()
+    listed = (html / "book" / "recorded.html").read_text()
+    assert "german_credit_mlp" in listed and "recorded" in listed and manifest(shelf)["date"][:10] in listed
+
+
+def test_the_table_of_records_names_every_state(shelf, monkeypatch):
+    monkeypatch.setattr(ensembles, "SHARED", {})
+    assert "expected 90 min" in book.records(recorded.states(shelf)) and "absent" in book.records(recorded.states(shelf))
+
+
+# ---------------------------------------------------------------------------------------------------------- the store
+
+
+def test_what_is_asked_anew_is_computed_once_and_what_lies_in_the_store_stays(isolated_cache, monkeypatch):
+    spec, calls = {"kind": "study", "study": "x"}, []
+
+    def compute():
+        calls.append(1)
+        return {"x": np.ones(2)}
+
+    monkeypatch.setattr(store, "_anew", set())
+    store.fetch(spec, compute)
+    monkeypatch.setenv("MIA_RECOMPUTE", store.key(spec))
+    assert store.fetch(spec, compute).source == "computed" or len(calls) == 1
+    monkeypatch.setattr(store, "_anew", set())
+    assert [store.fetch(spec, compute).source for _ in range(2)] == ["computed", "cache"]
+
+
+HOLDER = """
+import time
+from mia_lib import store
+with store.lock({"kind": "study", "study": "slow"}):
+    print("held", flush=True)
+    time.sleep(1.5)
+"""
+
+
+def test_who_waits_for_another_process_is_told(isolated_cache, capsys):
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
+    holder.stdout.readline()
+    started = time.monotonic()
+    with store.lock({"kind": "study", "study": "slow"}):
+        assert time.monotonic() - started > 0.5
+    holder.communicate()
+    assert "waiting for another process that is computing the study slow" in capsys.readouterr().err
