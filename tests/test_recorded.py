@@ -140,7 +140,8 @@ def test_the_limits_are_kept_before_anything_is_written(shelf, monkeypatch):
 
 
 @pytest.mark.parametrize("name,preset,words", [
-    ("tinny", "paper", "Did you mean 'tiny'"), ("tiny", "quick", "paper"), ("tiny", "smoke", "paper"), ("tiny", "papr", "paper")])
+    ("tinny", "paper", "Did you mean 'tiny'"), ("tiny", "quick", "paper"), ("tiny", "smoke", "paper"),
+    ("tiny", "papr", "paper")])
 def test_what_cannot_be_recorded_is_refused(shelf, name, preset, words):
     with pytest.raises(MiaError, match=words):
         recorded.record(name, preset, shelf)
@@ -354,8 +355,9 @@ def test_a_page_says_when_the_source_changed_since(shelf):
 
 @pytest.mark.book
 def test_the_built_book_shows_records_with_device_date_and_verdicts(shelf):
-    (shelf / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n- file: book/status\n"
-                                    "- file: book/recorded\n- file: book/scorecard\n")
+    pages = ("notebooks/tiny", "book/status", "book/recorded", "book/scorecard")
+    (shelf / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n" + "".join(
+        f"- file: {page}\n" for page in pages))
     for page in ("recorded", "scorecard"):
         (shelf / "book" / f"{page}.md").write_text(f"# {page}\n\n<!-- generated -->\n")
     with open(shelf / "_config.yml", "a") as config:
