@@ -40,6 +40,6 @@ if __name__ == "__main__":
         started = time.perf_counter()
         history = training.train(records, members, config, device=str(device)).history()
         minutes = (time.perf_counter() - started) / 60
-    print(f"{arguments.models} models, {arguments.epochs} epochs on half of {records.name}: {minutes:.2f} minutes (goal 5 on an "
-          f"H200 for 64 and 30), training accuracy {history[:, -1, 1].mean():.3f}")
+    print(f"{arguments.models} models, {arguments.epochs} epochs on half of {records.name}: {minutes:.2f} minutes (goal 5 "
+          f"on an H200 for 64 and 30), training accuracy {history[:, -1, 1].mean():.3f}")
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}")

@@ -171,7 +171,7 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
     """
     notebook = copy.deepcopy(notebook)
     record = notebook["metadata"].pop("mia")
-    cells = []
+    cells, folded = [], set()
     for cell in notebook["cells"]:
         if "injected-parameters" in cell["metadata"].get("tags", []):
             cell["metadata"]["tags"].append("hide-input")
@@ -179,11 +179,17 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
             cells.append(part)
             named = [name for output in part.get("outputs", []) for name in _names(output)]
             named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
-            for state, shown in runs:
-                cells += [_folded(state, shown, name) for name in named if name in shown["tables"] | shown["figures"]]
+            cells += [_folded(state, shown, name) for state, shown in runs for name in named if name in _exhibits(shown)]
+            folded |= set(named)
+    # What this run does not show, such as a table of a study that it leaves out.
+    cells += [_folded(state, shown, name) for state, shown in runs for name in _exhibits(shown) if name not in folded]
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record)})
     notebook["cells"] = cells
     return notebook
+
+
+def _exhibits(shown: dict) -> dict:
+    return shown["tables"] | shown["figures"]
 
 
 def _names(output: dict) -> list[str]:
@@ -203,8 +209,10 @@ def _folded(state: State, shown: dict, name: str) -> dict:
                    f"{figure['caption']}\n:::\n")
     title = (f"The same, recorded at preset `{state.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
              f"{manifest['date'][:10]}")
-    since = f" The source has changed since ({state.why})." if state.state == "source changed" else ""
-    again = f"Anew: `mia run {state.name} --preset {state.preset}`.{since} [All records](../book/recorded.md)."
+    since = {"source changed": f" The source has changed since ({state.why}).",
+             "stale": f" It no longer fits the preset ({state.why})."}.get(state.state, "")
+    again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
+             f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
     return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
             "source": f"````{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n````"}
 

@@ -137,19 +137,19 @@ def record(name: str | None = typer.Argument(None, help="A notebook or a shared 
            seed: int = typer.Option(0, min=0, help="Of the sample of --check."),
            device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run what takes long once, and keep in data/recorded/ what every reader needs of it."""
-    from mia_lib import recorded
+    from mia_lib import recorded, recording
 
     if missing:
         _list_missing(recorded.missing())
-    elif name is None:
-        raise MiaError("Say what to record: `mia record NAME`; `mia record --missing` lists what is lacking.")
     elif check:
-        agrees, said = recorded.check(name, preset, minutes, seed)
+        agrees, said = recording.check(name, preset, minutes, seed)
         typer.echo(said)
         if not agrees:
             raise typer.Exit(1)
+    elif name is None:
+        raise MiaError("Say what to record: `mia record NAME`; `mia record --missing` lists what is lacking.")
     else:
-        typer.echo(recorded.record(name, preset))
+        typer.echo(recording.record(name, preset))
 
 
 def _list_missing(states: list) -> None:

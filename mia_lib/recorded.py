@@ -8,30 +8,21 @@ parameters, hashes of the source, versions, device, seconds, memory and date.
 from __future__ import annotations
 
 import ast
-import base64
 import hashlib
+import io
 import json
-import os
 import re
-import tempfile
-import time
-from dataclasses import asdict, dataclass
+import tokenize
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from mia_lib import progress, runner, store
-from mia_lib.bars import Bars
-from mia_lib.errors import MiaError, choose
+from mia_lib import runner, store
 from mia_lib.parameters import QUICK, find_root, notebooks, presets, validate
 
-FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
-TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
 NOT_RECORDED = (QUICK, "smoke")
 # These draw, print or run; no recorded number depends on them.
 DISPLAY = {"_sweep_page", "bars", "book", "claims", "cli", "health", "parameters", "plotting", "progress", "recorded",
-           "results", "runner", "sweep"}
-TABLE, CLAIMS = runner.OURS + "table+json", runner.OURS + "claims+json"
+           "recording", "results", "runner", "sweep"}
 
 
 @dataclass(frozen=True)
@@ -64,13 +55,19 @@ class State:
 
 
 def code_hash(source: str) -> str:
-    """Hash of Python code that comments, docstrings and layout do not change."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+    """Hash of Python code that comments, docstrings and empty lines do not change."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            node.body = body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
+            for row in range(body[0].lineno - 1, body[0].end_lineno):
+                lines[row] = ""
+    kept = [line.rstrip() for line in lines if line.strip()]
+    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
 
 
 def _imports(source: str) -> set[str]:
@@ -118,29 +115,42 @@ ENSEMBLE_SOURCES = ["data", "membership", "training"]
 # -------------------------------------------------------------------------------------------------- what there is
 
 
-def _folder(root: Path) -> Path:
+def layer(root: Path) -> Path:
+    """The folder of all records."""
     return root / "data" / "recorded"
 
 
 def run_folder(name: str, preset: str, root: Path | None = None) -> Path:
     """Where the exhibits of a notebook's recorded run lie."""
-    return _folder(find_root(root)) / "runs" / f"{name}.{preset}"
+    return layer(find_root(root)) / "runs" / f"{name}.{preset}"
+
+
+def stored_name(name: str, sha256: str) -> str:
+    """The name of a file of a recorded run, by its content: a new record never overwrites a file of the old one."""
+    return f"{sha256[:12]}-{name}"
 
 
 def _manifest(folder: Path) -> dict:
     """The manifest of a recorded run; {} when there is none.
 
     Raises:
-        ValueError: it, or a file it names, is damaged or missing.
+        ValueError: it, a file it names, or a result it names is damaged or missing.
     """
     path = folder / "manifest.json"
     if not path.is_file():
         return {}
     manifest = json.loads(path.read_text(encoding="utf-8"))
     for name, sha256 in manifest["files"].items():
-        if not (folder / name).is_file() or hashlib.sha256((folder / name).read_bytes()).hexdigest() != sha256:
-            raise ValueError(f"{name} is missing or does not match its sha256")
+        _sound(folder / stored_name(name, sha256), sha256)
+    for entry in manifest["entries"]:
+        result = folder.parents[1] / entry["kind"] / entry["key"][:2] / f"{entry['key']}.npz"
+        _sound(result, json.loads(result.with_suffix(".json").read_bytes())["sha256"])
     return manifest
+
+
+def _sound(path: Path, sha256: str) -> None:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        raise ValueError(f"{path.name} does not match its sha256")
 
 
 def _minutes(name: str, preset: str, root: Path) -> tuple[float | None, float | None]:
@@ -180,14 +190,12 @@ def state_of_ensemble(name: str, root: Path | None = None) -> State:
 
     root, shared = find_root(root), ensembles.SHARED[name]
     minutes = shared.cpu_minutes, shared.gpu_minutes
-    for path in sorted(_folder(root).glob("ensemble/*/*.json")):
+    for path in sorted(layer(root).glob("ensemble/*/*.json")):
         try:
             manifest = json.loads(path.read_bytes())
-            weights = path.with_suffix(".safetensors")
             if manifest["name"] != name:
                 continue
-            if hashlib.sha256(weights.read_bytes()).hexdigest() != manifest["sha256"]:
-                raise ValueError("its weights do not match their sha256")
+            _sound(path.with_name(manifest["file"]), manifest["sha256"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             return State(name, "ensemble", "damaged", f"{path.name}: {error}", *minutes, {})
         changed = _changed(manifest["sources"], sources(ENSEMBLE_SOURCES, root))
@@ -216,293 +224,6 @@ def missing(root: Path | None = None) -> list[State]:
     return sorted(lacking, key=cost)
 
 
-# ------------------------------------------------------------------------------------------------------- recording
-
-
-def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bars | None = None) -> str:
-    """Run a notebook at a preset, or train a shared ensemble, and keep what readers need; what was finished is used again.
-
-    Returns:
-        a sentence that says what was kept.
-
-    Raises:
-        MiaError: neither a notebook nor an ensemble, a preset that is run live, more than the limits allow.
-    """
-    from mia_lib import ensembles
-
-    root = find_root(root)
-    choose("name", name, [*notebooks(root), *ensembles.names()])
-    if name in ensembles.names():
-        return _record_ensemble(name, root)
-    allowed = [p for p in presets(name, root) if p not in NOT_RECORDED]
-    if not allowed:
-        raise MiaError(f"{name} has no preset to record; put one into notebooks/presets/{name}.paper.yaml.")
-    choose("preset", preset, allowed)
-    values = validate(name, {}, preset, root)
-    target = root / "runs" / f"{name}-{runner.key(name, values, root)}" / f"{name}.ipynb"
-    run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
-    return _keep_run(name, preset, run, json.loads(target.read_text(encoding="utf-8")), root)
-
-
-def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> str:
-    layer, folder = _folder(root), run_folder(name, preset, root)
-    entries, left_out, copies = [], [], {}
-    for entry in run["entries"]:
-        spec_path = Path(entry["kind"]) / entry["key"][:2]
-        folders = [f / spec_path for f in (store.cache_dir(), layer)]
-        held = next((f for f in folders if all((f / f"{entry['key']}{end}").is_file() for end in (".npz", ".json"))), None)
-        if held is None:
-            continue
-        size = (held / f"{entry['key']}.npz").stat().st_size
-        if size > FILE_LIMIT:
-            left_out.append(f"{entry['study']} ({size / 2**20:.0f} MB)")
-            continue
-        entries.append(entry)
-        copies |= {spec_path / f"{entry['key']}{end}": held / f"{entry['key']}{end}" for end in (".npz", ".json")}
-    files = exhibits_of(notebook)
-    too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
-    new = {layer / path: source for path, source in copies.items() if not (layer / path).is_file()}
-    total = _size(layer, without=folder) + sum(map(len, files.values())) + sum(s.stat().st_size for s in new.values())
-    _check_limits(too_large, total)
-    for path, source in new.items():
-        store.write(path, source.read_bytes())
-    manifest = {
-        "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
-        "sources": sources(root / "notebooks" / f"{name}.py", root), "versions": run["versions"], "device": run["device"],
-        "seconds": _seconds(run, entries), "peak_memory_mb": run["peak_memory_mb"], "date": run["date"], "entries": entries,
-        "left_out": left_out, "files": {path: hashlib.sha256(content).hexdigest() for path, content in files.items()},
-    }
-    files["manifest.json"] = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
-        ready, old = Path(scratch) / "new", Path(scratch) / "old"
-        for path, content in files.items():
-            store.write(ready / path, content)
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(ready, folder)
-    _prune(layer)
-    said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
-    return said + (f"; too large and computed when asked for: {', '.join(left_out)}" if left_out else "")
-
-
-def _seconds(run: dict, entries: list[dict]) -> float:
-    """What the run took, with what it found in the store counted as if it had been computed on the way."""
-    found = sum(entry["seconds"] for entry in run["entries"] if entry["source"] != "computed")
-    return round(run["seconds"] + found, 1)
-
-
-def exhibits_of(notebook: dict) -> dict[str, bytes]:
-    """The named tables and figures and the verdicts of an executed notebook: file -> content.
-
-    Returns:
-        "exhibits.json", which holds {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"},
-        "claims": [...]}, and a PNG a figure.
-    """
-    found: dict = {"tables": {}, "figures": {}, "claims": []}
-    files: dict[str, bytes] = {}
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
-            if figure and image:
-                files[f"{figure['name']}.png"] = _shrunk(base64.b64decode("".join(image)))
-                found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
-            if TABLE in data:
-                markdown = "".join(data["text/markdown"])
-                found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
-            found["claims"] += data.get(CLAIMS, [])
-    files["exhibits.json"] = (json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-    return files
-
-
-def _shrunk(png: bytes) -> bytes:
-    """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
-    import io
-
-    from PIL import Image
-
-    small = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return min(png, small.getvalue(), key=len)
-
-
-def _size(layer: Path, without: Path | None = None) -> int:
-    return sum(p.stat().st_size for p in layer.rglob("*") if p.is_file() and (without is None or without not in p.parents))
-
-
-def _check_limits(too_large: list[str], total: int) -> None:
-    if too_large:
-        raise MiaError(f"{', '.join(too_large)} would be larger than {FILE_LIMIT >> 20} MB, the limit of a recorded file. "
-                       "Record less: scores of the targets, not signals of every reference.")
-    if total > TOTAL_LIMIT:
-        raise MiaError(f"data/recorded would hold {total / 2**20:.1f} MB; {TOTAL_LIMIT >> 20} MB is the limit. Remove a "
-                       "record, or record less.")
-
-
-def _prune(layer: Path) -> None:
-    """Remove entries that no manifest names any more."""
-    named = {entry["key"] for path in layer.glob("runs/*/manifest.json")
-             for entry in json.loads(path.read_text(encoding="utf-8"))["entries"]}
-    for path in layer.glob("study/*/*"):
-        if path.stem not in named:
-            path.unlink()
-    for path in layer.glob("study/*"):
-        if not any(path.iterdir()):
-            path.rmdir()
-
-
-def _record_ensemble(name: str, root: Path) -> str:
-    from mia_lib import ensembles
-
-    layer, ensemble = _folder(root), ensembles.get(name)
-    started = time.perf_counter()
-    ensemble.fit()
-    held = [store.look_up(ensemble.spec(m)) for m in range(len(ensemble))]
-    arrays = {k: np.stack([entry.arrays[k] for entry in held]) for k in held[0].arrays}
-    size = sum(a.nbytes for a in arrays.values())
-    _check_limits([name] if size > FILE_LIMIT else [], _size(layer) + size)
-    config = asdict(ensemble.config)
-    for path in layer.glob("ensemble/*/*.json"):
-        if json.loads(path.read_bytes()).get("name") == name and path.stem != ensemble.key:
-            path.with_suffix(".safetensors").unlink(missing_ok=True)
-            path.unlink()
-    first = held[0].manifest
-    path = store.write_pack(
-        layer, ensemble.key, [store.key(ensemble.spec(m)) for m in range(len(ensemble))], arrays, name=name,
-        data=ensemble.records.name, config=config, seconds=round(sum(entry.manifest["seconds"] for entry in held), 1),
-        wall_seconds=round(time.perf_counter() - started, 1), device=first["device"], date=first["date"],
-        versions={k: first[k] for k in ("torch", "numpy", "python")}, sources=sources(ENSEMBLE_SOURCES, root))
-    return f"{path.with_suffix('.safetensors')}: {len(held)} models, {size / 2**20:.1f} MB"
-
-
-# ------------------------------------------------------------------------------------------------------- checking
-
-
-def check(name: str, preset: str = "paper", minutes: float = 5.0, seed: int = 0, root: Path | None = None,
-          bars: Bars | None = None) -> tuple[bool, str]:
-    """Compute a random sample of a record anew, in an empty store, and compare.
-
-    Args:
-        name, preset: as for `record`.
-        minutes: what the sample may take, by the seconds it took when it was recorded; at least one piece is taken.
-        seed: of the sample.
-
-    Returns:
-        whether they agree, and a sentence with the largest difference. A record that agrees although its source had changed
-        is noted as confirmed.
-
-    Raises:
-        MiaError: there is no such record, or it is damaged or stale.
-    """
-    from mia_lib import ensembles
-
-    root = find_root(root)
-    choose("name", name, [*notebooks(root), *ensembles.names()])
-    ensemble = name in ensembles.names()
-    state = state_of_ensemble(name, root) if ensemble else state_of_run(name, preset, root)
-    if state.state not in ("recorded", "source changed"):
-        raise MiaError(f"The record of {name} is {state.state} ({state.why or 'nothing is there'}): `{state.command}` makes "
-                       "it anew.")
-    rng = np.random.default_rng(seed)
-    if ensemble:
-        agrees, said = _check_ensemble(name, state.manifest, minutes, rng)
-    else:
-        with tempfile.TemporaryDirectory(prefix="mia-check-") as scratch:
-            agrees, said = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root, bars)
-    if agrees and state.state == "source changed":
-        _confirm(name, preset, ensemble, root)
-    return agrees, f"{name}: {said}"
-
-
-def _difference(recorded: dict[str, np.ndarray], anew: dict[str, np.ndarray]) -> float:
-    """Largest difference of two sets of arrays, each relative to the largest absolute value of its array."""
-    if recorded.keys() != anew.keys() or any(recorded[k].shape != anew[k].shape for k in recorded):
-        return float("inf")
-    worst = 0.0
-    for k, before in recorded.items():
-        before, now = np.asarray(before, np.float64), np.asarray(anew[k], np.float64)
-        if not before.size or np.array_equal(before, now, equal_nan=True):
-            continue
-        gap = np.abs(before - now).max() / max(np.abs(before).max(), 1e-300)
-        worst = max(worst, float(gap) if np.isfinite(gap) else float("inf"))
-    return worst
-
-
-def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Generator) -> tuple[bool, str]:
-    """Train some of the models again.
-
-    Their weights must agree. Where rounding differs (another processor, another PyTorch) a recipe with a high learning rate
-    lets it grow without bound; then the models must at least be like the recorded ones: their last training loss within four
-    standard deviations, over the record's models, of what it was.
-    """
-    from mia_lib import ensembles
-    from mia_lib.backends.loop import fit_group
-
-    ensemble = ensembles.get(name)
-    each = max(manifest["seconds"] / len(ensemble), 1e-9)
-    sample = rng.permutation(len(ensemble))[:int(np.clip(60 * minutes / each, 1, 8))]
-    worst, unlike = 0.0, 0.0
-    held = [store._read_pack(ensemble.spec(m)) for m in range(len(ensemble))]
-    if None in held:
-        raise MiaError(f"Model {held.index(None)} of {name} is not in its record: data, design or recipe changed. "
-                       f"`mia record {name}` makes it anew.")
-    last = np.array([entry.arrays["history"][-1, 0] for entry in held])
-    for m in progress.track(sorted(map(int, sample)), f"checking {name}"):
-        rows = [np.flatnonzero(ensemble.members[m])]
-        records = ensemble.records
-        [anew] = fit_group(records.x, records.y, rows, len(records.classes), ensemble.config, [m])
-        worst = max(worst, _difference(held[m].arrays, anew.arrays))
-        unlike = max(unlike, abs(anew.arrays["history"][-1, 0] - last[m]) / max(last.std(), 1e-12))
-    said = f"{len(sample)} of {len(ensemble)} models trained anew; largest difference {worst:.1e} of the largest value"
-    if worst <= TOLERANCE:
-        return True, f"{said}, {TOLERANCE:g} is allowed"
-    return bool(unlike <= 4), (f"{said}, more than rounding; their training losses differ from the recorded by at most "
-                               f"{unlike:.1f} standard deviations, 4 are allowed")
-
-
-def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.random.Generator, scratch: Path,
-               root: Path, bars: Bars | None) -> tuple[bool, str]:
-    order = [manifest["entries"][i] for i in rng.permutation(len(manifest["entries"]))]
-    cheapest = sorted(order, key=lambda entry: entry["seconds"])[:1]
-    affordable = [entry for entry in order if entry["seconds"] <= 60 * minutes] or cheapest
-    if not affordable:
-        raise MiaError(f"The record of {name} holds no entry of the store to check; `mia record {name} --preset {preset}` "
-                       "makes it anew.")
-    spent = np.cumsum([entry["seconds"] for entry in affordable])
-    sample = affordable[:max(1, int((spent <= 60 * minutes).sum()))]
-    before = {k: os.environ.get(k) for k in ("MIA_CACHE", "MIA_RECOMPUTE")}
-    os.environ |= {"MIA_CACHE": str(scratch / "cache"), "MIA_RECOMPUTE": ",".join(entry["key"] for entry in sample)}
-    try:
-        values = validate(name, {}, preset, root)
-        runner.execute(name, values, scratch / f"{name}.ipynb", preset=preset, root=root, bars=bars)
-        worst, compared = 0.0, 0
-        for entry in sample:
-            path = Path(entry["kind"]) / entry["key"][:2] / f"{entry['key']}.npz"
-            if (store.cache_dir() / path).is_file():
-                kept, anew = (store._decode((f / path).read_bytes(), ".npz") for f in (_folder(root), store.cache_dir()))
-                worst, compared = max(worst, _difference(kept, anew)), compared + 1
-    finally:
-        for k, value in before.items():
-            os.environ.pop(k) if value is None else os.environ.update({k: value})
-    if not compared:
-        raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
-    return worst <= TOLERANCE, (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference "
-                                f"{worst:.1e} of the largest value, {TOLERANCE:g} is allowed")
-
-
-def _confirm(name: str, preset: str, ensemble: bool, root: Path) -> None:
-    if ensemble:
-        paths = [p for p in _folder(root).glob("ensemble/*/*.json") if json.loads(p.read_bytes()).get("name") == name]
-        start = ENSEMBLE_SOURCES
-    else:
-        paths, start = [run_folder(name, preset, root) / "manifest.json"], root / "notebooks" / f"{name}.py"
-    for path in paths:
-        manifest = json.loads(path.read_bytes())
-        manifest |= {"sources": sources(start, root), "confirmed": time.strftime("%Y-%m-%d", time.gmtime())}
-        store.write(path, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
-
-
 def exhibits(name: str, root: Path | None = None) -> list[tuple[State, dict, dict[str, bytes]]]:
     """What the page of a notebook can show of its recorded runs.
 
@@ -516,7 +237,8 @@ def exhibits(name: str, root: Path | None = None) -> list[tuple[State, dict, dic
         state = state_of_run(name, preset, root)
         if state.manifest:
             folder = run_folder(name, preset, root)
-            shown = json.loads((folder / "exhibits.json").read_text(encoding="utf-8"))
-            figures = {key: (folder / one["file"]).read_bytes() for key, one in shown["figures"].items()}
+            files = {n: (folder / stored_name(n, sha)).read_bytes() for n, sha in state.manifest["files"].items()}
+            shown = json.loads(files["exhibits.json"])
+            figures = {key: files[one["file"]] for key, one in shown["figures"].items()}
             found.append((state, shown, figures))
     return found

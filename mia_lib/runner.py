@@ -35,7 +35,7 @@ RUN_MIME = OURS + "run+json"
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
 # These draw, stage and print; no number in a notebook depends on them.
 NOT_IN_KEY = {"_sweep_page.py", "bars.py", "book.py", "cli.py", "health.py", "parameters.py", "progress.py", "recorded.py",
-              "runner.py", "sweep.py"}
+              "recording.py", "runner.py", "sweep.py"}
 
 
 class NotebookFailed(RuntimeError):

@@ -254,9 +254,9 @@ def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     return keep(spec, arrays, time.perf_counter() - start)
 
 
-def _note(spec: dict, entry: Entry) -> None:
+def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
     """Append to the file that `MIA_TRACE` names what a page asked for, leaving out what that asked for in turn."""
-    if os.environ.get("MIA_TRACE") and not _inside.get():
+    if os.environ.get("MIA_TRACE") and (nested or not _inside.get()):
         line = {"key": key(spec), "kind": spec["kind"], "study": spec.get("study", ""), "source": entry.source,
                 "seconds": entry.manifest["seconds"], "date": entry.manifest["date"]}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
@@ -277,14 +277,16 @@ def write_pack(folder: Path, ensemble: str, models: list[str], arrays: dict[str,
         notes: plain data for the manifest.
 
     Returns:
-        the manifest's path; the weights lie beside it as `.safetensors`.
+        the manifest's path; the weights lie beside it, in the file it names, which no older manifest does.
     """
-    path = folder / "ensemble" / ensemble[:2] / f"{ensemble}.safetensors"
-    data = _encode(arrays, path.suffix)
-    write(path, data)
-    manifest = {"kind": "ensemble", "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(), "models": models, **notes}
-    write(path.with_suffix(".json"), json.dumps(manifest, indent=1, sort_keys=True).encode())
-    return path.with_suffix(".json")
+    data = _encode(arrays, ".safetensors")
+    sha256 = hashlib.sha256(data).hexdigest()
+    path = folder / "ensemble" / ensemble[:2] / f"{ensemble}.json"
+    manifest = {"kind": "ensemble", "schema": SCHEMA, "file": f"{ensemble[:12]}-{sha256[:12]}.safetensors", "sha256": sha256,
+                "models": models, **notes}
+    write(path.with_name(manifest["file"]), data)
+    write(path, json.dumps(manifest, indent=1, sort_keys=True).encode())
+    return path
 
 
 @lru_cache
@@ -295,7 +297,7 @@ def _pack_index(manifests: tuple[tuple[str, int], ...]) -> dict[str, tuple[Path,
         try:
             manifest = json.loads(Path(path).read_bytes())
             if manifest["schema"] == SCHEMA:
-                found |= {name: (Path(path).with_suffix(".safetensors"), manifest, row)
+                found |= {name: (Path(path).with_name(manifest["file"]), manifest, row)
                           for row, name in enumerate(manifest["models"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
             warnings.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=2)
@@ -325,4 +327,6 @@ def _read_pack(spec: dict) -> Entry | None:
 
     with safe_open(path, "numpy") as pack:
         arrays = {name: np.asarray(pack.get_slice(name)[row]) for name in pack.keys()}  # noqa: SIM118 - no mapping
-    return Entry(arrays, {**manifest, "spec": spec}, "recorded")
+    entry = Entry(arrays, {**manifest, "spec": spec}, "recorded")
+    _note(spec, entry, nested=True)
+    return entry

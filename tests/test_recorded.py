@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mia_lib import book, ensembles, membership, recorded, runner, store, training
+from mia_lib import book, ensembles, membership, recorded, recording, runner, store, training
 from mia_lib.backends import loop
 from mia_lib.cli import app
 from mia_lib.data import Dataset
@@ -79,17 +79,21 @@ def manifest(root, preset="paper") -> dict:
     return json.loads((recorded.run_folder("tiny", preset, root) / "manifest.json").read_text())
 
 
+def exhibit(root, name, preset="paper"):
+    return recorded.run_folder("tiny", preset, root) / recorded.stored_name(name, manifest(root, preset)["files"][name])
+
+
 def entry_file(root):
     return next((root / "data" / "recorded" / "study").rglob("*.npz"))
 
 
 def test_a_record_holds_what_the_page_needs_and_how_it_came_about(shelf):
-    said = recorded.record("tiny", "paper", shelf)
+    said = recording.record("tiny", "paper", shelf)
     kept = manifest(shelf)
     assert kept["parameters"] == {"steps": 7, "size": 4} and kept["schema"] == store.SCHEMA
     assert kept["seconds"] > 0 and kept["peak_memory_mb"] > 0 and kept["device"] and kept["date"] and kept["versions"]["numpy"]
     assert [entry["study"] for entry in kept["entries"]] == ["tiny.outer"]  # what it needed in turn is left out
-    exhibits = json.loads((recorded.run_folder("tiny", "paper", shelf) / "exhibits.json").read_text())
+    exhibits = json.loads(exhibit(shelf, "exhibits.json").read_text())
     assert exhibits["tables"]["tab-tiny"]["rows"][0][1]["low"] < exhibits["tables"]["tab-tiny"]["rows"][0][1]["high"]
     assert exhibits["figures"]["fig-tiny"]["alt"] == "a line" and len(exhibits["claims"]) > 5
     assert set(kept["files"]) == {"exhibits.json", "fig-tiny.png"} and "1 entries" in said
@@ -99,44 +103,44 @@ def test_a_record_holds_what_the_page_needs_and_how_it_came_about(shelf):
 
 
 def test_recording_again_computes_nothing_that_is_kept(shelf):
-    recorded.record("tiny", "paper", shelf)
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     assert computed(shelf) == 1
 
 
 def test_a_run_that_fails_leaves_the_old_record(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     before = manifest(shelf)
     source = shelf / "notebooks" / "tiny.py"
     source.write_text(source.read_text() + "\n# %%\nraise ValueError('too bad')\n")
     with pytest.raises(runner.NotebookFailed):
-        recorded.record("tiny", "paper", shelf)
+        recording.record("tiny", "paper", shelf)
     assert manifest(shelf) == before and not list((shelf / "data" / "recorded" / "runs").glob(".*"))
 
 
 def test_what_no_manifest_names_is_removed(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     old = entry_file(shelf)
     (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("steps: 8\n")
     assert recorded.state_of_run("tiny", "paper", shelf).state == "stale"
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     assert not old.exists() and entry_file(shelf).is_file()
 
 
 def test_a_result_too_large_is_left_out_and_named(shelf, monkeypatch):
-    monkeypatch.setattr(recorded, "FILE_LIMIT", 50_000)
+    monkeypatch.setattr(recording, "FILE_LIMIT", 50_000)
     (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("size: 20000\n")
-    assert "tiny.outer" in recorded.record("tiny", "paper", shelf)
+    assert "tiny.outer" in recording.record("tiny", "paper", shelf)
     assert manifest(shelf)["entries"] == [] and "tiny.outer" in manifest(shelf)["left_out"][0]
 
 
 def test_the_limits_are_kept_before_anything_is_written(shelf, monkeypatch):
-    monkeypatch.setattr(recorded, "TOTAL_LIMIT", 1000)
+    monkeypatch.setattr(recording, "TOTAL_LIMIT", 1000)
     with pytest.raises(MiaError, match="data/recorded would hold"):
-        recorded.record("tiny", "paper", shelf)
+        recording.record("tiny", "paper", shelf)
     assert not recorded.run_folder("tiny", "paper", shelf).exists() and not list((shelf / "data").rglob("*.npz"))
     with pytest.raises(MiaError, match="8 MB, the limit of a recorded file"):
-        recorded._check_limits(["big.png"], 0)
+        recording._check_limits(["big.png"], 0)
 
 
 @pytest.mark.parametrize("name,preset,words", [
@@ -144,7 +148,7 @@ def test_the_limits_are_kept_before_anything_is_written(shelf, monkeypatch):
     ("tiny", "papr", "paper")])
 def test_what_cannot_be_recorded_is_refused(shelf, name, preset, words):
     with pytest.raises(MiaError, match=words):
-        recorded.record(name, preset, shelf)
+        recording.record(name, preset, shelf)
     assert computed(shelf) == 0
 
 
@@ -155,7 +159,7 @@ def test_comments_and_docstrings_are_no_code():
     one = 'def f(x):\n    """Say."""\n    return x  # why\n'
     two = 'def f(x):\n\n    """Say something else."""\n    # because\n    return x\n'
     assert recorded.code_hash(one) == recorded.code_hash(two) != recorded.code_hash(two.replace("return x", "return -x"))
-    assert recorded.code_hash('def f():\n    """Only this."""\n') == recorded.code_hash("def f():\n    pass\n")
+    assert recorded.code_hash("x = 'a # b'\n") != recorded.code_hash("x = 'a # c'\n")
 
 
 def test_the_source_of_a_record_is_what_it_can_reach(shelf):
@@ -165,7 +169,7 @@ def test_the_source_of_a_record_is_what_it_can_reach(shelf):
 
 
 def test_a_record_knows_when_code_changed_and_does_not_mind_comments(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     source = shelf / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("# a comment", "# another comment"))
     assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
@@ -175,18 +179,46 @@ def test_a_record_knows_when_code_changed_and_does_not_mind_comments(shelf):
 
 
 def test_a_schema_that_changed_makes_a_record_stale(shelf, monkeypatch):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     monkeypatch.setattr(store, "SCHEMA", store.SCHEMA + 1)
     assert recorded.state_of_run("tiny", "paper", shelf).state == "stale"
 
 
-@pytest.mark.parametrize("file", ["exhibits.json", "fig-tiny.png", "manifest.json"])
-def test_a_damaged_record_is_not_shown(shelf, file):
-    recorded.record("tiny", "paper", shelf)
-    path = recorded.run_folder("tiny", "paper", shelf) / file
-    path.write_bytes(path.read_bytes()[:-9] + b"!")
-    assert recorded.state_of_run("tiny", "paper", shelf).state == "damaged"
-    assert recorded.exhibits("tiny", shelf) == []
+def test_a_damaged_record_is_not_shown_and_recording_mends_it(shelf):
+    recording.record("tiny", "paper", shelf)
+    for path in (exhibit(shelf, "exhibits.json"), exhibit(shelf, "fig-tiny.png"), entry_file(shelf),
+                 recorded.run_folder("tiny", "paper", shelf) / "manifest.json"):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-9] + b"!")
+        assert recorded.state_of_run("tiny", "paper", shelf).state == "damaged"
+        assert recorded.exhibits("tiny", shelf) == []
+        if path.suffix != ".npz":
+            path.write_bytes(whole)
+    path.write_bytes(whole)
+    recording.record("tiny", "paper", shelf)
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+
+
+def test_killed_while_it_replaces_a_record_the_old_one_stands(shelf, monkeypatch):
+    recording.record("tiny", "paper", shelf)
+    before = manifest(shelf)
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace("Of {size} numbers", "Of {size} new numbers"))
+    real = store.write
+
+    def killed(path, data):
+        if path.name == "manifest.json":
+            raise KeyboardInterrupt
+        real(path, data)
+
+    monkeypatch.setattr(store, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        recording.record("tiny", "paper", shelf)
+    monkeypatch.setattr(store, "write", real)
+    assert manifest(shelf) == before and recorded.state_of_run("tiny", "paper", shelf).state == "source changed"
+    assert len(recorded.exhibits("tiny", shelf)) == 1
+    recording.record("tiny", "paper", shelf)
+    assert len(list(recorded.run_folder("tiny", "paper", shelf).iterdir())) == 3  # nothing of either attempt is left
 
 
 def test_missing_lists_the_cheapest_first_with_its_command(shelf, monkeypatch):
@@ -198,7 +230,7 @@ def test_missing_lists_the_cheapest_first_with_its_command(shelf, monkeypatch):
         ("small", 2, None), ("tiny", 90, 3), ("large", 200, 5)]
     result = CliRunner().invoke(app, ["record", "--missing"])
     assert result.exit_code == 0 and "mia record tiny --preset paper" in result.stdout and "absent" in result.stdout
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     assert [s.name for s in recorded.missing(shelf)] == ["small", "large"]
 
 
@@ -216,32 +248,51 @@ def tamper(path):
 
 
 def test_a_check_computes_anew_and_agrees(shelf):
-    recorded.record("tiny", "paper", shelf)
-    agrees, said = recorded.check("tiny", "paper", root=shelf)
+    recording.record("tiny", "paper", shelf)
+    agrees, said = recording.check("tiny", "paper", root=shelf)
     assert agrees and "1 of 1 results computed anew" in said and computed(shelf) == 2
     assert "MIA_RECOMPUTE" not in os.environ
 
 
 def test_a_check_finds_numbers_that_are_not_what_the_code_computes(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     tamper(entry_file(shelf))
     result = CliRunner().invoke(app, ["record", "tiny", "--check"])
     assert result.exit_code == 1 and "9.9e-03 of the largest value" in result.stdout
 
 
 def test_a_check_that_agrees_confirms_a_record_whose_source_changed(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     source = shelf / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace('"A line."', '"The line."'))
     assert recorded.state_of_run("tiny", "paper", shelf).state == "source changed"
-    assert recorded.check("tiny", "paper", root=shelf)[0]
+    assert recording.check("tiny", "paper", root=shelf)[0]
     state = recorded.state_of_run("tiny", "paper", shelf)
     assert state.state == "recorded" and state.manifest["confirmed"]
 
 
+def test_differences_are_found_whatever_the_arrays_hold():
+    nan, text = np.array([np.nan, 1.0]), np.array(["a"])
+    assert recording._difference({"x": nan}, {"x": nan + 1e-12}) < 1e-11
+    assert recording._difference({"x": nan}, {"x": np.array([1.0, 1.0])}) == float("inf")
+    assert recording._difference({"x": text}, {"x": text.copy()}) == 0
+    assert recording._difference({"x": text}, {"x": np.array(["b"])}) == float("inf")
+    assert recording._difference({"x": np.array([np.inf])}, {"x": np.array([-np.inf])}) == float("inf")
+    assert recording._difference({"x": np.array([True])}, {"x": np.array([False])}) == 1
+    assert recording._difference({"x": nan}, {"y": nan}) == float("inf")
+
+
+def test_without_a_name_one_of_all_records_is_checked(shelf, monkeypatch):
+    monkeypatch.setattr(ensembles, "SHARED", {})
+    with pytest.raises(MiaError, match="Nothing is recorded yet"):
+        recording.check(root=shelf)
+    recording.record("tiny", "paper", shelf)
+    assert recording.check(root=shelf)[1].startswith("tiny: 1 of 1 results")
+
+
 def test_what_is_not_recorded_cannot_be_checked(shelf):
     with pytest.raises(MiaError, match="The record of tiny is absent.*mia record tiny --preset paper"):
-        recorded.check("tiny", "paper", root=shelf)
+        recording.check("tiny", "paper", root=shelf)
 
 
 # --------------------------------------------------------------------------------------------------------- ensembles
@@ -269,7 +320,7 @@ def forget():
 def test_an_ensemble_is_recorded_as_one_file_and_read_model_by_model(shelf, shared, monkeypatch):
     trained = shared().fit()
     expected = [trained.parameters(m) for m in range(4)]
-    assert "4 models" in recorded.record("toys", root=shelf)
+    assert "4 models" in recording.record("toys", root=shelf)
     forget()
     monkeypatch.setattr(training, "run_tasks", lambda *a, **k: pytest.fail("everything is recorded"))
     assert all((shared().parameters(m) == expected[m]).all() for m in range(4))
@@ -282,7 +333,7 @@ def test_an_ensemble_is_recorded_as_one_file_and_read_model_by_model(shelf, shar
 
 def test_a_damaged_pack_is_reported_once_and_its_models_are_trained_anew(shelf, shared):
     expected = shared().fit().parameters(1)
-    recorded.record("toys", root=shelf)
+    recording.record("toys", root=shelf)
     forget()
     [pack] = (shelf / "data" / "recorded").rglob("*.safetensors")
     content = bytearray(pack.read_bytes())
@@ -296,8 +347,8 @@ def test_a_damaged_pack_is_reported_once_and_its_models_are_trained_anew(shelf, 
 
 
 def test_an_ensemble_is_checked_by_training_some_of_it_anew(shelf, shared, monkeypatch):
-    recorded.record("toys", root=shelf)
-    agrees, said = recorded.check("toys", root=shelf)
+    recording.record("toys", root=shelf)
+    agrees, said = recording.check("toys", root=shelf)
     assert agrees and "4 of 4 models trained anew; largest difference 0.0e+00" in said
     real = loop.fit_group
 
@@ -307,20 +358,20 @@ def test_an_ensemble_is_checked_by_training_some_of_it_anew(shelf, shared, monke
         return [outcome]
 
     monkeypatch.setattr(loop, "fit_group", other)
-    agrees, said = recorded.check("toys", root=shelf)
+    agrees, said = recording.check("toys", root=shelf)
     assert not agrees and "standard deviations, 4 are allowed" in said
 
 
 def test_an_ensemble_of_another_recipe_takes_the_place_of_the_old_one(shelf, shared, monkeypatch):
-    recorded.record("toys", root=shelf)
+    recording.record("toys", root=shelf)
 
     def make():
         return training.train(TABLE, membership.balanced_halves(60, 4), TrainConfig("mlp:3", epochs=1))
 
     monkeypatch.setitem(ensembles.SHARED, "toys", ensembles.Shared("Toys", make, ("iha",), 1, None, "ours"))
     with pytest.raises(MiaError, match="Model 0 of toys is not in its record"):
-        recorded.check("toys", root=shelf)
-    recorded.record("toys", root=shelf)
+        recording.check("toys", root=shelf)
+    recording.record("toys", root=shelf)
     assert len(list((shelf / "data" / "recorded").rglob("*.safetensors"))) == 1
 
 
@@ -334,7 +385,7 @@ def executed(root, preset="quick"):
 
 
 def test_a_page_folds_the_recorded_exhibits_in_beside_its_own(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
     sources = ["".join(cell["source"]) for cell in book.page(executed(shelf), runs)["cells"]]
     [table] = [text for text in sources if ":name: tab-tiny-paper" in text]
@@ -345,12 +396,23 @@ def test_a_page_folds_the_recorded_exhibits_in_beside_its_own(shelf):
 
 
 def test_a_page_says_when_the_source_changed_since(shelf):
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     source = shelf / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
     runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
     text = json.dumps(book.page(executed(shelf), runs)["cells"])
     assert "The source has changed since (notebook)" in text
+    (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("steps: 8\n")
+    runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
+    assert "It no longer fits the preset (parameters steps)" in json.dumps(book.page(executed(shelf), runs)["cells"])
+
+
+def test_recorded_exhibits_that_the_page_does_not_show_come_at_its_end(shelf):
+    recording.record("tiny", "paper", shelf)
+    [(state, shown, _)] = recorded.exhibits("tiny", shelf)
+    shown["tables"]["tab-more"] = {**shown["tables"]["tab-tiny"], "markdown": ":::{table} More\n:name: tab-more\n\n:::\n"}
+    cells = book.page(executed(shelf), [(state, shown)])["cells"]
+    assert ":name: tab-more-paper" in cells[-2]["source"] and "How the numbers" in cells[-1]["source"]
 
 
 @pytest.mark.book
@@ -362,7 +424,7 @@ def test_the_built_book_shows_records_with_device_date_and_verdicts(shelf):
         (shelf / "book" / f"{page}.md").write_text(f"# {page}\n\n<!-- generated -->\n")
     with open(shelf / "_config.yml", "a") as config:
         config.write("    nb_render_markdown_format: myst\n")
-    recorded.record("tiny", "paper", shelf)
+    recording.record("tiny", "paper", shelf)
     html = book.build("quick", root=shelf, folder=shelf / "_build").parent
     page = (html / "notebooks" / "tiny.html").read_text()
     assert "The same, recorded at preset" in page and page.count("Of 4 numbers.") == 2

@@ -1,0 +1,327 @@
+"""Making records and checking them; what is recorded stands in `recorded`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib import progress, recorded, runner, store
+from mia_lib.bars import Bars
+from mia_lib.errors import MiaError, choose
+from mia_lib.parameters import find_root, notebooks, presets, validate
+
+FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
+TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
+TABLE, CLAIMS = runner.OURS + "table+json", runner.OURS + "claims+json"
+
+
+def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bars | None = None) -> str:
+    """Run a notebook at a preset, or train a shared ensemble, and keep what readers need; what was finished is used again.
+
+    Returns:
+        a sentence that says what was kept.
+
+    Raises:
+        MiaError: neither a notebook nor an ensemble, a preset that is run live, more than the limits allow.
+    """
+    from mia_lib import ensembles
+
+    root = find_root(root)
+    choose("name", name, [*notebooks(root), *ensembles.names()])
+    if name in ensembles.names():
+        return _record_ensemble(name, root)
+    allowed = [p for p in presets(name, root) if p not in recorded.NOT_RECORDED]
+    if not allowed:
+        raise MiaError(f"{name} has no preset to record; put one into notebooks/presets/{name}.paper.yaml.")
+    choose("preset", preset, allowed)
+    values = validate(name, {}, preset, root)
+    target = root / "runs" / f"{name}-{runner.key(name, values, root)}" / f"{name}.ipynb"
+    run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
+    return _keep_run(name, preset, run, json.loads(target.read_text(encoding="utf-8")), root)
+
+
+def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> str:
+    layer, folder = recorded.layer(root), recorded.run_folder(name, preset, root)
+    entries, left_out, copies = [], [], {}
+    for entry in run["entries"]:
+        spec_path = Path(entry["kind"]) / entry["key"][:2]
+        folders = [f / spec_path for f in (store.cache_dir(), layer)]
+        held = next((f for f in folders if all((f / f"{entry['key']}{end}").is_file() for end in (".npz", ".json"))), None)
+        if held is None:
+            continue
+        size = (held / f"{entry['key']}.npz").stat().st_size
+        if size > FILE_LIMIT:
+            left_out.append(f"{entry['study']} ({size / 2**20:.0f} MB)")
+            continue
+        entries.append(entry)
+        copies |= {spec_path / f"{entry['key']}{end}": held / f"{entry['key']}{end}" for end in (".npz", ".json")}
+    files = exhibits_of(notebook)
+    too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
+    new = {layer / path: source.read_bytes() for path, source in copies.items()}
+    total = _size(layer, without={*new, *folder.glob("*")}) + sum(map(len, [*files.values(), *new.values()]))
+    _check_limits(too_large, total)
+    for path, content in new.items():
+        if not path.is_file() or path.read_bytes() != content:
+            store.write(path, content)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    manifest = {
+        "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
+        "sources": recorded.sources(root / "notebooks" / f"{name}.py", root), "versions": run["versions"],
+        "device": run["device"], "seconds": _seconds(run), "peak_memory_mb": run["peak_memory_mb"], "date": run["date"],
+        "entries": entries, "left_out": left_out, "files": hashes,
+    }
+    for one, content in files.items():
+        store.write(folder / recorded.stored_name(one, hashes[one]), content)
+    # With this one step the new record takes the place of the old; killed before it, the old one stands.
+    store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    _prune(layer)
+    said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
+    return said + (f"; too large and computed when asked for: {', '.join(left_out)}" if left_out else "")
+
+
+def _seconds(run: dict) -> float:
+    """What the run took, with what it found in the store counted as if it had been computed on the way."""
+    found = sum(entry["seconds"] for entry in run["entries"] if entry["source"] != "computed" and entry["kind"] == "study")
+    return round(run["seconds"] + found, 1)
+
+
+def exhibits_of(notebook: dict) -> dict[str, bytes]:
+    """The named tables and figures and the verdicts of an executed notebook: file -> content.
+
+    Returns:
+        "exhibits.json", which holds {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"},
+        "claims": [...]}, and a PNG a figure.
+    """
+    found: dict = {"tables": {}, "figures": {}, "claims": []}
+    files: dict[str, bytes] = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
+            if figure and image:
+                files[f"{figure['name']}.png"] = _shrunk(base64.b64decode("".join(image)))
+                found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
+            if TABLE in data:
+                markdown = "".join(data["text/markdown"])
+                found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
+            found["claims"] += data.get(CLAIMS, [])
+    files["exhibits.json"] = (json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    return files
+
+
+def _shrunk(png: bytes) -> bytes:
+    """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
+    from PIL import Image
+
+    small = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return min(png, small.getvalue(), key=len)
+
+
+def _size(layer: Path, without: set[Path]) -> int:
+    return sum(p.stat().st_size for p in layer.rglob("*") if p.is_file() and p not in without)
+
+
+def _check_limits(too_large: list[str], total: int) -> None:
+    if too_large:
+        raise MiaError(f"{', '.join(too_large)} would be larger than {FILE_LIMIT >> 20} MB, the limit of a recorded file. "
+                       "Record less: scores of the targets, not signals of every reference.")
+    if total > TOTAL_LIMIT:
+        raise MiaError(f"data/recorded would hold {total / 2**20:.1f} MB; {TOTAL_LIMIT >> 20} MB is the limit. Remove a "
+                       "record, or record less.")
+
+
+def _prune(layer: Path) -> None:
+    """Remove what no manifest names any more; a manifest that cannot be read keeps everything where it is."""
+    named: set[Path] = set()
+    for path in layer.glob("runs/*/manifest.json"):
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            named |= {path.with_name(recorded.stored_name(*item)) for item in manifest["files"].items()}
+            named |= {layer / entry["kind"] / entry["key"][:2] / f"{entry['key']}{end}" for entry in manifest["entries"]
+                      for end in (".npz", ".json")}
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+    for path in [*layer.glob("study/*/*"), *layer.glob("runs/*/*")]:
+        if path not in named and path.name != "manifest.json":
+            path.unlink()
+    for path in layer.glob("study/*"):
+        if not any(path.iterdir()):
+            path.rmdir()
+
+
+def _record_ensemble(name: str, root: Path) -> str:
+    from mia_lib import ensembles
+
+    layer, ensemble = recorded.layer(root), ensembles.get(name)
+    ensemble.fit()
+    held = [store.look_up(ensemble.spec(m)) for m in range(len(ensemble))]
+    arrays = {k: np.stack([entry.arrays[k] for entry in held]) for k in held[0].arrays}
+    size = sum(a.nbytes for a in arrays.values())
+    _check_limits([name] if size > FILE_LIMIT else [], _size(layer, set()) + size)
+    first = held[0].manifest
+    path = store.write_pack(
+        layer, ensemble.key, [store.key(ensemble.spec(m)) for m in range(len(ensemble))], arrays, name=name,
+        data=ensemble.records.name, config=asdict(ensemble.config),
+        seconds=round(sum(entry.manifest["seconds"] for entry in held), 1), device=first["device"], date=first["date"],
+        versions={k: first[k] for k in ("torch", "numpy", "python")},
+        sources=recorded.sources(recorded.ENSEMBLE_SOURCES, root))
+    for other in layer.glob("ensemble/*/*.json"):  # the new one is in its place
+        manifest = json.loads(other.read_bytes())
+        if manifest.get("name") == name and other != path:
+            other.unlink()
+    packed = {p.with_name(json.loads(p.read_bytes())["file"]) for p in layer.glob("ensemble/*/*.json")}
+    for weights in layer.glob("ensemble/*/*.safetensors"):
+        if weights not in packed:
+            weights.unlink()
+    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB"
+
+
+# ------------------------------------------------------------------------------------------------------- checking
+
+
+def check(name: str | None = None, preset: str = "paper", minutes: float = 5.0, seed: int = 0, root: Path | None = None,
+          bars: Bars | None = None) -> tuple[bool, str]:
+    """Compute a random sample of a record anew, in an empty store, and compare.
+
+    Args:
+        name, preset: as for `record`; without a name, one of all records at random.
+        minutes: what the sample may take, by the seconds it took when it was recorded; at least one piece is taken. What a
+            notebook needs besides and no record holds comes on top.
+        seed: of the sample.
+
+    Returns:
+        whether they agree, and a sentence with the largest difference. A record that agrees although its source had changed
+        is noted as confirmed.
+
+    Raises:
+        MiaError: there is no such record, or it is damaged or stale.
+    """
+    from mia_lib import ensembles
+
+    root, rng = find_root(root), np.random.default_rng(seed)
+    if name is None:
+        held = [s for s in recorded.states(root) if s.state in ("recorded", "source changed")]
+        if not held:
+            raise MiaError("Nothing is recorded yet: `mia record --missing` lists what could be.")
+        one = held[rng.integers(len(held))]
+        name, preset = one.name, one.preset
+    choose("name", name, [*notebooks(root), *ensembles.names()])
+    ensemble = name in ensembles.names()
+    state = recorded.state_of_ensemble(name, root) if ensemble else recorded.state_of_run(name, preset, root)
+    if state.state not in ("recorded", "source changed"):
+        raise MiaError(f"The record of {name} is {state.state} ({state.why or 'nothing is there'}): `{state.command}` makes "
+                       "it anew.")
+    if ensemble:
+        agrees, said = _check_ensemble(name, state.manifest, minutes, rng)
+    else:
+        with tempfile.TemporaryDirectory(prefix="mia-check-") as scratch:
+            agrees, said = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root, bars)
+    if agrees and state.state == "source changed":
+        _confirm(name, preset, ensemble, root)
+    return agrees, f"{name}: {said}"
+
+
+def _difference(recorded_arrays: dict[str, np.ndarray], anew: dict[str, np.ndarray]) -> float:
+    """Largest difference of two sets of arrays, each relative to the largest absolute value of its array."""
+    if recorded_arrays.keys() != anew.keys() or any(recorded_arrays[k].shape != anew[k].shape for k in anew):
+        return float("inf")
+    worst = 0.0
+    for k, before in recorded_arrays.items():
+        now = np.asarray(anew[k])
+        if before.dtype.kind not in "biuf":
+            worst = worst if np.array_equal(before, now) else float("inf")
+            continue
+        before, now = before.astype(np.float64), now.astype(np.float64)
+        if not np.array_equal(np.isfinite(before), np.isfinite(now)):
+            return float("inf")
+        sound = np.isfinite(before)
+        if not np.array_equal(before[~sound], now[~sound], equal_nan=True):
+            return float("inf")
+        if sound.any() and (gap := np.abs(before[sound] - now[sound]).max()):
+            worst = max(worst, float(gap / max(np.abs(before[sound]).max(), 1e-300)))
+    return worst
+
+
+def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Generator) -> tuple[bool, str]:
+    """Train some of the models again.
+
+    Their weights must agree. Where rounding differs (another processor, another PyTorch) a recipe with a high learning rate
+    lets it grow without bound; then the models must at least be like the recorded ones: their last training loss within four
+    standard deviations, over the record's models, of what it was.
+    """
+    from mia_lib import ensembles
+    from mia_lib.backends.loop import fit_group
+
+    ensemble = ensembles.get(name)
+    each = max(manifest["seconds"] / len(ensemble), 1e-9)
+    sample = rng.permutation(len(ensemble))[:int(np.clip(60 * minutes / each, 1, 8))]
+    worst, unlike = 0.0, 0.0
+    held = [store._read_pack(ensemble.spec(m)) for m in range(len(ensemble))]
+    if None in held:
+        raise MiaError(f"Model {held.index(None)} of {name} is not in its record: data, design or recipe changed. "
+                       f"`mia record {name}` makes it anew.")
+    last = np.array([entry.arrays["history"][-1, 0] for entry in held])
+    for m in progress.track(sorted(map(int, sample)), f"checking {name}"):
+        rows = [np.flatnonzero(ensemble.members[m])]
+        records = ensemble.records
+        [anew] = fit_group(records.x, records.y, rows, len(records.classes), ensemble.config, [m])
+        worst = max(worst, _difference(held[m].arrays, anew.arrays))
+        unlike = max(unlike, abs(anew.arrays["history"][-1, 0] - last[m]) / max(last.std(), 1e-12))
+    said = f"{len(sample)} of {len(ensemble)} models trained anew; largest difference {worst:.1e} of the largest value"
+    if worst <= TOLERANCE:
+        return True, f"{said}, {TOLERANCE:g} is allowed"
+    return bool(unlike <= 4), (f"{said}, more than rounding; their training losses differ from the recorded by at most "
+                               f"{unlike:.1f} standard deviations, 4 are allowed")
+
+
+def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.random.Generator, scratch: Path,
+               root: Path, bars: Bars | None) -> tuple[bool, str]:
+    order = [manifest["entries"][i] for i in rng.permutation(len(manifest["entries"]))]
+    cheapest = sorted(order, key=lambda entry: entry["seconds"])[:1]
+    affordable = [entry for entry in order if entry["seconds"] <= 60 * minutes] or cheapest
+    if not affordable:
+        raise MiaError(f"The record of {name} holds no entry of the store to check; `mia record {name} --preset {preset}` "
+                       "makes it anew.")
+    spent = np.cumsum([entry["seconds"] for entry in affordable])
+    sample = affordable[:max(1, int((spent <= 60 * minutes).sum()))]
+    before = {k: os.environ.get(k) for k in ("MIA_CACHE", "MIA_RECOMPUTE")}
+    os.environ |= {"MIA_CACHE": str(scratch / "cache"), "MIA_RECOMPUTE": ",".join(entry["key"] for entry in sample)}
+    try:
+        values = validate(name, {}, preset, root)
+        runner.execute(name, values, scratch / f"{name}.ipynb", preset=preset, root=root, bars=bars)
+        worst, compared = 0.0, 0
+        for entry in sample:
+            path = Path(entry["kind"]) / entry["key"][:2] / f"{entry['key']}.npz"
+            if (store.cache_dir() / path).is_file():
+                folders = recorded.layer(root), store.cache_dir()
+                kept, anew = (store._decode((folder / path).read_bytes(), ".npz") for folder in folders)
+                worst, compared = max(worst, _difference(kept, anew)), compared + 1
+    finally:
+        for k, value in before.items():
+            os.environ.pop(k) if value is None else os.environ.update({k: value})
+    if not compared:
+        raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
+    return worst <= TOLERANCE, (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference "
+                                f"{worst:.1e} of the largest value, {TOLERANCE:g} is allowed")
+
+
+def _confirm(name: str, preset: str, ensemble: bool, root: Path) -> None:
+    if ensemble:
+        paths = [p for p in recorded.layer(root).glob("ensemble/*/*.json") if json.loads(p.read_bytes()).get("name") == name]
+        start = recorded.ENSEMBLE_SOURCES
+    else:
+        paths, start = [recorded.run_folder(name, preset, root) / "manifest.json"], root / "notebooks" / f"{name}.py"
+    for path in paths:
+        manifest = json.loads(path.read_bytes())
+        manifest |= {"sources": recorded.sources(start, root), "confirmed": time.strftime("%Y-%m-%d", time.gmtime())}
+        store.write(path, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
