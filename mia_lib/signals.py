@@ -4,103 +4,272 @@ Each function takes an ensemble of M models and N records and returns an array [
 [M, N, K]). One pass over the records gives all scalar signals of a model; they are kept in the store, so models are
 only trained or loaded when a signal is not there yet. Outputs are float32, but what is derived from them is computed
 in float64: in float32 the loss of a confident record rounds to zero and the ranking of members is lost.
+
+Networks are evaluated in evaluation mode, a batch of records at a time; where memory runs out the batch is halved. On a
+CPU each model is a task of the pool, one by one: of networks small enough to gain from being stacked, evaluation takes a
+fraction of the time that keeping their signals does. A graphics card holds the records and evaluates networks of fewer than
+`loop.STACKED_BELOW` parameters up to 32 at once. Device, batch and group enter by the rounding of sums only.
 """
 
 from __future__ import annotations
 
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import torch
 from scipy.special import logsumexp
+from torch import nn
+from torch.func import functional_call, grad, vmap
 
+from mia_lib import devices, progress, recipe, store, training
 from mia_lib import models as architectures
-from mia_lib import store, training
+from mia_lib.backends.loop import STACKED_BELOW
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, choose
+from mia_lib.stacking import Stacked
 from mia_lib.training import Ensemble
 
-BATCH = 500
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+def batch_size(device: torch.device) -> int:
+    """Records in a batch: as many as stay in the caches of a processor, or as fill a graphics card."""
+    return 8192 if device.type == "cuda" else 500
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's parameters are."""
+    return next(model.parameters()).device
+
+
+def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Records `start` to `stop` of `x` as networks on `device` take them: bytes go there before they become numbers.
+
+    Args:
+        x: in the form of `Dataset.x`, [N, ...], NumPy or a tensor.
+    """
+    part = x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
+    return architectures.to_input(part.to(device)).to(dtype)
 
 
 @torch.no_grad()
-def model_outputs(model: torch.nn.Module, x: np.ndarray) -> np.ndarray:
-    """Logits float32 [N, K] of one model, in evaluation mode, batch by batch."""
-    model.eval()
-    return np.concatenate([model(architectures.to_input(x[i:i + BATCH])).numpy() for i in range(0, len(x), BATCH)])
+def _batched(function: Callable, model: nn.Module, x) -> torch.Tensor:
+    device = device_of(model)
+    with devices.plain_float32():
+        parts = devices.stream(lambda i, j: function(inputs(x, i, j, device)).cpu(), len(x), batch_size(device))
+    return torch.cat(parts, -2)
 
 
-@torch.no_grad()
-def features(model: torch.nn.Module, x: np.ndarray) -> np.ndarray:
+def model_outputs(model: nn.Module, x) -> np.ndarray:
+    """Logits float32 [N, K] of one model, in evaluation mode, batch by batch, on the device that it is on."""
+    return _batched(model.eval(), model, x).numpy()
+
+
+def features(model: nn.Module, x) -> np.ndarray:
     """Penultimate activations float32 [N, F] of one model."""
     model.eval()
-    parts = [architectures.features(model, architectures.to_input(x[i:i + BATCH])) for i in range(0, len(x), BATCH)]
-    return torch.cat(parts).numpy()
+    return _batched(lambda part: architectures.features(model, part), model, x).numpy()
+
+
+def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
+    """Logits float32 [G, N, K] of G equal networks, each batch through all of them at once."""
+    together = Stacked(networks).eval()
+    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x).numpy()
 
 
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
     """Every scalar signal from logits.
 
     With p the softmax of the logits z, y the label and j the best other class:
-    loss -log p_y (or 1/2 ||z - onehot||^2); logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
+    loss as in `recipe.record_loss`, -log p_y by default; logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
     hinge z_y - z_j; max_confidence max p; entropy -sum p log p; correctness 1 if argmax z = y.
 
     Args:
         logits: [..., N, K].
         labels: int [N].
+        loss: a name of `recipe.LOSSES`.
 
     Returns:
-        name -> float32 [..., N].
+        name -> float32 [..., N]; the loss float64 where it is "brier", whose squares leave the range of float32, or
+        "double_softmax", whose smallest value is not zero but log(1 + (K - 1) / e): float32 would make confident records
+        equal.
     """
+    choose("loss", loss, recipe.LOSSES)
     z = np.asarray(logits, np.float64)
     one_hot = np.arange(z.shape[-1]) == np.asarray(labels)[:, None]
     truth = (z * one_hot).sum(-1)
     others = np.where(one_hot, -np.inf, z)
     log_p = z - logsumexp(z, -1, keepdims=True)
-    cross_entropy = np.logaddexp(0.0, logsumexp(others, -1) - truth)  # -log p_y, without losing what is next to zero
+    margin = truth - logsumexp(others, -1)
     columns = {
-        "loss": cross_entropy if loss == "cross_entropy" else 0.5 * ((z - one_hot) ** 2).sum(-1),
-        "logit_scaled_confidence": truth - logsumexp(others, -1),
+        "loss": _losses(z, one_hot, np.exp(log_p), np.logaddexp(0.0, -margin), loss),
+        "logit_scaled_confidence": margin,
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),
         "entropy": -(np.exp(log_p) * log_p).sum(-1),
         "correctness": z.argmax(-1) == np.asarray(labels),
     }
-    return {name: column.astype(np.float32) for name, column in columns.items()}
+    wide = ("loss",) if loss in ("brier", "double_softmax") else ()
+    return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in columns.items()}
 
 
-def _evaluate_task(architecture, shape, classes, arrays, path, labels, loss, full):
-    model = architectures.build(architecture, shape, classes, seed=0)
-    model.load_state_dict({k: torch.from_numpy(np.array(a)) for k, a in arrays.items() if k != "history"})
-    logits = model_outputs(model, np.load(path, mmap_mode="r"))
-    return {"logits": logits} if full else scalars(logits, labels, loss)
+def _losses(z, one_hot, p, cross_entropy, kind):
+    """Of the logits z [..., K]; `cross_entropy` is -log p_y without losing what is next to zero, so 1 - p_y is, too."""
+    if kind == "cross_entropy":
+        return cross_entropy
+    if kind == "squared_error":
+        return 0.5 * ((z - one_hot) ** 2).sum(-1)
+    missing = -np.expm1(-cross_entropy)  # 1 - p_y
+    others = np.where(one_hot, 0.0, p)
+    if kind == "brier":
+        return 0.5 * (missing ** 2 + (others ** 2).sum(-1))
+    return np.log1p(np.where(one_hot, 0.0, np.exp(others + missing[..., None] - 1)).sum(-1))
 
 
-def _spec(models: Ensemble, records: Dataset, index: int, full: bool) -> dict:
-    return {"kind": "logits" if full else "signals", "model": store.key(models.spec(index)),
-            "records": records.fingerprint}
+def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross_entropy") -> torch.Tensor:
+    """`recipe.record_loss` in a form whose derivatives, and values near zero, are exact relative to their size.
+
+    All of it follows from the margin log(p_y / (1 - p_y)) and the other classes: the usual log-sum-exp less z_y, and the
+    usual softmax, round 1 - p_y to a multiple of the machine's epsilon.
+
+    Args:
+        outputs: logits [..., K].
+        labels: int [...].
+        kind: a name of `recipe.LOSSES`.
+
+    Returns:
+        [...].
+
+    Raises:
+        MiaError: any other `kind`.
+    """
+    choose("loss", kind, recipe.LOSSES)
+    one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]
+    if kind == "squared_error":
+        return 0.5 * (outputs - one_hot.to(outputs.dtype)).square().sum(-1)
+    margin = torch.where(one_hot, outputs, 0.0).sum(-1) - outputs.masked_fill(one_hot, -math.inf).logsumexp(-1)
+    if kind == "cross_entropy":
+        return -nn.functional.logsigmoid(margin)
+    missing, others = torch.sigmoid(-margin), outputs.softmax(-1).masked_fill(one_hot, 0.0)
+    if kind == "brier":
+        return 0.5 * (missing.square() + others.square().sum(-1))
+    return (others + missing[..., None] - 1).exp().masked_fill(one_hot, 0.0).sum(-1).log1p()
 
 
-def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False) -> np.ndarray:
+def in_precision(model: nn.Module, dtype: str) -> nn.Module:
+    """A copy of a model that computes in float32 or float64, in evaluation mode, its parameters constant.
+
+    Raises:
+        MiaError: any other `dtype`.
+    """
+    choose("dtype", dtype, PRECISIONS)
+    return copy.deepcopy(model).eval().to(PRECISIONS[dtype]).requires_grad_(False)
+
+
+# ------------------------------------------------------------------------------------------- for each model of an ensemble
+
+
+def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable, label: str, at_once: int = 1,
+              **arguments) -> list[dict]:
+    """What a function makes of each model and the records: looked up in the store, or computed and kept there.
+
+    Args:
+        models: M models; trained if anything is missing.
+        records: of the shape that they were trained on.
+        spec: `kind`, and whatever besides model and records determines the result; plain data.
+        function: `function(networks, x, labels, loss, **arguments)` -> arrays by name for each network; importable by name.
+            It gets a list of networks in evaluation mode on the device that is to compute; records [N, ...] as `inputs`
+            takes them; labels int [N]; and the name of the loss the models were trained with.
+        label: what the progress bar says.
+        at_once: networks in that list, where they are small and on a graphics card; otherwise it has one.
+
+    Returns:
+        arrays by name, for each model.
+
+    Raises:
+        MiaError: records of another shape.
+    """
     if records.shape != models.records.shape:
         raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
                        f"{models.records.shape}.")
-    entries = {m: store.look_up(_spec(models, records, m, full)) for m in range(len(models))}
-    missing = [m for m, entry in entries.items() if entry is None]
+    specs = [{**spec, "model": store.key(models.spec(m)), "records": records.fingerprint} for m in range(len(models))]
+    entries = [store.look_up(s) for s in specs]
+    missing = [m for m, entry in enumerate(entries) if entry is None]
     if missing:
+        elsewhere = models.executor or training.cluster()
+        where = torch.device("cpu") if elsewhere else devices.pick(models.device)
         models.fit()
-        path = training._data_file(records)
-        tasks = [(models.config.architecture, models.records.shape, len(models.records.classes), models.arrays(m), path,
-                  records.y, models.config.loss, full) for m in missing]
 
-        def finished(position: int, arrays: dict) -> None:
-            m = missing[position]
-            entries[m] = store.keep(_spec(models, records, m, full), arrays)
+        def keep(m: int, arrays: dict, seconds: float) -> None:
+            entries[m] = store.keep(specs[m], arrays, seconds, device=devices.describe(where))
 
-        training.run_tasks(_evaluate_task, tasks, finished, f"signals of {models.label}", models.workers, models.executor)
-    return np.stack([entries[m].arrays[name] for m in range(len(models))])
+        compute = _in_pool if where.type == "cpu" else _in_process
+        compute(where, models, records, missing, at_once, function, arguments, keep, f"{label} of {models.label}")
+    return [entry.arrays for entry in entries]
+
+
+def _in_pool(where, models, records, missing, at_once, function, arguments, keep, label):
+    shape, classes, path = models.records.shape, len(models.records.classes), training._data_file(records)
+    tasks = [(models.config, shape, classes, models.arrays(m), path, records.y, function, arguments) for m in missing]
+    training.run_tasks(_task, tasks, lambda position, result: keep(missing[position], *result), label, models.workers,
+                       models.executor)
+
+
+def _task(config, shape, classes, arrays, path, labels, function, arguments):
+    torch.set_num_threads(1)  # an executor's process may not be one of ours
+    start = time.perf_counter()
+    network = training._network(config, shape, classes, arrays)
+    [result] = function([network], training.open_records(path), labels, config.loss, **arguments)
+    return result, time.perf_counter() - start
+
+
+def _in_process(where, models, records, missing, at_once, function, arguments, keep, label):
+    x = _resident(records.x, where)
+    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW:
+        at_once = 1
+    with progress.Bar(label, len(missing)) as bar:
+        for k in range(0, len(missing), at_once):
+            group, start = missing[k:k + at_once], time.perf_counter()
+            networks = [models.model(m).to(where) for m in group]
+            results = function(networks, x, records.y, models.config.loss, **arguments)
+            seconds = (time.perf_counter() - start) / len(group)
+            for m, arrays in zip(group, results, strict=True):
+                keep(m, arrays, seconds)
+                bar.advance()
+
+
+def _resident(x: np.ndarray, where: torch.device):
+    """The records on the device; where they do not fit, as they are, to be sent batch by batch."""
+    try:
+        return torch.from_numpy(np.ascontiguousarray(x)).to(where)
+    except RuntimeError as error:
+        if not devices.out_of_memory(error):
+            raise
+    return x
+
+
+# ---------------------------------------------------------------------------------------------------------- from logits
+
+
+def _outputs_task(networks, x, labels, loss, full):
+    outputs = _outputs_stacked(networks, x) if len(networks) > 1 else [model_outputs(networks[0], x)]
+    return [{"logits": z} if full else scalars(z, labels, loss) for z in outputs]
+
+
+def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False) -> np.ndarray:
+    spec = {"kind": "logits" if full else "signals"}
+    found = per_model(models, records, spec, _outputs_task, "signals", training.MOST_AT_ONCE, full=full)
+    return np.stack([arrays[name] for arrays in found])
 
 
 def loss(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Loss of each record under each model, float32 [M, N], in nats for cross-entropy."""
+    """Loss of each record under each model, float32 [M, N], in nats for cross-entropy.
+
+    It is the loss that the models were trained with; float64 for two of them, see `scalars`.
+    """
     return _gather(models, records, "loss")
 
 
@@ -138,3 +307,81 @@ def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
     """Softmax of the logits, float32 [M, N, K]."""
     z = logits(models, records).astype(np.float64)
     return np.exp(z - logsumexp(z, -1, keepdims=True)).astype(np.float32)
+
+
+# -------------------------------------------------------------------------------------------------------- from gradients
+
+
+def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: str = "float32") -> np.ndarray:
+    """Norm of the gradient of each record's loss with respect to all parameters, [M, N] of type `dtype`.
+
+    ``||grad l(theta, z)||``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2).
+
+    Args:
+        order: 1, 2 or infinity.
+        dtype: "float32" or "float64", of the gradients; their squares are summed in float64, for those of confident records
+            would vanish in float32.
+
+    Raises:
+        MiaError: another order or dtype.
+    """
+    if order not in (1, 2, math.inf):
+        raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
+    choose("dtype", dtype, PRECISIONS)
+    spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
+    found = per_model(models, records, spec, _gradient_norm_task, "gradient norms", order=order, dtype=dtype)
+    return np.stack([arrays["norm"] for arrays in found])
+
+
+def _gradient_norm_task(networks, x, labels, loss, order, dtype):
+    def norm(gradients: dict) -> torch.Tensor:
+        parts = [torch.linalg.vector_norm(g.flatten(1), order, 1, dtype=torch.float64) for g in gradients.values()]
+        return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
+
+    [network] = networks
+    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, dtype, norm)))}]
+
+
+def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",
+                     batch: int | None = None) -> Iterator[np.ndarray]:
+    """Gradients of each record's loss with respect to the parameters, a block of records after the other.
+
+    Args:
+        model: on the device that is to compute; taken in evaluation mode.
+        x: records in the form of `Dataset.x`, [N, ...].
+        y: labels int [N].
+        loss: a name of `recipe.LOSSES`.
+        dtype: "float32" or "float64".
+        batch: records in a block; by default so many that a block takes at most 128 MB (4 GB on a graphics card).
+
+    Yields:
+        [B, P] of type `dtype`, parameters in the order of `nn.Module.parameters`; N rows in all, in the order of `x`.
+    """
+    choose("loss", loss, recipe.LOSSES)
+    choose("dtype", dtype, PRECISIONS)
+    return _gradients(model, x, y, loss, dtype, lambda found: torch.cat([g.flatten(1) for g in found.values()], 1), batch)
+
+
+def _gradients(model, x, y, loss, dtype, use, batch=None):
+    """`use` of the gradients by name, each [B, ...], of one block after the other, as NumPy arrays."""
+    model, device = in_precision(model, dtype), device_of(model)
+    weights, labels = dict(model.named_parameters()), torch.from_numpy(np.array(y, np.int64)).to(device)
+    if batch is None:
+        block = 2**32 if device.type == "cuda" else 2**27
+        batch = max(1, min(batch_size(device), block // sum(w.nbytes for w in weights.values())))
+
+    def record(weights, x, y):
+        return precise_loss(functional_call(model, weights, (x[None],)), y[None], loss)[0]
+
+    each, start = vmap(grad(record), in_dims=(None, 0, 0)), 0
+    while start < len(x):
+        def part(i: int, j: int, start: int = start) -> np.ndarray:
+            # channels last, PyTorch cannot batch some convolutions over records
+            records = inputs(x, start + i, start + j, device, PRECISIONS[dtype]).contiguous()
+            return use(each(weights, records, labels[start + i:start + j])).cpu().numpy()
+
+        with devices.plain_float32():
+            blocks = devices.stream(part, min(batch, len(x) - start), batch)
+        yield from blocks
+        batch = max(map(len, blocks))  # smaller from here on where memory ran out
+        start += sum(map(len, blocks))

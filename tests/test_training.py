@@ -158,35 +158,6 @@ def test_history_shows_the_training_of_every_model():
     assert history.shape == (4, 2, 2) and (history[:, :, 1] <= 1).all()
 
 
-def test_signals_of_two_models_are_what_their_logits_say():
-    ensemble = bank(IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=1))
-    z = signals.logits(ensemble, IMAGES).astype(float)
-    p = np.exp(z) / np.exp(z).sum(-1, keepdims=True)
-    truth = np.take_along_axis(p, np.broadcast_to(IMAGES.y, (4, 60))[..., None], 2)[..., 0]
-    np.testing.assert_allclose(signals.probabilities(ensemble, IMAGES), p, rtol=1e-5)
-    np.testing.assert_allclose(signals.loss(ensemble, IMAGES), -np.log(truth), rtol=1e-5)
-    np.testing.assert_allclose(signals.logit_scaled_confidence(ensemble, IMAGES), np.log(truth / (1 - truth)), rtol=1e-4,
-                               atol=1e-5)
-    np.testing.assert_allclose(signals.max_confidence(ensemble, IMAGES), p.max(-1), rtol=1e-5)
-    np.testing.assert_allclose(signals.entropy(ensemble, IMAGES), -(p * np.log(p)).sum(-1), rtol=1e-5)
-    assert (signals.correctness(ensemble, IMAGES) == (z.argmax(-1) == IMAGES.y)).all()
-    assert ((signals.hinge(ensemble, IMAGES) > 0) == signals.correctness(ensemble, IMAGES)).all()
-    one = ensemble.model(1)
-    np.testing.assert_allclose(signals.model_outputs(one, IMAGES.x), z[1], rtol=1e-4, atol=1e-5)
-    assert signals.features(one, IMAGES.x).shape == (60, 4)
-
-
-def test_losses_next_to_zero_are_still_told_apart():
-    logits = np.array([[20.0, 0.0], [40.0, 0.0], [60.0, 0.0]])
-    loss = signals.scalars(logits, np.zeros(3, int))["loss"]
-    np.testing.assert_allclose(loss, np.exp([-20.0, -40.0, -60.0]), rtol=1e-6)
-
-
-def test_squared_error_models_report_that_loss():
-    columns = signals.scalars(np.array([[0.5, 0.5]]), np.array([0]), "squared_error")
-    assert columns["loss"] == pytest.approx(0.25)
-
-
 def test_a_loss_that_is_no_number_names_model_epoch_and_what_to_lower():
     wild = TrainConfig("mlp:8", epochs=5, optimizer="sgd", learning_rate=999.0, momentum=0.99, loss="squared_error")
     with pytest.raises(MiaError, match=r"Model \d .*diverged.*epoch \d.*Lower learning_rate \(999 was given\)"):
@@ -255,8 +226,7 @@ ONE_CLASS = data.Dataset("one", TABLE.x, np.zeros(80, int), 80, ("only",))
     (lambda: training.train(TABLE, np.zeros((2, 80), bool), FAST), "row 0 has no member"),
     (lambda: training.train(ONE_CLASS, np.ones((1, 80), bool), FAST), "at least 2"),
     (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("tanh_cnn")), "image"),
-    (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", augmentation="flip")), "needs images"),
-    (lambda: signals.loss(bank(), IMAGES), "were trained on")])
+    (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", augmentation="flip")), "needs images")])
 def test_bad_input_is_refused_before_any_work(call, words):
     with pytest.raises(MiaError, match=words):
         call()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -24,8 +25,19 @@ _pools: dict[int, ProcessPoolExecutor] = {}
 
 def _start_worker() -> None:
     torch.set_num_threads(1)
+    _keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _keep_memory() -> None:
+    """Have freed memory kept for the next array: handing it back and asking anew costs more than a small convolution."""
+    try:
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+    except (OSError, AttributeError, TypeError):
+        pass  # another C library than glibc
 
 
 def _end_with_parent() -> None:
