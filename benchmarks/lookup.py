@@ -54,10 +54,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=30)
     repeats = parser.parse_args().repeats
-    packs = sorted(store.RECORDED.glob("ensemble/*/*.json"), key=lambda p: p.with_suffix(".safetensors").stat().st_size)
+    packs = [json.loads(path.read_bytes()) for path in store.RECORDED.glob("ensemble/*/*.json")]
     cases = {}
     if packs:
-        pack = json.loads(packs[-1].read_bytes())
+        pack = max(packs, key=lambda one: len(one["models"]))
         cases[f"a model of {pack['name']}"] = ({"kind": "model", "key": pack["models"][7]}, store.RECORDED)
     with tempfile.TemporaryDirectory() as scratch:
         cache = store.cache_dir

@@ -15,7 +15,9 @@ from mia_lib import models as architectures
 from mia_lib.recipe import TrainConfig
 from mia_lib.stacking import Stacked
 
-STACKED_BELOW = 30_000  # parameters; on a CPU larger networks gain little together (benchmarks/crossover.py)
+# Parameters: on a CPU stacking gains 15x for the smallest networks, 2 to 3x here and nothing from about 300,000 on
+# (benchmarks/crossover.py); a stopped run loses less when networks that train for long do so one by one.
+STACKED_BELOW = 30_000
 CHECKPOINT_SECONDS = 60.0
 LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
 
