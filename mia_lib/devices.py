@@ -44,10 +44,13 @@ def describe(device: torch.device) -> str:
     return f"{os.cpu_count()} CPU cores ({platform.machine()})"
 
 
+_NO_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "HOST_ALLOCATION_FAILED", "unable to find an engine")
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the device, or the machine, has no memory left."""
     return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate memory" in str(error)))
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY))
 
 
 def release() -> None:
@@ -94,9 +97,16 @@ def stream(function: Callable, count: int, batch: int) -> list:
 @contextmanager
 def plain_float32():
     """Sums and products in true float32: the short TF32 format of newer cards would set them apart from the CPU."""
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    if hasattr(torch.backends.cudnn, "conv"):  # newer versions of PyTorch refuse a mixture of this and the older way
+        switches, plain = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn], "ieee"
+        name = "fp32_precision"
+    else:
+        switches, name, plain = [torch.backends.cuda.matmul, torch.backends.cudnn], "allow_tf32", False
+    before = [getattr(switch, name) for switch in switches]
+    for switch in switches:
+        setattr(switch, name, plain)
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+        for switch, value in zip(switches, before, strict=True):
+            setattr(switch, name, value)

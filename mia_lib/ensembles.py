@@ -18,6 +18,10 @@ from mia_lib.recipe import TrainConfig
 from mia_lib.training import Ensemble, train
 
 REFERENCES = 5  # for each target of a calibration ensemble
+MNIST_ODD = TrainConfig("sigmoid_regression", epochs=80, batch_size=128, optimizer="sgd", learning_rate=0.01, momentum=0.9,
+                        weight_decay=5e-4, schedule="cosine", loss="brier")
+FASHION_MLP6 = TrainConfig("mlp:6", epochs=120, batch_size=256, optimizer="sgd", learning_rate=0.01, momentum=0.9,
+                           weight_decay=5e-4, schedule="cosine")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Shared:
         cpu_minutes: expected, on 2 cores.
         gpu_minutes: expected; None where a card gains nothing.
         scale: how its size stands to the paper's.
+        config: its recipe.
     """
 
     title: str
@@ -39,6 +44,7 @@ class Shared:
     cpu_minutes: float
     gpu_minutes: float | None
     scale: str
+    config: TrainConfig | None = None
 
 
 def _training_part(records: data.Dataset) -> data.Dataset:
@@ -53,46 +59,43 @@ def mnist_odd() -> data.Dataset:
 
 def _mnist_odd_logistic() -> Ensemble:
     records = mnist_odd()
-    config = TrainConfig("sigmoid_regression", epochs=80, batch_size=128, optimizer="sgd", learning_rate=0.01, momentum=0.9,
-                         weight_decay=5e-4, schedule="cosine", loss="brier")
-    return train(records, membership.balanced_halves(len(records), 128), config, label="MNIST-Odd logistic regressions")
+    return train(records, membership.balanced_halves(len(records), 128), MNIST_ODD, label="MNIST-Odd logistic regressions")
 
 
 def _fashion_mlp6() -> Ensemble:
     records = _training_part(data.load("fashion_mnist")).as_table()
-    config = TrainConfig("mlp:6", epochs=120, batch_size=256, optimizer="sgd", learning_rate=0.01, momentum=0.9,
-                         weight_decay=5e-4, schedule="cosine")
-    return train(records, membership.balanced_halves(len(records), 128), config, label="FashionMNIST MLPs 784-6-10")
+    return train(records, membership.balanced_halves(len(records), 128), FASHION_MLP6, label="FashionMNIST MLPs 784-6-10")
 
 
-def _calibration(name: str, repeats: int, loss: str, batch_size: int, epochs: int) -> Callable[[], Ensemble]:
+def _calibration(name: str, repeats: int, config: TrainConfig) -> Callable[[], Ensemble]:
     def make() -> Ensemble:
         records = _training_part(data.load(name))
         members, _ = membership.calibration_splits(len(records), repeats, REFERENCES)
-        config = TrainConfig(f"mlp:{2 * records.shape[0]}", epochs=epochs, batch_size=batch_size, optimizer="sgd",
-                             learning_rate=0.1, momentum=0.9, weight_decay=1e-4, loss=loss)
         return train(records, members, config, label=f"{name} MLPs")
 
     return make
 
 
-def _tabular(title: str, name: str, repeats: int, batch_size: int, epochs: int, minutes: float) -> dict[str, Shared]:
+def _tabular(title: str, name: str, columns: int, repeats: int, batch_size: int, epochs: int,
+             minutes: float) -> dict[str, Shared]:
     found = {}
     for suffix, loss, words in (("", "cross_entropy", ""), ("_double_softmax", "double_softmax", ", softmax applied twice")):
+        config = TrainConfig(f"mlp:{2 * columns}", epochs=epochs, batch_size=batch_size, optimizer="sgd", learning_rate=0.1,
+                             momentum=0.9, weight_decay=1e-4, loss=loss)
         found[f"{name}_mlp{suffix}"] = Shared(
-            f"{title}: {repeats} targets, {REFERENCES} references each{words}",
-            _calibration(name, repeats, loss, batch_size, epochs), ("calibration",), minutes, None,
-            f"the paper's size, {repeats} repeats for its 5")
+            f"{title}: {repeats} targets, {REFERENCES} references each{words}", _calibration(name, repeats, config),
+            ("calibration",), minutes, None, f"the paper's size, {repeats} repeats for its 5", config)
     return found
 
 
 SHARED = {
     "mnist_odd_logistic": Shared("MNIST-Odd: 128 logistic regressions, squared error", _mnist_odd_logistic, ("iha",), 5, 1,
-                                 "the paper's size"),
-    "fashion_mlp6": Shared("FashionMNIST: 128 MLPs 784-6-10", _fashion_mlp6, ("iha", "quantile"), 12, 1, "the paper's size"),
-    **_tabular("German credit", "german_credit", 20, 16, 200, 0.5),
-    **_tabular("Hepatitis", "hepatitis", 20, 4, 200, 0.5),
-    **_tabular("Adult", "adult", 5, 64, 100, 3),
+                                 "the paper's size", MNIST_ODD),
+    "fashion_mlp6": Shared("FashionMNIST: 128 MLPs 784-6-10", _fashion_mlp6, ("iha", "quantile"), 12, 1, "the paper's size",
+                           FASHION_MLP6),
+    **_tabular("German credit", "german_credit", 20, 20, 16, 200, 0.5),
+    **_tabular("Hepatitis", "hepatitis", 19, 20, 4, 200, 0.5),
+    **_tabular("Adult", "adult", 108, 5, 64, 100, 3),
 }
 
 

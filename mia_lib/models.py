@@ -199,7 +199,7 @@ def _resnet101(shape: tuple, classes: int, widths: list[int]) -> Network:
 def _vgg16(shape: tuple, classes: int, widths: list[int]) -> Network:
     """torchvision's VGG-16, for ImageNet."""
     net = _resnet("vgg16", classes)
-    *hidden, head = net.classifier
+    *hidden, head = [Dropout(layer.p) if isinstance(layer, nn.Dropout) else layer for layer in net.classifier]
     return Network(nn.Sequential(net.features, net.avgpool, nn.Flatten(), *hidden), head)
 
 

@@ -65,12 +65,13 @@ class TrainConfig:
         choose("schedule", self.schedule, ("constant", "step", "cosine"))
         choose("loss", self.loss, LOSSES)
         choose("precision", self.precision, PRECISIONS)
-        check_range("epochs", self.epochs, 0)
-        check_range("batch_size", self.batch_size, 1)
+        for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
+            if not isinstance(getattr(self, name), int):
+                raise MiaError(f"{name} = {getattr(self, name)!r}: a whole number is needed.")
+            check_range(name, getattr(self, name), least)
         check_range("learning_rate", self.learning_rate, 0.0, 1e3)
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_range("weight_decay", self.weight_decay, 0.0)
-        check_range("step_epochs", self.step_epochs, 1)
         _augmentation(self.augmentation)
         if self.nesterov and not self.momentum:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")

@@ -13,7 +13,7 @@ import io
 import json
 import re
 import tokenize
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mia_lib import runner, store
@@ -47,8 +47,9 @@ class State:
 
     @property
     def command(self) -> str:
-        """What records it."""
-        return f"mia record {self.name}" + ("" if self.preset == "ensemble" else f" --preset {self.preset}")
+        """What records it, or checks it when only its source changed."""
+        check = " --check" if self.state == "source changed" else ""
+        return f"mia record {self.name}" + ("" if self.preset == "ensemble" else f" --preset {self.preset}") + check
 
 
 # ---------------------------------------------------------------------------------------------------------- the source
@@ -63,9 +64,11 @@ def code_hash(source: str) -> str:
             lines[row - 1] = lines[row - 1][:column]
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            for row in range(body[0].lineno - 1, body[0].end_lineno):
-                lines[row] = ""
+        said = body[0] if isinstance(body, list) and body and isinstance(body[0], ast.Expr) else None
+        if said and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str):
+            first, last = said.lineno - 1, said.end_lineno - 1
+            before, after = lines[first].encode()[:said.col_offset], lines[last].encode()[said.end_col_offset:]
+            lines[first:last + 1] = [(before + after).decode()] + [""] * (last - first)
     kept = [line.rstrip() for line in lines if line.strip()]
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
 
@@ -193,14 +196,19 @@ def state_of_ensemble(name: str, root: Path | None = None) -> State:
     for path in sorted(layer(root).glob("ensemble/*/*.json")):
         try:
             manifest = json.loads(path.read_bytes())
-            if manifest["name"] != name:
-                continue
+        except (OSError, ValueError):
+            continue
+        if manifest.get("name") != name:
+            continue
+        try:
             _sound(path.with_name(manifest["file"]), manifest["sha256"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             return State(name, "ensemble", "damaged", f"{path.name}: {error}", *minutes, {})
+        if manifest["schema"] != store.SCHEMA or (shared.config and asdict(shared.config) != manifest["config"]):
+            why = "the store's schema" if manifest["schema"] != store.SCHEMA else "the recipe"
+            return State(name, "ensemble", "stale", why, *minutes, manifest)
         changed = _changed(manifest["sources"], sources(ENSEMBLE_SOURCES, root))
-        state = "stale" if manifest["schema"] != store.SCHEMA else "source changed" if changed else "recorded"
-        return State(name, "ensemble", state, changed, *minutes, manifest)
+        return State(name, "ensemble", "source changed" if changed else "recorded", changed, *minutes, manifest)
     return State(name, "ensemble", "absent", "", *minutes, {})
 
 

@@ -21,6 +21,7 @@ from mia_lib.parameters import find_root, notebooks, presets, validate
 
 FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
 TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
+UNTOUCHED = "nothing was computed anew, so its source still counts as changed: --check settles that"
 TABLE, CLAIMS = runner.OURS + "table+json", runner.OURS + "claims+json"
 
 
@@ -72,10 +73,13 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     for path, content in new.items():
         if not path.is_file() or path.read_bytes() != content:
             store.write(path, content)
+    before = recorded.state_of_run(name, preset, root)
+    untouched = before.state == "source changed" and all(e["source"] != "computed" for e in run["entries"])
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     manifest = {
         "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
-        "sources": recorded.sources(root / "notebooks" / f"{name}.py", root), "versions": run["versions"],
+        "sources": before.manifest["sources"] if untouched else recorded.sources(root / "notebooks" / f"{name}.py", root),
+        "versions": run["versions"],
         "device": run["device"], "seconds": _seconds(run), "peak_memory_mb": run["peak_memory_mb"], "date": run["date"],
         "entries": entries, "left_out": left_out, "files": hashes,
     }
@@ -85,6 +89,7 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
     _prune(layer)
     said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
+    said += f"; {UNTOUCHED}" if untouched else ""
     return said + (f"; too large and computed when asked for: {', '.join(left_out)}" if left_out else "")
 
 
@@ -162,7 +167,8 @@ def _prune(layer: Path) -> None:
 def _record_ensemble(name: str, root: Path) -> str:
     from mia_lib import ensembles
 
-    layer, ensemble = recorded.layer(root), ensembles.get(name)
+    layer, ensemble, state = recorded.layer(root), ensembles.get(name), recorded.state_of_ensemble(name, root)
+    untouched = state.state == "source changed" and not ensemble.missing()
     ensemble.fit()
     held = [store.look_up(ensemble.spec(m)) for m in range(len(ensemble))]
     arrays = {k: np.stack([entry.arrays[k] for entry in held]) for k in held[0].arrays}
@@ -174,7 +180,7 @@ def _record_ensemble(name: str, root: Path) -> str:
         data=ensemble.records.name, config=asdict(ensemble.config),
         seconds=round(sum(entry.manifest["seconds"] for entry in held), 1), device=first["device"], date=first["date"],
         versions={k: first[k] for k in ("torch", "numpy", "python")},
-        sources=recorded.sources(recorded.ENSEMBLE_SOURCES, root))
+        sources=state.manifest["sources"] if untouched else recorded.sources(recorded.ENSEMBLE_SOURCES, root))
     for other in layer.glob("ensemble/*/*.json"):  # the new one is in its place
         manifest = json.loads(other.read_bytes())
         if manifest.get("name") == name and other != path:
@@ -183,7 +189,7 @@ def _record_ensemble(name: str, root: Path) -> str:
     for weights in layer.glob("ensemble/*/*.safetensors"):
         if weights not in packed:
             weights.unlink()
-    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB"
+    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB" + (f"; {UNTOUCHED}" if untouched else "")
 
 
 # ------------------------------------------------------------------------------------------------------- checking

@@ -15,7 +15,7 @@ import io
 import json
 import os
 import platform
-import tempfile
+import secrets
 import time
 import warnings
 import zipfile
@@ -100,13 +100,13 @@ def _decode(data: bytes, suffix: str) -> dict[str, np.ndarray]:
         return {name: stored[name] for name in stored.files}
 
 
-def _encode(arrays: dict[str, np.ndarray], suffix: str) -> bytes:
+def _encode(arrays: dict[str, np.ndarray], suffix: str, compress: bool = True) -> bytes:
     if suffix == ".safetensors":
         from safetensors.numpy import save
 
-        return save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+        return save({name: np.asarray(a, order="C") for name, a in arrays.items()})
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
+    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
     return buffer.getvalue()
 
 
@@ -118,7 +118,7 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")
         return Entry(_decode(data, path.suffix), manifest, source)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
         warnings.warn(f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3)
@@ -133,16 +133,34 @@ def look_up(spec: dict) -> Entry | None:
 def write(path: Path, data: bytes) -> None:
     """All of the file or nothing: temporary file, fsync, rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    temporary = path.with_name(f".writing-{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as out:
+        with open(temporary, "xb") as out:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def put(path: Path, data: bytes) -> None:
+    """`write` into the working cache.
+
+    Raises:
+        MiaError: the disk is full or the cache cannot be written.
+    """
+    try:
+        write(path, data)
+    except OSError as error:
+        raise _cannot_write(error) from error
+
+
+def _cannot_write(error: OSError) -> MiaError:
+    why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+    return MiaError(f"The store cannot write to {cache_dir()}: {why}. Results finished before this one are kept. "
+                    "Free some space, or set MIA_CACHE to another folder, and run again: it goes on from there.")
 
 
 def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **notes) -> Entry:
@@ -158,19 +176,14 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
         MiaError: the disk is full or the cache cannot be written.
     """
     path, manifest_path = _paths(cache_dir(), spec)
-    data = _encode(arrays, path.suffix)
+    data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
         "spec": spec, "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(), "seconds": round(seconds, 3),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "numpy": np.__version__,
         "python": platform.python_version(), **notes,
     }
-    try:
-        write(path, data)
-        write(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
-    except OSError as error:
-        why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
-        raise MiaError(f"The store cannot write to {cache_dir()}: {why}. Results finished before this one are kept. "
-                       "Free some space, or set MIA_CACHE to another folder, and run again: it goes on from there.") from error
+    put(path, data)
+    put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
     return Entry(arrays, manifest, "computed")
 
 
@@ -197,9 +210,9 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
     """
     what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     folder = cache_dir() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
     held = FileLock(folder / f"{key(spec)}.lock")
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         held.acquire(timeout=0)
     except Timeout:
         progress.say(f"waiting for another process that is {what}")
@@ -208,6 +221,8 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         except Timeout as error:
             raise MiaError(f"Another process has been {what} for {seconds:g} s ({error.lock_file}). Wait for it, or stop it "
                            "and run again.") from error
+    except OSError as error:
+        raise _cannot_write(error) from error
     try:
         yield
     finally:
@@ -327,6 +342,7 @@ def _read_pack(spec: dict) -> Entry | None:
 
     with safe_open(path, "numpy") as pack:
         arrays = {name: np.asarray(pack.get_slice(name)[row]) for name in pack.keys()}  # noqa: SIM118 - no mapping
-    entry = Entry(arrays, {**manifest, "spec": spec}, "recorded")
+    notes = {**manifest, **manifest["versions"], "seconds": manifest["seconds"] / len(manifest["models"]), "spec": spec}
+    entry = Entry(arrays, notes, "recorded")
     _note(spec, entry, nested=True)
     return entry

@@ -23,7 +23,7 @@ from torch import nn
 from mia_lib import devices, store
 from mia_lib import models as architectures
 from mia_lib.backends import card
-from mia_lib.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, stacks
+from mia_lib.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, slots, stacks
 from mia_lib.backends.pool import close_pools, cluster, default_workers, pool, run_tasks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -64,13 +64,22 @@ def _network(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, 
     return model.eval()
 
 
+_verified: set[Path] = set()  # files of records that this process has compared with what they should hold
+
+
 def _data_file(records: Dataset) -> str:
     """The records as a file that every process maps instead of being sent a copy."""
     path = store.cache_dir() / "data" / f"{records.fingerprint[:40]}.npy"
-    if not path.is_file():
-        buffer = io.BytesIO()
-        np.save(buffer, records.x)
-        store.write(path, buffer.getvalue())
+    if path not in _verified or not path.is_file():
+        try:
+            whole = np.array_equal(np.load(path, mmap_mode="r"), records.x)
+        except (OSError, ValueError, EOFError):
+            whole = False
+        if not whole:
+            buffer = io.BytesIO()
+            np.save(buffer, records.x)
+            store.put(path, buffer.getvalue())
+        _verified.add(path)
     return str(path)
 
 
@@ -152,40 +161,49 @@ class Ensemble:
             store.keep(self.spec(index), outcome.arrays, outcome.seconds, torch=torch.__version__,
                        device=devices.describe(where))
 
-    def _checkpoint(self, indices: list[int]) -> dict:
-        return {"kind": "checkpoint", "models": [store.key(self.spec(m)) for m in indices]}
+    def _checkpoint(self, indices: list[int], device: str = "cpu") -> dict:
+        return {"kind": "checkpoint", "models": [store.key(self.spec(m)) for m in indices], "device": device}
 
     def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
-        path, classes, diverged = _data_file(self.records), len(self.records.classes), []
-        groups = self._groups(todo, rows)
+        path, classes, diverged, lacking = _data_file(self.records), len(self.records.classes), [], set(todo)
+        groups = self._groups(todo)
+        rows = {m: np.flatnonzero(self.members[m]) for group in groups for m in group}
         tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, group, self._checkpoint(group))
                  for group in groups]
 
         def finished(position: int, outcomes: list[Outcome]) -> None:
             for m, outcome in zip(groups[position], outcomes, strict=True):
-                self._keep(m, outcome, where, diverged)
-            store.discard(self._checkpoint(groups[position]))
+                if m in lacking:
+                    self._keep(m, outcome, where, diverged)
+            for slot in slots(self._checkpoint(groups[position])):
+                store.discard(slot)
 
         run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor, [len(g) for g in groups])
         return diverged
 
-    def _groups(self, todo: list[int], rows: dict[int, np.ndarray]) -> list[list[int]]:
-        """Models that one task trains: with equally large training sets, and no more than leave work for every process."""
+    def _groups(self, todo: list[int]) -> list[list[int]]:
+        """Models that one task trains: with equally large training sets, and no more than leave work for every process.
+
+        Groups are made of all models of the ensemble, whatever is missing, so that a group that was stopped finds its
+        checkpoint; where there is none, only what is missing of it is trained.
+        """
         together = 1
         if stacks(self.config.architecture, self.records.shape, len(self.records.classes)):
             processes = PROCESSES_ELSEWHERE if self.executor or cluster() else self.workers or default_workers()
-            together = min(MOST_AT_ONCE, LANES * -(-len(todo) // (LANES * processes)))
-        groups = []
-        for size in sorted({len(rows[m]) for m in todo}):
-            same = [m for m in todo if len(rows[m]) == size]
+            together = min(MOST_AT_ONCE, LANES * -(-len(self) // (LANES * processes)))
+        sizes, groups, lacking = self.members.sum(1), [], set(todo)
+        for size in np.unique(sizes[todo]):
+            same = [int(m) for m in np.flatnonzero(sizes == size)]
             groups += [same[k:k + together] for k in range(0, len(same), together)]
-        return groups
+        stopped = [any(store.look_up(slot) for slot in slots(self._checkpoint(group))) for group in groups]
+        wanted = [group if again else [m for m in group if m in lacking] for group, again in zip(groups, stopped, strict=True)]
+        return [group for group in wanted if lacking & set(group)]
 
     def _fit_on_card(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
         diverged: list[str] = []
         card.fit_on(where, self.records.x, self.records.y, [rows[m] for m in todo], len(self.records.classes), self.config,
                     todo, lambda m, outcome: self._keep(m, outcome, where, diverged), f"training {self.label}",
-                    self._checkpoint)
+                    lambda numbers: self._checkpoint(numbers, str(where)))
         return diverged
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:

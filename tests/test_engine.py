@@ -114,12 +114,14 @@ def test_small_networks_are_stacked_and_convolutions_are_not():
 def test_groups_share_the_work_and_hold_equally_large_training_sets():
     members = np.vstack([membership.balanced_halves(80, 8), membership.random_subsets(80, 10, 3)])
     ensemble = training.train(TABLE, members, TrainConfig("mlp:4"), workers=2)
-    rows = {m: np.flatnonzero(row) for m, row in enumerate(members)}
-    groups = ensemble._groups(list(range(11)), rows)
+    groups = ensemble._groups(list(range(11)))
     assert sorted(sum(groups, [])) == list(range(11))
-    assert all(len({len(rows[m]) for m in group}) == 1 for group in groups) and [len(g) for g in groups] == [3, 8]
+    assert all(len(set(members[group].sum(1))) == 1 for group in groups) and [len(g) for g in groups] == [3, 8]
+    assert ensemble._groups([4, 9]) == [[9], [4]]
+    store.keep(loop.slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
+    assert ensemble._groups([4, 9]) == [[9], list(range(8))]  # what was stopped goes on as the group it was
     large = training.train(IMAGES, np.ones((3, 60), bool), TrainConfig("tanh_cnn"), workers=2)
-    assert [len(g) for g in large._groups([0, 1, 2], {m: np.arange(60) for m in range(3)})] == [1, 1, 1]
+    assert [len(g) for g in large._groups([0, 1, 2])] == [1, 1, 1]
 
 
 # ------------------------------------------------------------------------------------------------- stopped and resumed
@@ -156,6 +158,42 @@ def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end
     assert ran == list(range(config.epochs))  # no epoch twice
     for one, two in zip(whole, again, strict=True):
         assert all((one.arrays[name] == two.arrays[name]).all() for name in one.arrays)
+
+
+def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
+    config, rows = TrainConfig("mlp:8", epochs=6), halves(TABLE, 4)
+    spec, run_epoch, ran = {"kind": "checkpoint", "of": "this test"}, loop.Group.run_epoch, []
+
+    def run(group):
+        if len(ran) == 4:
+            raise Stop
+        ran.append(group.epoch)
+        run_epoch(group)
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(loop.Group, "run_epoch", run)
+    with pytest.raises(Stop):
+        fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
+    [latest] = [s for s in loop.slots(spec) if store.look_up(s).arrays["epoch"] == 4]
+    path, _ = store._paths(store.cache_dir(), latest)
+    path.write_bytes(b"half a file")  # killed while it was written
+    ran.clear()
+    with pytest.warns(UserWarning, match="damaged"):
+        fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
+    assert ran == [3, 4, 5]
+
+
+def test_records_that_were_damaged_on_the_way_to_the_workers_are_written_again():
+    ensemble = training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1))
+    path = training._data_file(TABLE)
+    for harm in (lambda content: content[:-40], lambda content: content[:-2] + b"xx"):
+        with open(path, "rb") as file:
+            content = file.read()
+        with open(path, "wb") as file:
+            file.write(harm(content))
+        training._verified.clear()
+        assert (np.load(training._data_file(TABLE)) == TABLE.x).all()
+    assert ensemble.fit().missing() == []
 
 
 def test_checkpoints_are_taken_away_when_the_models_are_kept(monkeypatch):
@@ -196,7 +234,7 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     monkeypatch.setattr(card, "at_once", lambda *_: 6)
     most = card.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
                        lambda numbers: {"kind": "checkpoint", "models": numbers})
-    assert sizes == [6, 3, 1, 2, 3, 1, 2] and most == 2 and sorted(kept) == list(range(6))
+    assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4])
     np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
 
@@ -274,6 +312,28 @@ def test_a_machine_without_a_card_says_so(monkeypatch):
     assert devices.pick() == CPU == devices.pick("cpu")
 
 
+def test_true_float32_is_set_for_a_while_whatever_was_set_before():
+    def short() -> bool:
+        switch = torch.backends.cuda.matmul
+        return switch.fp32_precision == "tf32" if hasattr(torch.backends.cudnn, "conv") else switch.allow_tf32
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert short()
+        with devices.plain_float32():
+            assert not short()
+        assert short()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_card_says_in_many_ways_that_it_is_full():
+    for text in ("CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", "unable to find an engine"):
+        assert devices.out_of_memory(RuntimeError(text))
+    assert not devices.out_of_memory(RuntimeError("shapes cannot be multiplied"))
+
+
 def test_streams_halve_their_batch_when_memory_runs_out():
     asked = []
 
@@ -321,6 +381,25 @@ def test_dropout_follows_from_its_key_alone():
     zeros = torch.stack([first == 0, second == 0]).float() - 0.25
     assert abs((zeros[0] * zeros[1]).mean()) < 0.01 and abs((zeros[0, 1:] * zeros[0, :-1]).mean()) < 0.01
     assert (one.eval()(x) == x).all()
+
+
+@pytest.mark.parametrize("architecture,shape", [("leino_cnn", (28, 28, 1)), ("vgg16", (32, 32, 3)), ("resnet18", (8, 8, 3))])
+def test_no_architecture_draws_masks_from_the_global_generator(architecture, shape):
+    layers = models.build(architecture, shape, 3, seed=0).modules()
+    assert not any(isinstance(layer, torch.nn.modules.dropout._DropoutNd) for layer in layers)
+
+
+def test_history_counts_the_records_it_has_seen():
+    x, y = np.repeat([[-9.0], [9.0]], [9, 8], 0).astype(np.float32), np.repeat([0, 1], [9, 8])
+    easy = data.Dataset("easy", x, y, 17, ("a", "b"))
+    [one] = fitted(easy, TrainConfig("logistic_regression", epochs=30, batch_size=16, learning_rate=0.5), [np.arange(17)], [0])
+    assert one.arrays["history"][-1, 1] == 1
+
+
+@pytest.mark.parametrize("given,words", [({"seed": -1}, "seed = -1"), ({"epochs": 2.5}, "epochs = 2.5: a whole number")])
+def test_a_recipe_takes_whole_numbers(given, words):
+    with pytest.raises(MiaError, match=words):
+        TrainConfig("mlp:4", **given)
 
 
 def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
@@ -456,6 +535,38 @@ def test_a_cluster_that_loses_a_worker_still_trains_every_model_to_the_last_bit(
     there = training.train(records, members, config).fit()
     assert workers[0].wait(10) == -signal.SIGKILL and len(done) == 10
     assert all((there.parameters(m) == expected[m]).all() for m in range(10))
+
+
+def test_a_scheduler_that_goes_away_is_said():
+    from concurrent.futures import Executor, Future
+
+    class Gone(Executor):
+        def submit(self, *_):
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    with pytest.raises(MiaError, match="scheduler of the cluster went away during 'work'"):
+        pool.run_tasks(len, [([],)], lambda *_: None, "work", executor=Gone())
+
+
+def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "file"))
+    with pytest.raises(MiaError, match="cannot write to .*file"):
+        training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1)).fit()
+
+
+def test_an_idle_worker_that_died_is_reported_and_replaced():
+    pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+    [process] = pool.pool(1)._processes.values()
+    process.kill()
+    process.join()
+    time.sleep(0.5)
+    with pytest.raises(MiaError, match="died"):
+        pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+    pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
 
 
 def test_a_cluster_that_is_not_there_is_said(monkeypatch):

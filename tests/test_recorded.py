@@ -160,6 +160,8 @@ def test_comments_and_docstrings_are_no_code():
     two = 'def f(x):\n\n    """Say something else."""\n    # because\n    return x\n'
     assert recorded.code_hash(one) == recorded.code_hash(two) != recorded.code_hash(two.replace("return x", "return -x"))
     assert recorded.code_hash("x = 'a # b'\n") != recorded.code_hash("x = 'a # c'\n")
+    assert recorded.code_hash("class E(A): ...\n") != recorded.code_hash("class E(B): ...\n")
+    assert recorded.code_hash('def f(): "doc"; return 1\n') != recorded.code_hash('def f(): "doc"; return 2\n')
 
 
 def test_the_source_of_a_record_is_what_it_can_reach(shelf):
@@ -176,6 +178,15 @@ def test_a_record_knows_when_code_changed_and_does_not_mind_comments(shelf):
     source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
     state = recorded.state_of_run("tiny", "paper", shelf)
     assert (state.state, state.why) == ("source changed", "notebook")
+
+
+def test_recording_what_the_store_already_holds_does_not_renew_its_source(shelf):
+    recording.record("tiny", "paper", shelf)
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
+    assert "--check settles that" in recording.record("tiny", "paper", shelf)
+    state = recorded.state_of_run("tiny", "paper", shelf)
+    assert state.state == "source changed" and state.command == "mia record tiny --preset paper --check"
 
 
 def test_a_schema_that_changed_makes_a_record_stale(shelf, monkeypatch):
@@ -360,6 +371,23 @@ def test_an_ensemble_is_checked_by_training_some_of_it_anew(shelf, shared, monke
     monkeypatch.setattr(loop, "fit_group", other)
     agrees, said = recording.check("toys", root=shelf)
     assert not agrees and "standard deviations, 4 are allowed" in said
+
+
+def test_an_ensemble_can_be_recorded_again_from_its_record(shelf, shared):
+    recording.record("toys", root=shelf)
+    before = recorded.state_of_ensemble("toys", shelf).manifest
+    forget()
+    assert "4 models" in recording.record("toys", root=shelf)
+    after = recorded.state_of_ensemble("toys", shelf).manifest
+    assert after["sha256"] == before["sha256"] and after["seconds"] == pytest.approx(before["seconds"], abs=0.2)
+
+
+def test_a_recipe_that_changed_makes_an_ensemble_stale(shelf, shared, monkeypatch):
+    recording.record("toys", root=shelf)
+    other = ensembles.Shared("Toys", shared, ("iha",), 1, None, "ours", TrainConfig("mlp:3", epochs=3))
+    monkeypatch.setitem(ensembles.SHARED, "toys", other)
+    state = recorded.state_of_ensemble("toys", shelf)
+    assert (state.state, state.why) == ("stale", "the recipe")
 
 
 def test_an_ensemble_of_another_recipe_takes_the_place_of_the_old_one(shelf, shared, monkeypatch):

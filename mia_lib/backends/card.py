@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from mia_lib import devices, progress, store
-from mia_lib.backends.loop import Group, Outcome, fit_group
+from mia_lib.backends.loop import Group, Outcome, fit_group, slots
 from mia_lib.errors import MiaError
 from mia_lib.recipe import TrainConfig
 
@@ -102,8 +102,8 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
                 if len(group) == 1:
                     raise MiaError(f"{devices.describe(device)} has too little memory for one {config.architecture} with "
                                    f"batch_size = {config.batch_size}: lower it, or take device='cpu'.") from error
-                half = len(group) // 2
-                waiting[:0] = [group[:half], group[half:]]
+                half = -(-len(group) // 2)  # for those that wait, too: they would not fit either
+                waiting = [one[k:k + half] for one in [group, *waiting] for k in range(0, len(one), half)]
                 outcomes = []
             if not outcomes:
                 devices.release()
@@ -112,5 +112,6 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
             for number, outcome in zip(numbers, outcomes, strict=True):
                 finished(number, outcome)
                 bar.advance()
-            store.discard(checkpoint(numbers))
+            for slot in slots(checkpoint(numbers)):
+                store.discard(slot)
     return most

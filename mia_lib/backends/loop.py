@@ -125,15 +125,17 @@ class Group:
         views = views.to(self.device)
         self._total.zero_()
         self._right.zero_()
+        seen = 0
         for start in range(0, self.size, config.batch_size):
             if self.size - start == 1 < self.size:
                 break
             part = slice(start, start + config.batch_size)
             picked = self._rows.gather(1, orders[:, part])
-            whole = self.device.type == "cuda" and picked.shape[1] == config.batch_size
+            whole = self.device.type == "cuda" and picked.shape[1] == min(config.batch_size, self.size)
             (self._recorded_step if whole else self.step)(picked, views[:, part])
-        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / self.size
-        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / self.size
+            seen += picked.shape[1]
+        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
+        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
         self.epoch += 1
 
     def _recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
@@ -209,16 +211,24 @@ def _channels_second(x: torch.Tensor) -> torch.Tensor:
 def record(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
     """A function that replays the work `step` gives the card, without Python in between."""
     with torch.cuda.device(device):
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries choose their algorithms in the first runs, which must not be recorded
-            for _ in range(3):
+        usual, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(usual)
+        try:
+            with torch.cuda.stream(side):  # libraries choose their algorithms in the first runs, which must not be recorded
+                for _ in range(3):
+                    step()
+            usual.wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=side):
                 step()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
+        finally:
+            torch.cuda.set_stream(usual)  # a recording that fails leaves its own behind
     return graph.replay
+
+
+def slots(checkpoint: dict) -> list[dict]:
+    """The two places of a checkpoint, written in turn: killed while it writes one, a run finds the other."""
+    return [{**checkpoint, "slot": slot} for slot in (0, 1)]
 
 
 def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
@@ -245,15 +255,17 @@ def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int
     started = time.perf_counter()
     with devices.plain_float32():
         group = Group(x, y, rows, classes, config, indices, device, stacked)
-        stopped = store.look_up(checkpoint) if checkpoint else None
+        found = [store.look_up(slot) for slot in slots(checkpoint)] if checkpoint else []
+        stopped = max(filter(None, found), key=lambda entry: int(entry.arrays["epoch"]), default=None)
         if stopped:
             group.load(stopped.arrays)
-        kept = time.perf_counter()
+        kept, written = time.perf_counter(), 0
         while group.epoch < config.epochs and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
             group.run_epoch()
             if checkpoint and group.epoch < config.epochs and time.perf_counter() - kept > CHECKPOINT_SECONDS:
                 spent = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
-                store.keep(checkpoint, group.state(), spent)
+                written += 1
+                store.keep(slots(checkpoint)[written % 2], group.state(), spent)
                 kept = time.perf_counter()
     seconds = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
     return group.outcomes(seconds * len(rows) / wanted)[:wanted]

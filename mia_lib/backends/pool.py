@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
 import torch
@@ -68,9 +68,13 @@ def pool(workers: int | None = None) -> ProcessPoolExecutor:
 
 @atexit.register
 def close_pools() -> None:
-    """End the processes of every pool."""
+    """End the processes of every pool, whatever they are doing."""
     while _pools:
-        _pools.popitem()[1].shutdown(wait=False, cancel_futures=True)
+        ended = _pools.popitem()[1]
+        processes = list((ended._processes or {}).values())
+        ended.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
 
 
 def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, object], None], label: str,
@@ -91,8 +95,10 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
     """
     weights = weights or [1] * len(tasks)
     elsewhere = executor or cluster()
-    futures = {(elsewhere or pool(workers)).submit(function, *task): position for position, task in enumerate(tasks)}
+    futures: dict = {}
     try:
+        for position, task in enumerate(tasks):
+            futures[(elsewhere or pool(workers)).submit(function, *task)] = position
         with progress.Bar(label, sum(weights)) as bar:
             for future in as_completed(futures):
                 position = futures.pop(future)
@@ -102,6 +108,10 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
         close_pools()
         raise MiaError(f"A process died during '{label}' (out of memory?). What was finished is kept: run again, with "
                        "fewer processes if memory is short (MIA_WORKERS=1).") from error
+    except CancelledError as error:
+        _clusters.pop(os.environ.get("MIA_CLUSTER", ""), None)
+        raise MiaError(f"The scheduler of the cluster went away during '{label}'. What was finished is kept: start it again, "
+                       "and run again.") from error
     except BaseException as error:
         for future in futures:
             future.cancel()
