@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mia_lib import recorded, runner
+from mia_lib import recorded, recording, runner
 from mia_lib.bars import Bars, duration
 from mia_lib.errors import MiaError
 from mia_lib.parameters import QUICK, find_root, validate
@@ -121,7 +121,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     for name, notebook in executed.items():
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
-        runs = recorded.exhibits(name, root)
+        runs = _other(recorded.exhibits(name, root), notebook)
         for state, shown, figures in runs:
             claims += [{"notebook": name, "run": state.preset, **claim} for claim in shown["claims"]]
             files |= {f"{FIGURES}{figure}-{state.preset}.png": content for figure, content in figures.items()}
@@ -140,6 +140,19 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = prose.replace(MARKER, text(), 1).encode()
     return files
+
+
+def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
+    """Recorded runs without the tables and figures that the page's own run shows just so."""
+    files = recording.exhibits_of(notebook) if runs else {}
+    own = json.loads(files["exhibits.json"]) if runs else {}
+    kept = []
+    for state, shown, figures in runs:
+        tables = {k: v for k, v in shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
+        drawn = {k: v for k, v in shown["figures"].items()
+                 if (v, figures[k]) != (own["figures"].get(k), files.get(v["file"]))}
+        kept.append((state, {**shown, "tables": tables, "figures": drawn}, {k: figures[k] for k in drawn}))
+    return kept
 
 
 def collect_claims(name: str, notebook: dict) -> list[dict]:

@@ -423,6 +423,16 @@ def test_a_page_folds_the_recorded_exhibits_in_beside_its_own(shelf):
     assert "mia run tiny --preset paper" in table and "has changed" not in table
 
 
+def test_what_a_record_shows_just_as_the_page_does_is_not_shown_twice(shelf):
+    recording.record("tiny", "paper", shelf)
+    runs = recorded.exhibits("tiny", shelf)
+    [(_, shown, figures)] = book._other(runs, executed(shelf))
+    assert set(shown["tables"]) == {"tab-tiny"} and set(shown["figures"]) == set(figures) == {"fig-tiny"}
+    assert shown["claims"]  # verdicts stay
+    [(_, shown, figures)] = book._other(runs, executed(shelf, "paper"))
+    assert not shown["tables"] and not shown["figures"] and not figures
+
+
 def test_a_page_says_when_the_source_changed_since(shelf):
     recording.record("tiny", "paper", shelf)
     source = shelf / "notebooks" / "tiny.py"
