@@ -71,10 +71,11 @@ def close_pools() -> None:
     """End the processes of every pool, whatever they are doing."""
     while _pools:
         ended = _pools.popitem()[1]
-        processes = list((ended._processes or {}).values())
-        ended.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        # Futures must not be cancelled here: the pool's thread fails on one, and leaves a queue that nobody reads.
+        for process in list((ended._processes or {}).values()):
             process.terminate()
+        ended._result_queue._writer.close()  # else half a result of a process just ended would be waited for
+        ended.shutdown()
 
 
 def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, object], None], label: str,
@@ -113,10 +114,10 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
         raise MiaError(f"The scheduler of the cluster went away during '{label}'. What was finished is kept: start it again, "
                        "and run again.") from error
     except BaseException as error:
-        for future in futures:
-            future.cancel()
         if elsewhere is None:
             close_pools()
+        for future in futures:
+            future.cancel()
         if type(error).__name__ == "KilledWorker":  # of dask.distributed, which need not be installed
             raise MiaError(f"Workers of the cluster died again and again during '{label}' (out of memory?). What was finished "
                            "is kept: run again, with more memory for each worker.") from error
