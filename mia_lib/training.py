@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import platform
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ __all__ = ["AUGMENTATIONS", "CHECKPOINT_SECONDS", "Ensemble", "TrainConfig", "au
            "default_workers", "fit", "learning_rate", "pool", "record_loss", "run_tasks", "train"]
 
 MOST_AT_ONCE = 32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
+NOT_WEIGHTS = ("history", "validation", "epsilon", "noise_multiplier")  # what is kept with a model besides its state
 PROCESSES_ELSEWHERE = 16  # so many share the work when an executor does not say how many it has
 
 
@@ -60,8 +62,13 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
 
 def _network(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]) -> nn.Module:
     model = architectures.build(config.architecture, shape, classes, seed=0)
-    model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in arrays.items() if name != "history"})
+    model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in _weights(arrays).items()})
     return model.eval()
+
+
+def _weights(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The `state_dict` among a model's arrays."""
+    return {name: value for name, value in arrays.items() if name not in NOT_WEIGHTS}
 
 
 _verified: set[Path] = set()  # files of records that this process has compared with what they should hold
@@ -96,9 +103,10 @@ def open_records(path: str) -> np.ndarray:
 
 
 def _fit_task(path: str, labels: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
-              checkpoint: dict) -> list[Outcome]:
+              checkpoint: dict, start: list[dict] | None, validation: list[np.ndarray] | None) -> list[Outcome]:
     torch.set_num_threads(1)  # an executor's process may not be one of ours
-    return fit_group(open_records(path), labels, rows, classes, config, indices, checkpoint=checkpoint)
+    return fit_group(open_records(path), labels, rows, classes, config, indices, checkpoint=checkpoint, start=start,
+                     validation=validation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +118,7 @@ class Ensemble:
         members: bool [M, N], row m = training set of model m.
         config: how they are trained.
         label: what progress bars call them.
-        workers, executor, device: as for `train`.
+        workers, executor, device, validation, start: as for `train`.
     """
 
     records: Dataset
@@ -120,14 +128,21 @@ class Ensemble:
     workers: int | None = None
     executor: Executor | None = field(default=None, repr=False)
     device: str | None = None
+    validation: np.ndarray | None = field(default=None, repr=False)
+    start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.members)
 
     def spec(self, index: int) -> dict:
         """What determines model `index`."""
+        given = {}
+        if self.validation is not None:
+            given["validation"] = store.fingerprint(self.validation[index])
+        if self.start is not None:
+            given["start"] = store.key(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
-                "classes": len(self.records.classes), "config": asdict(self.config), "index": index}
+                "classes": len(self.records.classes), "config": asdict(self.config), "index": index, **given}
 
     @property
     def key(self) -> str:
@@ -168,8 +183,8 @@ class Ensemble:
         path, classes, diverged, lacking = _data_file(self.records), len(self.records.classes), [], set(todo)
         groups = self._groups(todo)
         rows = {m: np.flatnonzero(self.members[m]) for group in groups for m in group}
-        tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, group, self._checkpoint(group))
-                 for group in groups]
+        tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, group, self._checkpoint(group),
+                  self._starts(group), self._validations(group)) for group in groups]
 
         def finished(position: int, outcomes: list[Outcome]) -> None:
             for m, outcome in zip(groups[position], outcomes, strict=True):
@@ -180,6 +195,15 @@ class Ensemble:
 
         run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor, [len(g) for g in groups])
         return diverged
+
+    def _starts(self, indices: list[int]) -> list[dict[str, np.ndarray]] | None:
+        """Weights that models go on from."""
+        if self.start is None:
+            return None
+        return [_weights(self.start[0].arrays(self.start[1][m])) for m in indices]
+
+    def _validations(self, indices: list[int]) -> list[np.ndarray] | None:
+        return None if self.validation is None else [np.flatnonzero(self.validation[m]) for m in indices]
 
     def _groups(self, todo: list[int]) -> list[list[int]]:
         """Models that one task trains: with equally large training sets, and no more than leave work for every process.
@@ -203,11 +227,11 @@ class Ensemble:
         diverged: list[str] = []
         card.fit_on(where, self.records.x, self.records.y, [rows[m] for m in todo], len(self.records.classes), self.config,
                     todo, lambda m, outcome: self._keep(m, outcome, where, diverged), f"training {self.label}",
-                    lambda numbers: self._checkpoint(numbers, str(where)))
+                    lambda numbers: self._checkpoint(numbers, str(where)), self._starts(todo), self._validations(todo))
         return diverged
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:
-        """Weights of model `index` by name, and its `history` [epochs, 2]."""
+        """Weights of model `index` by name, its `history` [epochs, 2] and, where it was validated, `validation` [epochs]."""
         entry = store.look_up(self.spec(index)) or store.look_up(self.fit().spec(index))
         return entry.arrays
 
@@ -230,7 +254,8 @@ class Ensemble:
 
 
 def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: str = "models",
-          workers: int | None = None, executor: Executor | None = None, device: str | None = None) -> Ensemble:
+          workers: int | None = None, executor: Executor | None = None, device: str | None = None,
+          validation: np.ndarray | None = None, start: tuple[Ensemble, Sequence[int]] | None = None) -> Ensemble:
     """Describe an ensemble; nothing is trained before it is needed.
 
     Args:
@@ -241,10 +266,13 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         workers: processes of the local pool, one a core by default.
         executor: any `concurrent.futures.Executor` whose processes share this file system, in the pool's place.
         device: "cpu", "cuda" or "cuda:1"; by default `$MIA_DEVICE`, or a graphics card where there is one.
+        validation: bool [M, N], for each model equally many records, none of its training set; a model keeps the weights of
+            the epoch with the best accuracy on them.
+        start: an ensemble, and for each of the M models the number of its model to go on from instead of random weights.
 
     Raises:
         MiaError: shapes that do not fit, an empty training set, fewer than two classes, an architecture that cannot
-            take these records, a device that is not there.
+            take these records, a device that is not there, validation records that are members, a start of another kind.
     """
     members = np.atleast_2d(np.asarray(members, bool))
     if members.shape[1] != len(records):
@@ -257,4 +285,25 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
     if config.augmentation != "none" and not records.is_image:
         raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
     devices.pick(device)
-    return Ensemble(records, members, config, label, workers, executor, device)
+    if validation is not None:
+        validation = np.atleast_2d(np.asarray(validation, bool))
+        if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):
+            raise MiaError(f"validation has shape {validation.shape} and {np.unique(validation.sum(-1))} records a model: it "
+                           f"needs the shape of members, {members.shape}, and equally many for each model, at least one.")
+        if (validation & members).any():
+            raise MiaError(f"validation: {int((validation & members).sum())} records are in the training set that they are to "
+                           "validate. Leave them out.")
+    if start is not None:
+        _check_start(*start, members, records, config)
+    return Ensemble(records, members, config, label, workers, executor, device, validation, start)
+
+
+def _check_start(models: Ensemble, numbers: Sequence[int], members: np.ndarray, records: Dataset, config: TrainConfig) -> None:
+    if len(numbers) != len(members) or not all(0 <= m < len(models) for m in numbers):
+        raise MiaError(f"start names {len(numbers)} models, {min(numbers, default=0)} to {max(numbers, default=0)}, of "
+                       f"{len(models)}: one of them is needed for each of the {len(members)} models.")
+    ours = config.architecture, records.shape, len(records.classes)
+    theirs = models.config.architecture, models.records.shape, len(models.records.classes)
+    if ours != theirs:
+        raise MiaError("start: models go on from weights of their own architecture, shape of records and number of classes, "
+                       f"{ours}; given were {theirs}.")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -135,8 +137,12 @@ class Stop(Exception):
     (TABLE, TrainConfig("mlp:8", epochs=6)), (IMAGES, RECIPES[5][1]),
     (TABLE, TrainConfig("mlp:8", epochs=6, optimizer="sgd", momentum=0.9, schedule="step", step_epochs=2))])
 @pytest.mark.parametrize("stacked", [True, False])
-def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(monkeypatch, records, config, stacked):
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(monkeypatch, records, config, stacked,
+                                                                                 validated):
     rows, numbers = (halves(records, 4)[:3], [0, 1, 2]) if stacked else (halves(records, 4)[:1], [0])
+    validation = [np.setdiff1d(np.arange(len(records)), r) for r in rows] if validated else None
+    fitted = partial(globals()["fitted"], validation=validation)
     whole = fitted(records, config, rows, numbers, stacked=stacked)
     spec = {"kind": "checkpoint", "of": "this test"}
     run_epoch, ran = loop.Group.run_epoch, []
@@ -217,6 +223,74 @@ def test_a_model_that_diverges_leaves_the_others_alone():
     assert ensemble.missing() == [3]
 
 
+# ------------------------------------------------------------------------------------- where to start, and when to stop
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("records,config", [
+    (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9)),
+    (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02)),
+    (IMAGES, TrainConfig("resnet18", epochs=2, batch_size=15))])
+def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
+    rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
+    held = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]
+    found = fitted(records, config, rows, numbers, stacked=stacked, validation=held)
+    for m, (outcome, own) in enumerate(zip(found, held, strict=True)):
+        accuracy = outcome.arrays["validation"]
+        best = int(np.argmax(accuracy))
+        [stopped] = fitted(records, replace(config, epochs=best + 1), rows[m:m + 1], [m], stacked=stacked)
+        for name, value in stopped.arrays.items():
+            if name != "history":
+                np.testing.assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
+        network = training._network(config, records.shape, len(records.classes), outcome.arrays)
+        with torch.no_grad():
+            right = network(models.to_input(records.x[own])).argmax(1).numpy() == records.y[own]
+        assert right.mean() == pytest.approx(accuracy[best])
+    assert np.ptp(np.concatenate([o.arrays["validation"] for o in found])) > 0
+
+
+def started(config, of, numbers, members, records=TABLE, **how):
+    return training.train(records, members, config, start=(of, numbers), **how)
+
+
+def test_a_warm_start_goes_on_from_the_weights_it_names():
+    config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
+    first = training.train(TABLE, members, config)
+    still = started(replace(config, epochs=0), first, [2, 0], members[:2])
+    for m, of in enumerate((2, 0)):
+        assert (still.parameters(m) == first.parameters(of)).all()
+    on = started(replace(config, epochs=1), first, [2, 0], members[:2])
+    afresh = training.train(TABLE, members[:2], replace(config, epochs=1))
+    assert np.linalg.norm(on.parameters(0) - first.parameters(2)) < np.linalg.norm(afresh.parameters(0) - first.parameters(2))
+    other = started(replace(config, epochs=1), first, [1, 0], members[:2])
+    assert len({store.key(e.spec(0)) for e in (still, on, afresh, other)}) == 4
+
+
+def test_warm_starts_are_the_same_one_by_one_and_together():
+    config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
+    first = training.train(TABLE, members, config)
+    weights = [training._weights(first.arrays(m)) for m in range(4)]
+    rows = [np.flatnonzero(row) for row in members]
+    together = fitted(TABLE, config, rows, [0, 1, 2, 3], start=weights)
+    [alone] = fitted(TABLE, config, rows[2:3], [2], start=weights[2:3])
+    assert all((together[2].arrays[name] == alone.arrays[name]).all() for name in alone.arrays)
+
+
+def test_a_start_and_validation_that_do_not_fit_are_refused():
+    config, members = TrainConfig("mlp:8", epochs=1), membership.balanced_halves(len(TABLE), 4)
+    first = training.train(TABLE, members, config)
+    with pytest.raises(MiaError, match="start names 1 models, 0 to 0, of 4"):
+        started(config, first, [0], members)
+    with pytest.raises(MiaError, match="start names 4 models, 0 to 9"):
+        started(config, first, [0, 1, 2, 9], members)
+    with pytest.raises(MiaError, match="own architecture"):
+        started(replace(config, architecture="mlp:9"), first, range(4), members)
+    with pytest.raises(MiaError, match="40 records are in the training set"):
+        training.train(TABLE, members[:1], config, validation=members[:1])
+    with pytest.raises(MiaError, match="equally many"):
+        training.train(TABLE, members[:2], config, validation=np.array([~members[0], members[1] & False]))
+
+
 # ----------------------------------------------------------------------------------------------------- a graphics card
 
 
@@ -232,10 +306,12 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
 
     monkeypatch.setattr(card, "fit_group", small_memory)
     monkeypatch.setattr(card, "at_once", lambda *_: 6)
+    others, before = halves(IMAGES, 6)[::-1], fitted(IMAGES, config, rows, list(range(6)), stacked=True)
+    start = [training._weights(outcome.arrays) for outcome in before]
     most = card.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
-                       lambda numbers: {"kind": "checkpoint", "models": numbers})
+                       lambda numbers: {"kind": "checkpoint", "models": numbers}, start, others)
     assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
-    [alone] = fitted(IMAGES, config, [rows[4]], [4])
+    [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
     np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
 
 

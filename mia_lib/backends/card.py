@@ -67,13 +67,14 @@ def _wait(device: torch.device) -> None:
 
 def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
            indices: list[int], finished: Callable[[int, Outcome], None], label: str,
-           checkpoint: Callable[[list[int]], dict]) -> int:
+           checkpoint: Callable[[list[int]], dict], start: list[dict[str, np.ndarray]] | None = None,
+           validation: list[np.ndarray] | None = None) -> int:
     """Train models in this process, several at once.
 
     Where memory runs out, half as many are tried.
 
     Args:
-        device, x, y, rows, classes, config, indices: as for `Group`, training sets of any size.
+        device, x, y, rows, classes, config, indices, start, validation: as for `Group`, training sets of any size.
         finished: called with each model's number and outcome.
         label: what the progress bar says.
         checkpoint: from the numbers of models in training to the store spec of their state.
@@ -95,7 +96,9 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
             numbers = [indices[k] for k in group]
             try:
                 outcomes = fit_group(x, y, [rows[k] for k in group], classes, config, numbers, device,
-                                     stacked=len(group) > 1, checkpoint=checkpoint(numbers))
+                                     stacked=len(group) > 1, checkpoint=checkpoint(numbers),
+                                     start=start and [start[k] for k in group],
+                                     validation=validation and [validation[k] for k in group])
             except RuntimeError as error:
                 if not devices.out_of_memory(error):
                     raise

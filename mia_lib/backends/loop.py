@@ -19,6 +19,7 @@ from mia_lib.stacking import Stacked
 # (benchmarks/crossover.py); a stopped run loses less when networks that train for long do so one by one.
 STACKED_BELOW = 30_000
 CHECKPOINT_SECONDS = 60.0
+VALIDATED_AT_ONCE = 1000  # records
 LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
 
 
@@ -27,7 +28,8 @@ class Outcome:
     """What became of one model.
 
     Attributes:
-        arrays: its `state_dict` and `history` float32 [epochs, 2], the mean loss and accuracy while training.
+        arrays: its `state_dict` and `history` float32 [epochs, 2], the mean loss and accuracy while training; where it was
+            validated, also `validation` float32 [epochs], and the weights are those of its best epoch.
         seconds: its share of the time.
         diverged: what to tell the user when its loss stopped being a number, else "".
     """
@@ -55,20 +57,28 @@ class Group:
         indices: the models' numbers within their ensemble.
         device: where.
         stacked: whether they run as one network, which more than one must.
+        start: `state_dict` of each, to go on from; random weights when None.
+        validation: G arrays of equally many indices, on which accuracy is measured after each epoch; the weights of the
+            best epoch, the earliest of equals, are what remains. Those of the last when None.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
-                 indices: list[int], device: torch.device, stacked: bool):
+                 indices: list[int], device: torch.device, stacked: bool, start: list[dict[str, np.ndarray]] | None = None,
+                 validation: list[np.ndarray] | None = None):
         self.config, self.indices, self.device = config, list(indices), device
         self.size = len(rows[0])
-        used, places = np.unique(np.concatenate(rows), return_inverse=True)
-        self._rows = torch.from_numpy(places.reshape(len(rows), -1)).to(device)
+        used, places = np.unique(np.concatenate([*rows, *(validation or [])]), return_inverse=True)
+        places = torch.from_numpy(places).to(device)
+        self._rows = places[:len(rows) * self.size].view(len(rows), -1)
+        self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
         raw = torch.from_numpy(np.ascontiguousarray(x[used]))
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
         self._x = raw.to(device) if device.type == "cuda" else _channels_last(architectures.to_input(raw))
         self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
         seeds = [recipe.seed_of(config, index) for index in indices]
         networks = [architectures.build(config.architecture, x.shape[1:], classes, seed=seed) for seed in seeds]
+        for network, weights in zip(networks, start or (), strict=bool(start)):
+            network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
         self._stacked = stacked
         self.network = (Stacked(networks) if stacked else networks[0]).to(device).train()
         if not stacked and x.ndim == 4:
@@ -78,6 +88,8 @@ class Group:
         self._total = torch.zeros(len(rows), device=device)
         self._right = torch.zeros(len(rows), dtype=torch.long, device=device)
         self.history = np.zeros((len(rows), config.epochs, 2), np.float32)
+        self.validated = np.zeros((len(rows), config.epochs), np.float32)
+        self._best = self._states() if validation else None
         self.epoch, self._replay = 0, None
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
@@ -96,20 +108,26 @@ class Group:
             picked: places of the batch's records among those held here, [G, B].
             views: of the augmentation, [G, B, V].
         """
-        config = self.config
-        x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
-        x = architectures.to_input(x) if self.device.type == "cuda" else _channels_second(x)
-        x = recipe.augment(x, config.augmentation, views.flatten(0, 1))
-        short = torch.autocast(self.device.type, torch.bfloat16) if config.precision == "bfloat16" else nullcontext()
-        with short:
-            outputs = self.network(x.unflatten(0, picked.shape)) if self._stacked else self.network(x)[None]
-        outputs, labels = outputs.float(), self._y[picked]
-        losses = recipe.record_loss(outputs, labels, config.loss)
+        x = recipe.augment(self._inputs(picked), self.config.augmentation, views.flatten(0, 1))
+        outputs, labels = self._outputs(x, picked), self._y[picked]
+        losses = recipe.record_loss(outputs, labels, self.config.loss)
         self.optimizer.zero_grad(set_to_none=True)
         losses.mean(1).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
         self.optimizer.step()
         self._total += losses.detach().sum(1)
         self._right += (outputs.detach().argmax(-1) == labels).sum(1)
+
+    def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
+        """The records [G * B, ...] at the places [G, B]."""
+        x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
+        return architectures.to_input(x) if self.device.type == "cuda" else _channels_second(x)
+
+    def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
+        """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
+        short = (torch.autocast(self.device.type, torch.bfloat16) if self.config.precision == "bfloat16" else nullcontext())
+        with short:
+            outputs = self.network(x.unflatten(0, picked.shape)) if self._stacked else self.network(x)[None]
+        return outputs.float()
 
     def run_epoch(self) -> None:
         """Pass once over every training set."""
@@ -136,7 +154,25 @@ class Group:
             seen += picked.shape[1]
         self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
         self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
+        if self._validation is not None:
+            self._validate()
         self.epoch += 1
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """Measure accuracy on the validation records, and keep the weights of models that were never better."""
+        right, count = torch.zeros_like(self._right), self._validation.shape[1]
+        self.network.eval()
+        for start in range(0, count, VALIDATED_AT_ONCE):
+            picked = self._validation[:, start:start + VALIDATED_AT_ONCE]
+            right += (self._outputs(self._inputs(picked), picked).argmax(-1) == self._y[picked]).sum(1)
+        self.network.train()
+        self.validated[:, self.epoch] = right.cpu().numpy() / count
+        earlier = self.validated[:, :self.epoch].max(1, initial=-1)
+        better = self.validated[:, self.epoch] > earlier
+        if better.any():
+            now = self._states()
+            self._best = [new if is_better else old for new, old, is_better in zip(now, self._best, better, strict=True)]
 
     def _recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
         """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them."""
@@ -165,7 +201,9 @@ class Group:
         kept |= {f"network.{name}": value for name, value in self.network.state_dict().items()}
         arrays = {name: value.detach().cpu().numpy().copy() for name, value in kept.items()}
         generators = np.stack([g.get_state().numpy() for g in self._generators])
-        return {**arrays, "generators": generators, "history": self.history, "epoch": np.array(self.epoch)}
+        best = {f"best.{g}.{name}": value.numpy() for g, state in enumerate(self._best or []) for name, value in state.items()}
+        return {**arrays, **best, "generators": generators, "history": self.history, "validated": self.validated,
+                "epoch": np.array(self.epoch)}
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `state` returned."""
@@ -181,14 +219,23 @@ class Group:
                     value.to(self.device) for name, value in entry.items()}
         for generator, state in zip(self._generators, arrays["generators"], strict=True):
             generator.set_state(torch.from_numpy(np.array(state)))
-        self.history, self.epoch = np.array(arrays["history"]), int(arrays["epoch"])
+        self.history, self.validated = np.array(arrays["history"]), np.array(arrays["validated"])
+        self.epoch = int(arrays["epoch"])
+        for g, state in enumerate(self._best or []):
+            self._best[g] = {name: tensors[f"best.{g}.{name}"] for name in state}
+
+    def _states(self) -> list[dict[str, torch.Tensor]]:
+        """The `state_dict` of each model as it is, copied to the CPU."""
+        if self._stacked:
+            return self.network.states()
+        return [{name: value.detach().cpu().contiguous().clone() for name, value in self.network.state_dict().items()}]
 
     def outcomes(self, seconds: float) -> list[Outcome]:
-        """The models as they are."""
-        states = self.network.states() if self._stacked else [self.network.state_dict()]
-        return [Outcome({**{name: value.detach().cpu().contiguous().numpy() for name, value in state.items()},
-                         "history": self.history[g]}, seconds / len(states), self._divergence(g))
-                for g, state in enumerate(states)]
+        """The models as they are, or were at their best."""
+        states = self._best or self._states()
+        validated = [{"validation": row} if self._best else {} for row in self.validated]
+        return [Outcome({**{name: value.numpy() for name, value in state.items()}, "history": self.history[g], **validated[g]},
+                        seconds / len(states), self._divergence(g)) for g, state in enumerate(states)]
 
     def _divergence(self, g: int) -> str:
         config, losses = self.config, self.history[g, :self.epoch, 0]
@@ -233,12 +280,13 @@ def slots(checkpoint: dict) -> list[dict]:
 
 def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
               device: torch.device | None = None, stacked: bool | None = None,
-              checkpoint: dict | None = None) -> list[Outcome]:
+              checkpoint: dict | None = None, start: list[dict[str, np.ndarray]] | None = None,
+              validation: list[np.ndarray] | None = None) -> list[Outcome]:
     """Train models whose training sets are equally large.
 
     Args:
-        x, y, rows, classes, config, indices, device, stacked: as for `Group`; by default on the CPU, stacked when `stacks`
-            says so.
+        x, y, rows, classes, config, indices, device, stacked, start, validation: as for `Group`; by default on the CPU,
+            stacked when `stacks` says so.
         checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
 
     Returns:
@@ -252,9 +300,10 @@ def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int
     if stacked and device.type == "cpu":
         spare = -len(rows) % LANES
         rows, indices = [*rows, *rows[-1:] * spare], [*indices, *indices[-1:] * spare]
+        start, validation = (given and [*given, *given[-1:] * spare] for given in (start, validation))
     started = time.perf_counter()
     with devices.plain_float32():
-        group = Group(x, y, rows, classes, config, indices, device, stacked)
+        group = Group(x, y, rows, classes, config, indices, device, stacked, start, validation)
         found = [store.look_up(slot) for slot in slots(checkpoint)] if checkpoint else []
         stopped = max(filter(None, found), key=lambda entry: int(entry.arrays["epoch"]), default=None)
         if stopped:
