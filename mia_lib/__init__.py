@@ -12,8 +12,8 @@ from importlib import import_module
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 __version__ = "0.1.0"
-__all__ = ["attacks", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting", "results",
-           "signals", "store", "training"]
+__all__ = ["attacks", "boundary", "claims", "curvature", "data", "dp", "hessian", "membership", "metrics", "models",
+           "plotting", "results", "signals", "store", "training"]
 
 
 def __getattr__(name: str):

@@ -223,6 +223,33 @@ def accuracy_at_threshold(scores, members, threshold: float):
     return auc(np.asarray(scores) >= threshold, members)
 
 
+def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
+    """Balanced accuracy in each game with a threshold that is best in *other* games.
+
+    The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
+    judged has no say in it.
+
+    Args:
+        scores: [T, N], comparable between games. members: bool [T, N].
+        rehearsals: how many of the other games the threshold is taken from, the next ones in order.
+
+    Returns:
+        [T].
+
+    Raises:
+        MiaError: a single game, which leaves none to rehearse in.
+    """
+    games = len(scores)
+    if games < 2:
+        raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
+    accuracy = np.empty(games)
+    for t in range(games):
+        others = (t + 1 + np.arange(min(rehearsals, games - 1))) % games
+        threshold = best_threshold(scores[others].ravel(), members[others].ravel())
+        accuracy[t] = accuracy_at_threshold(scores[t], members[t], threshold)
+    return accuracy
+
+
 def pinball_loss(predicted, observed, level: float) -> float:
     """Mean pinball loss of a predicted quantile: level * (y - q) above it, (1 - level) * (q - y) below.
 

@@ -85,7 +85,8 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
 
     With p the softmax of the logits z, y the label and j the best other class:
     loss as in `recipe.record_loss`, -log p_y by default; logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
-    hinge z_y - z_j; max_confidence max p; entropy -sum p log p; correctness 1 if argmax z = y.
+    hinge z_y - z_j; max_confidence max p; least_loss, the smallest loss that any label would have; entropy -sum p log p;
+    correctness 1 if argmax z = y.
 
     Args:
         logits: [..., N, K].
@@ -93,27 +94,33 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         loss: a name of `recipe.LOSSES`.
 
     Returns:
-        name -> float32 [..., N]; the loss float64 where it is "brier", whose squares leave the range of float32, or
+        name -> float32 [..., N]; the losses float64 where they are "brier", whose squares leave the range of float32, or
         "double_softmax", whose smallest value is not zero but log(1 + (K - 1) / e): float32 would make confident records
         equal.
     """
     choose("loss", loss, recipe.LOSSES)
     z = np.asarray(logits, np.float64)
     one_hot = np.arange(z.shape[-1]) == np.asarray(labels)[:, None]
-    truth = (z * one_hot).sum(-1)
-    others = np.where(one_hot, -np.inf, z)
     log_p = z - logsumexp(z, -1, keepdims=True)
-    margin = truth - logsumexp(others, -1)
+    truth, others, margin = _margin(z, one_hot)
+    top = np.arange(z.shape[-1]) == z.argmax(-1)[..., None]  # the label with the smallest loss, whichever the loss
     columns = {
         "loss": _losses(z, one_hot, np.exp(log_p), np.logaddexp(0.0, -margin), loss),
+        "least_loss": _losses(z, top, np.exp(log_p), np.logaddexp(0.0, -_margin(z, top)[2]), loss),
         "logit_scaled_confidence": margin,
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),
         "entropy": -(np.exp(log_p) * log_p).sum(-1),
         "correctness": z.argmax(-1) == np.asarray(labels),
     }
-    wide = ("loss",) if loss in ("brier", "double_softmax") else ()
+    wide = ("loss", "least_loss") if loss in ("brier", "double_softmax") else ()
     return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in columns.items()}
+
+
+def _margin(z, one_hot):
+    """The logit at the marked class, the others with -inf in its place, and log(p / (1 - p)) of the marked class."""
+    truth, others = (z * one_hot).sum(-1), np.where(one_hot, -np.inf, z)
+    return truth, others, truth - logsumexp(others, -1)
 
 
 def _losses(z, one_hot, p, cross_entropy, kind):
@@ -173,7 +180,7 @@ def in_precision(model: nn.Module, dtype: str) -> nn.Module:
 
 
 def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable, label: str, at_once: int = 1,
-              **arguments) -> list[dict]:
+              judged: np.ndarray | None = None, **arguments) -> list[dict]:
     """What a function makes of each model and the records: looked up in the store, or computed and kept there.
 
     Args:
@@ -185,17 +192,24 @@ def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable
             takes them; labels int [N]; and the name of the loss the models were trained with.
         label: what the progress bar says.
         at_once: networks in that list, where they are small and on a graphics card; otherwise it has one.
+        judged: bool [M, N], the records that each model is asked about; all when None.
 
     Returns:
         arrays by name, for each model.
 
     Raises:
-        MiaError: records of another shape.
+        MiaError: records of another shape, or `judged` of another than [M, N].
     """
     if records.shape != models.records.shape:
         raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
                        f"{models.records.shape}.")
     specs = [{**spec, "model": store.key(models.spec(m)), "records": records.fingerprint} for m in range(len(models))]
+    rows: list = [None] * len(models)
+    if judged is not None:
+        if np.shape(judged) != (len(models), len(records)):
+            raise MiaError(f"judged has shape {np.shape(judged)}: {(len(models), len(records))} is needed, as [M, N].")
+        rows = [np.flatnonzero(row) for row in judged]
+        specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
     entries = [store.look_up(s) for s in specs]
     missing = [m for m, entry in enumerate(entries) if entry is None]
     if missing:
@@ -207,26 +221,28 @@ def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable
             entries[m] = store.keep(specs[m], arrays, seconds, device=devices.describe(where))
 
         compute = _in_pool if where.type == "cpu" else _in_process
-        compute(where, models, records, missing, at_once, function, arguments, keep, f"{label} of {models.label}")
+        compute(where, models, records, rows, missing, at_once if judged is None else 1, function, arguments, keep,
+                f"{label} of {models.label}")
     return [entry.arrays for entry in entries]
 
 
-def _in_pool(where, models, records, missing, at_once, function, arguments, keep, label):
+def _in_pool(where, models, records, rows, missing, at_once, function, arguments, keep, label):
     shape, classes, path = models.records.shape, len(models.records.classes), training._data_file(records)
-    tasks = [(models.config, shape, classes, models.arrays(m), path, records.y, function, arguments) for m in missing]
+    tasks = [(models.config, shape, classes, models.arrays(m), path, records.y, rows[m], function, arguments) for m in missing]
     training.run_tasks(_task, tasks, lambda position, result: keep(missing[position], *result), label, models.workers,
                        models.executor)
 
 
-def _task(config, shape, classes, arrays, path, labels, function, arguments):
+def _task(config, shape, classes, arrays, path, labels, rows, function, arguments):
     torch.set_num_threads(1)  # an executor's process may not be one of ours
     start = time.perf_counter()
-    network = training._network(config, shape, classes, arrays)
-    [result] = function([network], training.open_records(path), labels, config.loss, **arguments)
+    network, x = training._network(config, shape, classes, arrays), training.open_records(path)
+    x, labels = (x, labels) if rows is None else (x[rows], labels[rows])
+    [result] = function([network], x, labels, config.loss, **arguments)
     return result, time.perf_counter() - start
 
 
-def _in_process(where, models, records, missing, at_once, function, arguments, keep, label):
+def _in_process(where, models, records, rows, missing, at_once, function, arguments, keep, label):
     x = _resident(records.x, where)
     if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW:
         at_once = 1
@@ -234,7 +250,8 @@ def _in_process(where, models, records, missing, at_once, function, arguments, k
         for k in range(0, len(missing), at_once):
             group, start = missing[k:k + at_once], time.perf_counter()
             networks = [models.model(m).to(where) for m in group]
-            results = function(networks, x, records.y, models.config.loss, **arguments)
+            asked, labels = (x, records.y) if rows[group[0]] is None else (x[rows[group[0]]], records.y[rows[group[0]]])
+            results = function(networks, asked, labels, models.config.loss, **arguments)
             seconds = (time.perf_counter() - start) / len(group)
             for m, arrays in zip(group, results, strict=True):
                 keep(m, arrays, seconds)
@@ -259,18 +276,44 @@ def _outputs_task(networks, x, labels, loss, full):
     return [{"logits": z} if full else scalars(z, labels, loss) for z in outputs]
 
 
-def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False) -> np.ndarray:
-    spec = {"kind": "logits" if full else "signals"}
-    found = per_model(models, records, spec, _outputs_task, "signals", training.MOST_AT_ONCE, full=full)
-    return np.stack([arrays[name] for arrays in found])
+def spread(values: list[np.ndarray], judged: np.ndarray | None) -> np.ndarray:
+    """What M models say of the records they were asked about, as [M, N]: not a number for the others."""
+    if judged is None:
+        return np.stack(values)
+    whole = np.full(np.shape(judged), np.nan, np.result_type(*values, np.float32))
+    for row, asked, value in zip(whole, judged, values, strict=True):
+        row[asked] = value
+    return whole
 
 
-def loss(models: Ensemble, records: Dataset) -> np.ndarray:
+def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False,
+            judged: np.ndarray | None = None) -> np.ndarray:
+    spec = {"kind": "logits"} if full else {"kind": "signals", "version": 2}
+    found = per_model(models, records, spec, _outputs_task, "signals", training.MOST_AT_ONCE, judged, full=full)
+    return spread([arrays[name] for arrays in found], judged)
+
+
+def loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
     """Loss of each record under each model, float32 [M, N], in nats for cross-entropy.
 
     It is the loss that the models were trained with; float64 for two of them, see `scalars`.
+
+    Args:
+        judged: bool [M, N], the records that each model is asked about; the others are not a number.
     """
-    return _gather(models, records, "loss")
+    return _gather(models, records, "loss", judged=judged)
+
+
+def least_loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+    """Smallest loss that any label would have, [M, N]; needs no label.
+
+    For cross-entropy -log max p, without losing what is next to zero: the negative of the confidence of Watson et al. (2022,
+    Eq. 3, with the minimum that its right-hand side has and its left-hand side misprints).
+
+    Args:
+        judged: as for `loss`.
+    """
+    return _gather(models, records, "least_loss", judged=judged)
 
 
 def logit_scaled_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
@@ -293,9 +336,9 @@ def entropy(models: Ensemble, records: Dataset) -> np.ndarray:
     return _gather(models, records, "entropy")
 
 
-def correctness(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Whether the predicted class is the label, bool [M, N]."""
-    return _gather(models, records, "correctness") > 0.5
+def correctness(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+    """Whether the predicted class is the label, bool [M, N]; False for records not `judged`, which is as for `loss`."""
+    return _gather(models, records, "correctness", judged=judged) > 0.5
 
 
 def logits(models: Ensemble, records: Dataset) -> np.ndarray:
@@ -312,7 +355,8 @@ def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- from gradients
 
 
-def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: str = "float32") -> np.ndarray:
+def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: str = "float32",
+                  judged: np.ndarray | None = None) -> np.ndarray:
     """Norm of the gradient of each record's loss with respect to all parameters, [M, N] of type `dtype`.
 
     ``||grad l(theta, z)||``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2).
@@ -321,6 +365,7 @@ def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: s
         order: 1, 2 or infinity.
         dtype: "float32" or "float64", of the gradients; their squares are summed in float64, for those of confident records
             would vanish in float32.
+        judged: as for `loss`.
 
     Raises:
         MiaError: another order or dtype.
@@ -329,8 +374,8 @@ def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: s
         raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
     choose("dtype", dtype, PRECISIONS)
     spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
-    found = per_model(models, records, spec, _gradient_norm_task, "gradient norms", order=order, dtype=dtype)
-    return np.stack([arrays["norm"] for arrays in found])
+    found = per_model(models, records, spec, _gradient_norm_task, "gradient norms", judged=judged, order=order, dtype=dtype)
+    return spread([arrays["norm"] for arrays in found], judged)
 
 
 def _gradient_norm_task(networks, x, labels, loss, order, dtype):

@@ -14,7 +14,7 @@ import io
 import platform
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +119,7 @@ class Ensemble:
         config: how they are trained.
         label: what progress bars call them.
         workers, executor, device, validation, start: as for `train`.
+        numbers: of its models in the ensemble that this is a part of; 0 to M - 1 when None.
     """
 
     records: Dataset
@@ -130,9 +131,21 @@ class Ensemble:
     device: str | None = None
     validation: np.ndarray | None = field(default=None, repr=False)
     start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
+    numbers: tuple[int, ...] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def part(self, rows: Sequence[int]) -> Ensemble:
+        """Some of the models, in the order given: the same ones, of which no other is trained."""
+        rows = [int(row) for row in rows]
+        start = self.start and (self.start[0], [self.start[1][row] for row in rows])
+        validation = None if self.validation is None else self.validation[rows]
+        return replace(self, members=self.members[rows], validation=validation, start=start,
+                       numbers=tuple(self._numbers(rows)))
+
+    def _numbers(self, rows: Sequence[int]) -> list[int]:
+        return list(rows) if self.numbers is None else [self.numbers[row] for row in rows]
 
     def spec(self, index: int) -> dict:
         """What determines model `index`."""
@@ -142,7 +155,8 @@ class Ensemble:
         if self.start is not None:
             given["start"] = store.key(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
-                "classes": len(self.records.classes), "config": asdict(self.config), "index": index, **given}
+                "classes": len(self.records.classes), "config": asdict(self.config), "index": self._numbers([index])[0],
+                **given}
 
     @property
     def key(self) -> str:
@@ -183,8 +197,8 @@ class Ensemble:
         path, classes, diverged, lacking = _data_file(self.records), len(self.records.classes), [], set(todo)
         groups = self._groups(todo)
         rows = {m: np.flatnonzero(self.members[m]) for group in groups for m in group}
-        tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, group, self._checkpoint(group),
-                  self._starts(group), self._validations(group)) for group in groups]
+        tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, self._numbers(group),
+                  self._checkpoint(group), self._starts(group), self._validations(group)) for group in groups]
 
         def finished(position: int, outcomes: list[Outcome]) -> None:
             for m, outcome in zip(groups[position], outcomes, strict=True):
@@ -225,9 +239,12 @@ class Ensemble:
 
     def _fit_on_card(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
         diverged: list[str] = []
+        row_of = dict(zip(self._numbers(todo), todo, strict=True))
         card.fit_on(where, self.records.x, self.records.y, [rows[m] for m in todo], len(self.records.classes), self.config,
-                    todo, lambda m, outcome: self._keep(m, outcome, where, diverged), f"training {self.label}",
-                    lambda numbers: self._checkpoint(numbers, str(where)), self._starts(todo), self._validations(todo))
+                    list(row_of), lambda number, outcome: self._keep(row_of[number], outcome, where, diverged),
+                    f"training {self.label}",
+                    lambda numbers: self._checkpoint([row_of[number] for number in numbers], str(where)), self._starts(todo),
+                    self._validations(todo))
         return diverged
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:

@@ -244,7 +244,7 @@ def test_zero_one_accuracy_is_equation_41():
 
 def test_rehearsed_accuracy_of_noise_is_a_coin_flip_where_the_peak_is_not():
     scores, members = RNG.normal(size=(200, 100)), np.repeat((np.arange(100) < 50)[None], 200, 0)
-    assert chapter.rehearsed_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.02)
+    assert metrics.rehearsed_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.02)
     assert chapter.peak_of_noise(100, 200).mean() == pytest.approx(metrics.balanced_accuracy(scores, members).mean(), abs=0.01)
     assert chapter.peak_of_noise(100, 200).mean() > 0.54
 
@@ -254,10 +254,10 @@ def test_rehearsed_accuracy_does_not_see_the_membership_of_the_game_it_judges():
     members = RNG.random((3, 200)) < 0.5
     turned = members.copy()
     turned[0] = ~turned[0]
-    assert chapter.rehearsed_accuracy(scores, turned)[0] == pytest.approx(
-        1 - chapter.rehearsed_accuracy(scores, members)[0])
+    assert metrics.rehearsed_accuracy(scores, turned)[0] == pytest.approx(
+        1 - metrics.rehearsed_accuracy(scores, members)[0])
     with pytest.raises(MiaError, match="at least 2"):
-        chapter.rehearsed_accuracy(scores[:1], members[:1])
+        metrics.rehearsed_accuracy(scores[:1], members[:1])
 
 
 def test_with_two_classes_the_zero_one_attack_is_malt_with_the_threshold_log_two():

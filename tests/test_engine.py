@@ -276,6 +276,25 @@ def test_warm_starts_are_the_same_one_by_one_and_together():
     assert all((together[2].arrays[name] == alone.arrays[name]).all() for name in alone.arrays)
 
 
+def test_a_part_of_an_ensemble_holds_the_same_models_and_trains_no_others():
+    members = membership.balanced_halves(len(TABLE), 4)
+    validation = np.array([np.arange(80) < 79] * 4) & ~members
+    validation &= np.cumsum(validation, 1) <= 20
+    whole = training.train(TABLE, members, TrainConfig("mlp:8", epochs=3), validation=validation)
+    on = training.train(TABLE, members, TrainConfig("mlp:8", epochs=2), start=(whole, [3, 2, 1, 0]))
+    for ensemble in (whole, on):
+        part = ensemble.part([3, 1])
+        assert [store.key(part.spec(k)) for k in (0, 1)] == [store.key(ensemble.spec(m)) for m in (3, 1)]
+        assert part.part([1]).spec(0) == ensemble.spec(1)
+        part.fit()
+        if ensemble is whole:
+            assert ensemble.missing() == [0, 2]
+        found = part.parameters(0)
+        for m in range(4):
+            store.discard(ensemble.spec(m))
+        assert (found == ensemble.parameters(3)).all()
+
+
 def test_a_start_and_validation_that_do_not_fit_are_refused():
     config, members = TrainConfig("mlp:8", epochs=1), membership.balanced_halves(len(TABLE), 4)
     first = training.train(TABLE, members, config)

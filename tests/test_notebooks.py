@@ -10,12 +10,17 @@ from mia_lib import claims
 pytestmark = pytest.mark.book
 
 
-@pytest.fixture(scope="module")
-def outputs(built_book):
-    """All outputs of the Bayes-optimal chapter at the smoke preset."""
-    executed, = (built_book.parents[2] / "executed").glob("bayes-*.ipynb")
+def outputs_of(built_book, name):
+    """All outputs of a chapter at the smoke preset."""
+    executed, = (built_book.parents[2] / "executed").glob(f"{name}-*.ipynb")
     notebook = json.loads(executed.read_text(encoding="utf-8"))
     return [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+
+
+@pytest.fixture(scope="module")
+def outputs(built_book):
+    """Those of the Bayes-optimal chapter."""
+    return outputs_of(built_book, "bayes")
 
 
 def markdown(outputs, name):
@@ -46,5 +51,21 @@ def test_theorems_hold_to_rounding(outputs):
     assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
 
 
-def test_nothing_is_printed_on_the_side(outputs):
-    assert [o for o in outputs if o["output_type"] in ("stream", "error")] == []
+@pytest.mark.parametrize("name", ["bayes", "calibration"])
+def test_nothing_is_printed_on_the_side(built_book, name):
+    assert [o for o in outputs_of(built_book, name) if o["output_type"] in ("stream", "error")] == []
+
+
+def test_calibration_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
+    outputs = outputs_of(built_book, "calibration")
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    verdicts = {record["claim"]: record["verdict"] for record in records}
+    assert list(verdicts) == list(claims.claims("calibration"))
+    assert verdicts["C8"] != "not run" and verdicts["C15"] == "not run"
+    page = (built_book / "notebooks" / "calibration.html").read_text(encoding="utf-8")
+    for name in [f"calibration-figure-{k}" for k in range(1, 7)] + [f"calibration-table-{k}" for k in range(1, 5)]:
+        assert f'id="{name}"' in page
+    for printed in ("0.648", "0.787", "0.618", "0.620", "0.921"):
+        assert printed in page
+    [same] = [o["data"] for o in outputs if "calibration-coincidences" in str(o.get("data", {}).get("text/markdown", ""))]
+    assert "0.0e+00" in "".join(same["text/markdown"])

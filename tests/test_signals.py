@@ -68,6 +68,13 @@ def test_the_loss_signal_is_the_loss_of_training(kind):
     np.testing.assert_allclose(precise, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", recipe.LOSSES)
+def test_the_least_loss_is_that_of_the_best_label(kind):
+    logits = RNG.normal(size=(4, 50, 5)) * 3
+    each = np.stack([signals.scalars(logits, np.full(50, k), kind)["loss"] for k in range(5)])
+    np.testing.assert_allclose(signals.scalars(logits, RNG.integers(0, 5, 50), kind)["least_loss"], each.min(0), rtol=1e-6)
+
+
 @pytest.mark.parametrize("margin", [20.0, 40.0, 60.0])
 def test_losses_next_to_zero_are_still_told_apart(margin):
     logits, labels, missing = np.array([[margin, 0.0]]), np.array([0]), np.exp(-margin)

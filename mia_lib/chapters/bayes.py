@@ -221,33 +221,6 @@ def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int,
     return store.fetch(spec, lambda: numbers_of(play_logistic(features.values, labels, n, seeds, c))).arrays
 
 
-def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
-    """Balanced accuracy in each game with a threshold that is best in *other* games.
-
-    The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
-    judged has no say in it.
-
-    Args:
-        scores: [T, N], comparable between games. members: bool [T, N].
-        rehearsals: how many of the other games the threshold is taken from, the next ones in order.
-
-    Returns:
-        [T].
-
-    Raises:
-        MiaError: a single game, which leaves none to rehearse in.
-    """
-    games = len(scores)
-    if games < 2:
-        raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
-    accuracy = np.empty(games)
-    for t in range(games):
-        others = (t + 1 + np.arange(min(rehearsals, games - 1))) % games
-        threshold = metrics.best_threshold(scores[others].ravel(), members[others].ravel())
-        accuracy[t] = metrics.accuracy_at_threshold(scores[t], members[t], threshold)
-    return accuracy
-
-
 def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0) -> np.ndarray:
     """Balanced accuracy within each game with the threshold chosen on the other folds of its records.
 
@@ -276,7 +249,7 @@ def peak_of_noise(n: int, seeds: int) -> np.ndarray:
     return metrics.balanced_accuracy(scores, np.arange(n) < n // 2)
 
 
-TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": rehearsed_accuracy,
+TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": metrics.rehearsed_accuracy,
            "cross_validated_accuracy": cross_validated_accuracy,
            "map_test": metrics.average_precision_non_members, "map_train": metrics.average_precision, "auc": metrics.auc}
 

@@ -217,7 +217,7 @@ Swept = Mapping[tuple[str, str], Mapping[str, np.ndarray]]
 
 
 def _sweep_values(scores: np.ndarray, attack: str, members: np.ndarray) -> np.ndarray:
-    return (metrics.auc if attack == "0-1" else study.rehearsed_accuracy)(scores, members)
+    return (metrics.auc if attack == "0-1" else metrics.rehearsed_accuracy)(scores, members)
 
 
 def table_three_intervals(swept: Swept, members: np.ndarray) -> dict[tuple[str, str, str], Interval]:
