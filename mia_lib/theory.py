@@ -248,9 +248,10 @@ def calibration_auc(difficulty: float, noise: float, gain: float, references: in
 
 
 def precision(tpr, fpr, share):
-    """Share of members among those called members, when `share` of all records are members.
+    """Share of members among those called members, when `share` of all records are members; 0 where nobody is called.
 
     Args:
         tpr, fpr: rates of the attack. share: strictly between 0 and 1. Numbers or arrays.
     """
-    return share * np.asarray(tpr) / (share * np.asarray(tpr) + (1 - share) * np.asarray(fpr))
+    hit, miss = share * np.asarray(tpr, float), (1 - share) * np.asarray(fpr, float)
+    return hit / np.maximum(hit + miss, np.finfo(float).tiny)

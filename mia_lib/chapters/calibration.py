@@ -36,13 +36,13 @@ class Games:
     """T plays of the paper's game on random splits of N records.
 
     In each, half of the records are private; the target is trained on half of these and judged on all of them. The public
-    half is the attacker's: the first reference is trained on one half of it, the others on random halves.
+    half is the attacker's: references are trained on random halves of it.
 
     Attributes:
         name: what tables call them.
         paper: the row of the paper's tables that they stand beside.
         covers: what varies between plays.
-        models: T * (1 + R) models, a target and R >= 2 references of the same recipe in turn.
+        models: T * (1 + R) models, a target and R references of the same recipe in turn, trained to the end.
         private, public: bool [T, N], the two halves of the records of each play.
         forgetting: recipe with which a target is trained further on public records.
         views: the same records several times, augmented at random; an attack averages over them.
@@ -76,53 +76,54 @@ class Games:
         return list(range(0, len(self.models), 1 + self.references))
 
     @property
-    def rehearsals(self) -> list[int]:
-        """Numbers of the first references: the attacker's own targets, attacked to find a threshold."""
-        return [target + 1 for target in self.targets]
-
-    @cached_property
     def calibrating(self) -> np.ndarray:
-        """bool [2 T, N], training sets of what calibrates each target, and each rehearsal, in turn.
-
-        The first is the first reference's, half of the public records. The second is another random half: what it leaves of
-        the public records is judged in the rehearsal.
-        """
-        return self.members[:, 1:3].reshape(2 * len(self), -1)
-
-    @cached_property
-    def validation(self) -> np.ndarray:
-        """bool [2 T, N], the public records that are not in `calibrating`."""
-        return np.repeat(self.public, 2, 0) & ~self.calibrating
+        """bool [T, N], the public records that what calibrates each target is trained on, those of its first reference."""
+        return self.members[:, 1]
 
     @property
-    def judged(self) -> np.ndarray:
-        """bool [2 T, N], what is asked of each target (the private records) and of each rehearsal, in turn."""
-        return np.stack([self.private, self.validation[1::2]], 1).reshape(2 * len(self), -1)
+    def validation(self) -> np.ndarray:
+        """bool [T, N], the other public records, on which it is stopped."""
+        return self.public & ~self.calibrating
 
     @property
     def attacked(self) -> Ensemble:
-        """The 2 T models attacked: each target and each rehearsal in turn."""
-        return self.models.part(np.stack([self.targets, self.rehearsals], 1).ravel())
+        """The T targets."""
+        return self.models.part(self.targets)
 
     @cached_property
     def scratch(self) -> Ensemble:
-        """2 T references with the target's recipe, each kept at its best validation accuracy."""
+        """T references with the target's recipe, each kept at its best validation accuracy."""
         config = replace(self.models.config, seed=self.models.config.seed + 1)
         return train(self.models.records, self.calibrating, config, validation=self.validation,
-                     label=f"references ({self.name})")
+                     label=f"stopped references ({self.name})")
 
     @cached_property
     def forgotten(self) -> Ensemble:
-        """2 T models: each target, and each rehearsal, trained further on public records."""
-        start = np.stack([self.targets, self.rehearsals], 1).ravel()
+        """T targets trained further on public records, each kept at its best validation accuracy."""
         return train(self.models.records, self.calibrating, self.forgetting, validation=self.validation,
-                     start=(self.models, start.tolist()), label=f"forgetting ({self.name})")
+                     start=(self.models, self.targets), label=f"forgetting ({self.name})")
+
+    @cached_property
+    def rehearsal(self) -> Games:
+        """The same game played by the attacker within the public half, at half the size, to find thresholds."""
+        members, private = np.zeros((len(self), 2, self.public.shape[1]), bool), np.zeros_like(self.public)
+        for t, public in enumerate(self.public):
+            inside, rest = np.array_split(np.random.default_rng([13, t]).permutation(np.flatnonzero(public)), 2)
+            private[t, inside] = members[t, 0, inside[:len(inside) // 2]] = members[t, 1, rest[:len(inside) // 2]] = True
+        config = replace(self.models.config, seed=self.models.config.seed + 4)
+        models = train(self.models.records, members.reshape(2 * len(self), -1), config, label=f"rehearsals ({self.name})")
+        return Games(f"{self.name}, rehearsed", self.paper, self.covers, models, private, self.public & ~private,
+                     replace(self.forgetting, seed=self.forgetting.seed + 4), self.views)
+
+    def covering(self, plays: int) -> str:
+        """What varies between some of the plays."""
+        return self.covers.replace(str(len(self)), str(min(plays, len(self))), 1)
 
     @property
     def spec(self) -> dict:
         """What determines the games."""
         return {"models": self.models.key, "private": store.fingerprint(self.private), "scratch": self.scratch.key,
-                "forgotten": self.forgotten.key, "views": [view.fingerprint for view in self.views]}
+                "forgotten": self.forgotten.key, "views": [view.fingerprint for view in self.views], "version": 2}
 
 
 def forgetting(config: TrainConfig, epochs: int, learning_rate: float) -> TrainConfig:
@@ -218,11 +219,13 @@ def plan(all_games: dict[str, Games], sizes: list[int], games: int, *, queries: 
         members, config = int(one.models.members[0].sum()), one.models.config
         rows += [{"exhibit": f"Tables 1 to 3, {name}", "models": len(one.models), "members of each": members,
                   "epochs": config.epochs},
-                 {"exhibit": f"references, stopped, {name}", "models": 2 * len(one), "members of each": members,
+                 {"exhibit": f"references, stopped, {name}", "models": len(one), "members of each": members,
                   "epochs": f"at most {config.epochs}"},
-                 {"exhibit": f"forgetting, {name}", "models": 2 * len(one), "members of each": members,
-                  "epochs": one.forgetting.epochs}]
-    rows += [{"exhibit": "Figure 3", "models": 7 * games, "members of each": n, "epochs": rows[-3]["epochs"]} for n in sizes]
+                 {"exhibit": f"forgetting, {name}", "models": len(one), "members of each": members,
+                  "epochs": f"at most {one.forgetting.epochs}"},
+                 {"exhibit": f"rehearsals, {name}", "models": 4 * len(one), "members of each": members // 2,
+                  "epochs": f"at most {config.epochs}"}]
+    rows += [{"exhibit": "Figure 3", "models": 9 * games, "members of each": n, "epochs": rows[-4]["epochs"]} for n in sizes]
     first = next(iter(all_games.values()))
     rows.append({"exhibit": "Figure 5", "models": len(first) * copies * len(shadow_shares), "members of each":
                  ", ".join(f"{100 * share:g} %" for share in shadow_shares) + " of public",
@@ -247,46 +250,49 @@ def raw_scores(models: Ensemble, views: tuple[Dataset, ...], judged: np.ndarray)
             for name, signal in functions.items()}
 
 
+def scores(games: Games) -> dict[str, np.ndarray]:
+    """Every attack on the private records: "SCORE.VARIANT" [T, N'] for each of `SCORES` and `VARIANTS`."""
+    views = games.views or (games.models.records,)
+    target, *calibrating = (raw_scores(models, views, games.private)
+                            for models in (games.attacked, games.scratch, games.forgotten))
+    found = {}
+    for score, own in target.items():
+        for variant, minus in zip(VARIANTS, (0.0, *(one[score] for one in calibrating)), strict=True):
+            found[f"{score}.{variant}"] = _of(own - minus, games.private)
+    return found
+
+
 def play(games: Games) -> dict[str, np.ndarray]:
     """All attacks of Tables 2 and 3 on all targets, kept in the store.
 
     Returns:
-        "members" bool [T, N']; "correct" bool [T, N']; "SCORE.VARIANT" [T, N'] for each of `SCORES` and `VARIANTS`, and
-        "SCORE.VARIANT.threshold" [T], chosen in the rehearsal; accuracies [T] of targets ("train_accuracy",
-        "test_accuracy") and of what calibrates them ("scratch_accuracy", "forgetting_accuracy", on the private half);
-        "epoch" [T] at which the reference from scratch was best; "reference_loss" [T, R, N'] of references that were
-        trained to the end.
+        "members" bool [T, N']; "correct" bool [T, N']; what `scores` returns, and "SCORE.VARIANT.threshold" [T], the best of
+        the rehearsal; accuracies [T] of targets ("train_accuracy", "test_accuracy") and of what calibrates them
+        ("scratch_accuracy", "forgetting_accuracy", on the private half); "epoch" [T] at which the reference from scratch
+        was best; "reference_loss" [T, R, N'] of references that were trained to the end.
     """
-    spec = {"kind": "study", "study": "calibration.play", **games.spec, "version": 1}
+    spec = {"kind": "study", "study": "calibration.play", **games.spec, "rehearsal": games.rehearsal.spec}
     return store.fetch(spec, lambda: _play(games)).arrays
 
 
 def _play(games: Games) -> dict[str, np.ndarray]:
-    records, judged = games.models.records, games.private
-    views = games.views or (records,)
-    raw = raw_scores(games.attacked, views, games.judged)
-    calibrating = {"scratch": raw_scores(games.scratch, views, games.judged),
-                   "forgetting": raw_scores(games.forgotten, views, games.judged)}
-    right = {name: signals.correctness(models.part(range(0, 2 * len(games), 2)), records, judged)
+    records, judged, own = games.models.records, games.private, games.members[:, 0]
+    right = {name: signals.correctness(models, records, judged)
              for name, models in (("target", games.attacked), ("scratch", games.scratch), ("forgetting", games.forgotten))}
-    own = games.members[:, 0]
-    out: dict[str, np.ndarray] = {
+    out = scores(games)
+    # Where a loss has its smallest value at zero, float32 keeps the order of records; elsewhere it does not.
+    if games.models.config.loss not in ("brier", "double_softmax"):
+        out = {name: score.astype(np.float32) for name, score in out.items()}
+    inside = _of(games.rehearsal.members[:, 0], games.rehearsal.private)
+    for name, rehearsed in scores(games.rehearsal).items():
+        pairs = zip(rehearsed, inside, strict=True)
+        out[f"{name}.threshold"] = np.array([metrics.best_threshold(score, member) for score, member in pairs])
+    return out | {
         "members": _of(own, judged), "correct": _of(right["target"], judged),
         "train_accuracy": _mean(right["target"], own), "test_accuracy": _mean(right["target"], judged & ~own),
         "scratch_accuracy": _mean(right["scratch"], judged), "forgetting_accuracy": _mean(right["forgetting"], judged),
-        "epoch": np.array([1 + int(games.scratch.arrays(m)["validation"].argmax()) for m in range(0, 2 * len(games), 2)]),
-        "reference_loss": reference_losses(games),
-    }
-    for score, values in raw.items():
-        for variant in VARIANTS:
-            minus = 0.0 if variant == "original" else calibrating[variant][score]
-            found = values - minus
-            out[f"{score}.{variant}"] = _of(found[::2], judged)
-            out[f"{score}.{variant}.threshold"] = _thresholds(games, found[1::2])
-    # Where a loss has its smallest value at zero, float32 keeps the order of records; elsewhere it does not.
-    wide = games.models.config.loss in ("brier", "double_softmax")
-    return {name: value.astype(np.float32) if value.dtype == np.float64 and value.ndim > 1 and not wide else value
-            for name, value in out.items()}
+        "epoch": np.array([1 + int(games.scratch.arrays(t)["validation"].argmax()) for t in range(len(games))]),
+        "reference_loss": reference_losses(games)}
 
 
 def reference_losses(games: Games) -> np.ndarray:
@@ -296,12 +302,6 @@ def reference_losses(games: Games) -> np.ndarray:
     judged = np.repeat(games.private, count, 0)
     loss = signals.loss(games.models.part(numbers), games.models.records, judged)
     return _of(loss, judged).reshape(len(games), count, -1)
-
-
-def _thresholds(games: Games, rehearsed: np.ndarray) -> np.ndarray:
-    """Threshold of each play, [T], that is best in its rehearsal, whose scores are [T, N]."""
-    return np.array([metrics.best_threshold(score[left], own[left]) for score, own, left in
-                     zip(rehearsed, games.members[:, 1], games.validation[1::2], strict=True)])
 
 
 def _of(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
@@ -336,17 +336,18 @@ def per_target(played: dict[str, np.ndarray], attack: str, metric: str) -> np.nd
     return metrics.tpr_at_fpr(score, members, float(metric.partition("=")[2]))
 
 
-def over(values: np.ndarray, covers: str) -> Interval:
+def over(values: np.ndarray, covers: str, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
     """Mean and Student t interval over plays; one play has no interval.
 
     Args:
         values: [T].
         covers: what varies between plays.
+        bounds: range of the quantity.
     """
     values = np.asarray(values, float)
     if len(values) < 2:
         raise MiaError(f"{len(values)} play has no interval: at least 2 are needed.")
-    return t_interval(values, covers=covers)
+    return t_interval(values, covers=covers, bounds=bounds)
 
 
 # -------------------------------------------------------------------------------------------- which reference, how many
@@ -446,7 +447,7 @@ def forgetting_curve(games: Games, epochs: list[int]) -> np.ndarray:
     """AUC [E, T] of the loss calibrated by forgetting for so many epochs, to the end; kept in the store."""
     aucs = []
     for count in epochs:
-        models = train(games.models.records, games.calibrating[::2], replace(games.forgetting, epochs=count),
+        models = train(games.models.records, games.calibrating, replace(games.forgetting, epochs=count),
                        start=(games.models, games.targets), label=f"forgetting for {count} epochs ({games.name})")
 
         def compute(models: Ensemble = models) -> dict[str, np.ndarray]:
@@ -468,9 +469,9 @@ def gradient_variants(games: Games) -> dict[str, dict[str, np.ndarray]]:
     def compute() -> dict[str, np.ndarray]:
         records, found, judged = games.models.records, {}, games.private
         members = _of(games.members[:, 0], judged)
-        targets, references = games.models.part(games.targets), games.scratch.part(range(0, 2 * len(games), 2))
         for name, of in GRADIENTS.items():
-            own, reference = (-_of(of(models, records, judged), judged).astype(np.float64) for models in (targets, references))
+            own, reference = (-_of(of(models, records, judged), judged).astype(np.float64)
+                              for models in (games.attacked, games.scratch))
             found[f"{name}.original"] = metrics.auc(own, members)
             found[f"{name}.scratch"] = metrics.auc(own - reference, members)
         return found
@@ -502,7 +503,7 @@ def with_dropout(games: Games) -> dict[str, np.ndarray]:
     """AUC [T] of the loss, "original" and calibrated from "scratch", of models left in training mode; kept in the store."""
     def compute() -> dict[str, np.ndarray]:
         records, judged, both = games.models.records, games.private, []
-        for models in (games.models.part(games.targets), games.scratch.part(range(0, 2 * len(games), 2))):
+        for models in (games.attacked, games.scratch):
             found = signals.per_model(models, records, {"kind": "loss_in_training_mode"}, _training_mode_task,
                                       "losses in training mode", judged=judged)
             both.append(np.stack([arrays["loss"] for arrays in found]).astype(np.float64))
@@ -533,30 +534,33 @@ def label_only(games: Games, queries: int, plays: int) -> dict[str, np.ndarray]:
         queries: budget a record and model. plays: of the T, how many are run.
 
     Returns:
-        "members" bool [T', N'], "distance.VARIANT" [T', N'], "distance.VARIANT.threshold" [T'], the distances "target" and
-        "reference" [T', N'] (from scratch) they are made of, and "queries", the mean number a record.
+        "members" bool [T', N'], "distance.VARIANT" [T', N'], "distance.VARIANT.threshold" [T'], the distances that they are
+        made of, "target", "scratch" and "forgetting" [T', N'], and "queries", the mean number a record.
     """
     def compute() -> dict[str, np.ndarray]:
-        keep, records = range(min(plays, len(games))), games.models.records
-        rows = range(2 * len(keep))
-        own = games.members[keep, :2].reshape(len(rows), -1)  # members of each target and each rehearsal in turn
-        judged = at_most(games.judged[rows], own, LABEL_ONLY_RECORDS)
-        found = [boundary.distance(models.part(rows), records, queries, signed=True, judged=judged)
-                 for models in (games.attacked, games.scratch, games.forgotten)]
-        target, *references = (_finite(one.distance.astype(np.float64)) for one in found)
-        out = {"members": _of(own[::2], judged[::2]), "queries": np.array(found[0].queries[::2][judged[::2]].mean()),
-               "target": _of(target[::2], judged[::2]), "reference": _of(references[0][::2], judged[::2])}
-        for variant, minus in zip(VARIANTS, (None, *references), strict=True):
-            score = np.maximum(target, 0.0) if minus is None else target - minus
-            out[f"distance.{variant}"] = _of(score[::2], judged[::2])
-            out[f"distance.{variant}.threshold"] = np.array([
-                metrics.best_threshold(one[asked], inside[asked])
-                for one, inside, asked in zip(score[1::2], own[1::2], judged[1::2], strict=True)])
+        keep = range(min(plays, len(games)))
+        out, rehearsed = (_distances(one, queries, keep) for one in (games, games.rehearsal))
+        for variant in VARIANTS:
+            pairs = zip(rehearsed[f"distance.{variant}"], rehearsed["members"], strict=True)
+            out[f"distance.{variant}.threshold"] = np.array([metrics.best_threshold(score, member) for score, member in pairs])
         return out
 
-    spec = {"kind": "study", "study": "calibration.label_only", **games.spec, "queries": queries, "plays": plays,
-            "most": LABEL_ONLY_RECORDS, "version": 2}
+    spec = {"kind": "study", "study": "calibration.label_only", **games.spec, "rehearsal": games.rehearsal.spec,
+            "queries": queries, "plays": plays, "most": LABEL_ONLY_RECORDS}
     return store.fetch(spec, compute).arrays
+
+
+def _distances(games: Games, queries: int, keep: range) -> dict[str, np.ndarray]:
+    own = games.members[keep, 0]
+    judged = at_most(games.private[keep], own, LABEL_ONLY_RECORDS)
+    found = [boundary.distance(models.part(keep), games.models.records, queries, signed=True, judged=judged)
+             for models in (games.attacked, games.scratch, games.forgotten)]
+    target, *references = (_finite(_of(one.distance.astype(np.float64), judged)) for one in found)
+    out = {"members": _of(own, judged), "queries": np.array(found[0].queries[judged].mean()), "target": target,
+           "distance.original": np.maximum(target, 0.0)}
+    for variant, distance in zip(("scratch", "forgetting"), references, strict=True):
+        out |= {variant: distance, f"distance.{variant}": target - distance}
+    return out
 
 
 def at_most(judged: np.ndarray, members: np.ndarray, most: int) -> np.ndarray:
@@ -570,8 +574,9 @@ def at_most(judged: np.ndarray, members: np.ndarray, most: int) -> np.ndarray:
 
 
 def _finite(distance: np.ndarray) -> np.ndarray:
-    """Where no boundary was found it is at least as far as the farthest that was."""
-    return np.where(np.isinf(distance), distance[np.isfinite(distance)].max(initial=0.0), distance)
+    """Where no boundary was found, on either side, it is at least as far as the model's farthest that was."""
+    farthest = np.where(np.isfinite(distance), np.abs(distance), 0.0).max(1, keepdims=True)
+    return np.clip(distance, -farthest, farthest)
 
 
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD

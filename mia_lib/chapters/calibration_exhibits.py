@@ -34,9 +34,12 @@ def slash(ours: Interval | None, paper: float | None) -> str:
 
 
 def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]:
-    """Rows of a table, (the paper's data set, the games run for it), in the paper's order; None where nothing was run."""
+    """Rows of a table, (the paper's data set, the games run for it), in the paper's order; None where nothing was run.
+
+    What stands beside no row of the paper comes last.
+    """
     rows = []
-    for row in PAPER_ROWS:
+    for row in dict.fromkeys([*PAPER_ROWS, *(games.paper for games in all_games.values())]):
         mine = [name for name, games in all_games.items() if games.paper == row]
         rows += [(row, name) for name in mine or [None]]
     return rows
@@ -59,6 +62,10 @@ def idea(played: dict[str, np.ndarray], records: int = 4000) -> plt.Figure:
                      marker=look["marker"], label=name)
     axis.axhline(0.1, color=plotting.INK, ls="--", lw=1.6)
     axis.plot([floor, 20], [floor, 20], color=plotting.INK, lw=1.6)
+    grid = np.geomspace(floor, 20, 400)
+    axis.plot(grid[grid > 1 + floor], grid[grid > 1 + floor] - 1, color=plotting.INK, ls=":", lw=2)
+    axis.text(1.1, 0.013, "one nat less than for the reference", fontsize=9.5, weight="bold", rotation=90, ha="left",
+              va="bottom")
     axis.text(1.2e-2, 0.115, "one threshold for all", fontsize=9.5, weight="bold")
     axis.text(0.33, 0.3, "as hard as for the reference", fontsize=9.5, weight="bold", rotation=45, rotation_mode="anchor",
               va="top")
@@ -117,9 +124,10 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
                 row = {"data": name if attack == "loss.original" else "", "attack": f"{score.replace('_', ' ')}, {short}"}
                 zero = results.NOTHING if variant == "original" else format(
                     interval(plays, all_games, name, attack, "default_accuracy"), ".3f")
+                theirs = paper.get((all_games[name].paper, f"{short_of[score]} {short}"))
                 rows.append(row | {"rehearsed": format(interval(plays, all_games, name, attack, "accuracy"), ".3f"),
                                    "above zero": zero, "peak": format(study.over(peak, all_games[name].covers), ".3f"),
-                                   "paper": f"{paper[all_games[name].paper, f'{short_of[score]} {short}']:.3f}"})
+                                   "paper": results.NOTHING if theirs is None else f"{theirs:.3f}"})
     return pd.DataFrame(rows)
 
 
@@ -131,6 +139,9 @@ def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
         for score in study.SCORES:
             row = {"data": name if score == "loss" else "", "score": score.replace("_", " ")}
             for rate in (0.01, 0.001):
+                if all(rate < 1 / (~one["members"]).sum(1).min() for one in plays.values()):
+                    row[f"any, {100 * rate:g} %"] = results.BELOW
+                    continue
                 for variant, short in study.VARIANTS.items():
                     cell = results.BELOW if rate < resolution else results.format_percent(
                         interval(plays, all_games, name, f"{score}.{variant}", f"tpr_at_fpr={rate:g}"))
@@ -142,10 +153,10 @@ def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
 def interval(plays: Plays, all_games: Mapping[str, study.Games], name: str, attack: str, metric: str,
              minus: str | None = None) -> Interval:
     """A number of the tables with its interval over plays, or the paired difference of two attacks."""
-    values = study.per_target(plays[name], attack, metric)
-    if minus is not None:
-        values = values - study.per_target(plays[name], minus, metric)
-    return study.over(values, all_games[name].covers)
+    values, covers = study.per_target(plays[name], attack, metric), all_games[name].covers
+    if minus is None:
+        return study.over(values, covers, (0.0, 1.0))
+    return study.over(values - study.per_target(plays[name], minus, metric), covers)
 
 
 Labelled = Mapping[str, dict[str, np.ndarray]]  # name of the games -> what `study.label_only` returned
@@ -172,24 +183,30 @@ def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.Data
             for variant, short in study.VARIANTS.items():
                 ours = None
                 if name in found:
-                    ours = study.over(label_values(found[name], variant, metric), all_games[name].covers)
+                    ours = study.over(label_values(found[name], variant, metric), _covers(found[name], all_games[name]))
                 cells[f"{word}, {short}"] = slash(ours, paper.get((row, short, key)))
         cells["queries"] = f"{float(found[name]['queries']):.0f}" if name in found else results.NOTHING
         rows.append(cells)
     return pd.DataFrame(rows)
 
 
+def _covers(found: dict[str, np.ndarray], games: study.Games) -> str:
+    return games.covering(len(found["members"]))
+
+
 def readings(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """AUC of the label-only score before calibration, and after it in four readings of how distances are subtracted."""
     rows = []
     for name, one in found.items():
-        target, reference = one["target"], one["reference"]
-        zero, zero_reference = np.maximum(target, 0), np.maximum(reference, 0)
-        scores = {"Orig": zero, "Cal., negative": target - reference, "Cal., zero": zero - zero_reference,
-                  "Cal., as released": np.where(reference < 0, 0.0, target - reference),
-                  "Cal., ranks": rankdata(target, axis=1) - rankdata(reference, axis=1)}
-        rows.append({"data": name} | {word: study.over(metrics.auc(score, one["members"]), all_games[name].covers)
-                                      for word, score in scores.items()})
+        target, covers = one["target"], _covers(one, all_games[name])
+        for variant in ("scratch", "forgetting"):
+            reference = one[variant]
+            readings_of = {"Orig": np.maximum(target, 0), "negative": target - reference,
+                           "zero": np.maximum(target, 0) - np.maximum(reference, 0),
+                           "as released": np.where(reference < 0, 0.0, target - reference),
+                           "ranks": rankdata(target, axis=1) - rankdata(reference, axis=1)}
+            rows.append({"data": name, "calibrated": study.VARIANTS[variant]} | {
+                word: study.over(metrics.auc(score, one["members"]), covers) for word, score in readings_of.items()})
     return pd.DataFrame(rows)
 
 
@@ -303,7 +320,7 @@ def more_frame(found: dict[str, np.ndarray], shares: list[float], covers: str) -
     """Figure 5 as tidy rows: references, share of the public records, metric and interval."""
     return pd.DataFrame([{"references": r + 1, "shadow set": f"{100 * share:g} % of public", "panel": panel,
                           "value": i.value, "low": i.low, "high": i.high}
-                         for panel, metric in (("AUC", "auc"), ("accuracy, rehearsed", "accuracy"))
+                         for panel, metric in (("AUC", "auc"), ("accuracy, other plays' threshold", "accuracy"))
                          for s, share in enumerate(shares) for r in range(found[metric].shape[1])
                          for i in [study.over(found[metric][s, r], covers)]])
 
@@ -347,9 +364,10 @@ def law_figure(plays: Plays) -> plt.Figure:
     for axis, (name, played) in zip(axes[0], shown.items(), strict=True):
         measured, r = study.reference_aucs(played).mean(1), np.arange(1, played["reference_loss"].shape[1] + 1)
         predicted, fine = study.law(played), np.linspace(1, len(r) + 0.5, 100)
-        [a], _ = curve_fit(fitted, r, measured, p0=[0.5])
         axis.plot(r, measured, "o", color=plotting.RED, label="measured")
-        axis.plot(fine, fitted(fine, a), "-", color=plotting.RED, lw=1.4, label=r"fit of $\Phi(a/\sqrt{1+1/R})$")
+        if len(r) > 2:
+            [a], _ = curve_fit(fitted, r, measured, p0=[0.5])
+            axis.plot(fine, fitted(fine, a), "-", color=plotting.RED, lw=1.4, label=r"fit of $\Phi(a/\sqrt{1+1/R})$")
         axis.plot(r, predicted["calibrated"], "s--", color=plotting.BLUE, mfc="white", label="law, from measured spreads")
         axis.axhline(metrics.auc(played["loss.original"], played["members"]).mean(), color=plotting.INK, ls=":",
                      label="not calibrated")
@@ -387,14 +405,12 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
         covers, aucs = all_games[name].covers, study.reference_aucs(played)
         rows.append({"data": name, "none": interval(plays, all_games, name, "loss.original", "auc"),
                      "one, to the end": study.over(aucs[0], covers),
-                     f"{len(aucs)}, to the end": study.over(aucs[-1], covers),
+                     "all, to the end": f"{study.over(aucs[-1], covers):.3f} ({len(aucs)})",
                      "one, all public records": results.NOTHING if all_games[name].models.records.is_image else
                      study.over(study.whole_public_half(all_games[name]), covers),
                      "one, stopped": interval(plays, all_games, name, "loss.scratch", "auc"),
                      "best epoch": f"{np.median(played['epoch']):.0f} of {all_games[name].models.config.epochs}"})
-    frame = pd.DataFrame([{key: format(value, ".3f") if isinstance(value, Interval) else value for key, value in row.items()}
-                          for row in rows])
-    return frame.fillna(results.NOTHING)
+    return pd.DataFrame(rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- verdicts
@@ -402,36 +418,47 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
 
 def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[claims.Verdict]:
     """Verdicts on C1 to C9, C16, A1 and A2 from what `study.play` found."""
-    def gain(name: str, score: str, a: str = "scratch", b: str = "original", metric: str = "auc") -> Interval:
-        return interval(plays, all_games, name, f"{score}.{a}", metric, f"{score}.{b}")
+    def gain(name: str, score: str, metric: str = "auc") -> Interval:
+        return interval(plays, all_games, name, f"{score}.scratch", metric, f"{score}.original")
 
     def paired(name: str, function: Callable[[dict], np.ndarray]) -> Interval:
         return study.over(function(plays[name]), all_games[name].covers)
 
     parts: dict[str, dict[str, Interval]] = {claim: {} for claim in ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9",
                                                                      "C16", "A1", "A2")}
+    def mean_gain(score: str, a: str = "scratch", b: str = "original", metric: str = "auc") -> Interval:
+        return mean_of({name: study.per_target(one, f"{score}.{a}", metric) - study.per_target(one, f"{score}.{b}", metric)
+                        for name, one in plays.items()}, all_games)
+
+    for score in study.SCORES:
+        word = score.replace("_", " ")
+        parts["C1"][word] = mean_gain(score)
+        if score != "confidence":
+            parts["C3"][f"{word}, Cal.-F - Orig"] = mean_gain(score, "forgetting")
+            parts["C3"][f"{word}, Cal. - Cal.-F"] = mean_gain(score, "scratch", "forgetting")
+            parts["C4"][word] = mean_gain(score, metric="accuracy") + 0.01
     for name, games in all_games.items():
         for score in study.SCORES:
-            word = f"{name}, {score.replace('_', ' ')}"
-            parts["C1"][word] = gain(name, score)
             if (games.paper, score) in LARGEST_GAINS:
-                parts["C2"][word] = gain(name, score) - LARGEST_GAINS[games.paper, score] / 2
-            if score != "confidence":
-                parts["C3"][f"{word}, Cal.-F - Orig"] = gain(name, score, "forgetting")
-                parts["C3"][f"{word}, Cal. - Cal.-F"] = gain(name, score, "scratch", "forgetting")
-                parts["C4"][word] = gain(name, score, metric="accuracy") + 0.01
+                half = LARGEST_GAINS[games.paper, score] / 2
+                parts["C2"][f"{name}, {score.replace('_', ' ')}"] = gain(name, score) - half
         parts["C5"][f"{name}, Cal. - Orig"] = gain(name, "loss", metric="tpr_at_fpr=0.01")
         parts["C5"][f"{name}, 2 % - Orig"] = 0.02 + -interval(plays, all_games, name, "loss.original", "tpr_at_fpr=0.01")
         for variant in ("original", "scratch"):
             parts["C6"][f"{name}, {study.VARIANTS[variant]}"] = paired(name, lambda p, v=variant: false_positives(p, v)) - 0.2
-        parts["C7"][f"{name}, Cal. loss - Cal. confidence"] = interval(plays, all_games, name, "loss.scratch", "auc",
-                                                                       "confidence.scratch")
-        parts["C7"][f"{name}, gain of loss - gain of confidence"] = paired(name, lambda p: sum(
-            sign * study.per_target(p, attack, "auc") for sign, attack in (
-                (1, "loss.scratch"), (-1, "loss.original"), (-1, "confidence.scratch"), (1, "confidence.original"))))
+        for score in ("loss", "gradient_norm"):
+            word = score.replace("_", " ")
+            parts["C7"][f"{name}, Cal. {word} - Cal. confidence"] = interval(
+                plays, all_games, name, f"{score}.scratch", "auc", "confidence.scratch")
+            parts["C7"][f"{name}, gain of {word} - gain of confidence"] = paired(name, lambda p, s=score: sum(
+                sign * study.per_target(p, attack, "auc") for sign, attack in (
+                    (1, f"{s}.scratch"), (-1, f"{s}.original"), (-1, "confidence.scratch"), (1, "confidence.original"))))
         parts["C9"][name] = best_calibrated(plays[name], games.covers)
-        parts["C16"][name] = study.over(study.per_target(plays[name], "loss.scratch", "default_accuracy")
-                                        - study.per_target(plays[name], "loss.scratch", "accuracy"), games.covers) + 0.01
+        zero = study.per_target(plays[name], "loss.scratch", "default_accuracy")
+        peak = metrics.balanced_accuracy(plays[name]["loss.scratch"], plays[name]["members"])
+        rehearsed = study.per_target(plays[name], "loss.scratch", "accuracy")
+        parts["C16"][f"{name}, less rehearsed, plus 1 point"] = study.over(zero - rehearsed, games.covers) + 0.01
+        parts["C16"][f"{name}, less the peak, plus 3 points"] = study.over(zero - peak, games.covers) + 0.03
         parts["A1"][name] = paired(name, lambda p: study.per_target(p, "loss.scratch", "auc") - study.reference_aucs(p)[0])
         if games.paper == "German Credit" and games.models.config.loss == "double_softmax":
             paper = printed("table2")
@@ -448,6 +475,27 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
                "A2": "the ensemble with two softmaxes was not run"}
     return [claims.judge("calibration", claim, found or None, reasons.get(claim) if not found else None)
             for claim, found in parts.items()]
+
+
+def mean_of(values: Mapping[str, np.ndarray], all_games: Mapping[str, study.Games]) -> Interval:
+    """Mean over data sets of a number that each play has, with Student's t interval.
+
+    Games on the same row of the paper's tables have their splits in common: they are averaged play by play first. What is
+    left is independent; degrees of freedom are those of Welch and Satterthwaite.
+
+    Args:
+        values: name of the games -> a number for each play, [T], equally many in games of one row.
+    """
+    rows: dict[str, list[np.ndarray]] = {}
+    for name, of_plays in values.items():
+        rows.setdefault(all_games[name].paper, []).append(of_plays)
+    each = [study.over(np.mean(of_row, 0), "") for of_row in rows.values()]
+    variances = np.array([one.se**2 for one in each])
+    value, total = float(np.mean([one.value for one in each])), variances.sum()
+    freedom = total**2 / sum(v**2 / one.dof for v, one in zip(variances, each, strict=True)) if total else np.inf
+    mean = Interval(value, value, value, covers=f"{len(each)} data sets, the plays of each", dof=float(freedom),
+                    se=float(np.sqrt(total) / len(each)))
+    return mean.at(mean.level)
 
 
 def _pairs(all_games: Mapping[str, study.Games]) -> list[tuple[str, str]]:
@@ -478,10 +526,10 @@ def best_calibrated(played: dict[str, np.ndarray], covers: str) -> Interval:
 
 def judge_label_only(found: Labelled, all_games: Mapping[str, study.Games]) -> claims.Verdict:
     """The verdict on C10."""
-    parts = {f"{name}, {study.VARIANTS[variant]}": study.over(
-        label_values(one, variant, "auc") - label_values(one, "original", "auc"), all_games[name].covers)
-        for name, one in found.items() for variant in ("scratch", "forgetting")}
-    return claims.judge("calibration", "C10", parts or None, None if parts else "no label-only attack was run")
+    parts = {f"{study.VARIANTS[variant]} - Orig": mean_of({
+        name: label_values(one, variant, "auc") - label_values(one, "original", "auc") for name, one in found.items()},
+        all_games) for variant in ("scratch", "forgetting")} if found else None
+    return claims.judge("calibration", "C10", parts, None if parts else "no label-only attack was run")
 
 
 def judge_sizes(sizes: Mapping[int, dict[str, np.ndarray]], covers: str) -> claims.Verdict:
@@ -494,15 +542,15 @@ def judge_sizes(sizes: Mapping[int, dict[str, np.ndarray]], covers: str) -> clai
     return claims.judge("calibration", "C11", parts or None, None if parts else "only one size was run")
 
 
-def judge_ratio(played: dict[str, np.ndarray], covers: str, recall: float = 0.05) -> claims.Verdict:
-    """The verdict on C12."""
+def judge_ratio(played: dict[str, np.ndarray], covers: str, recall: float = 0.05) -> list[claims.Verdict]:
+    """Verdicts on C12 and C12a."""
     parts = {}
     for variant in ("original", "scratch"):
         even, rare = (study.at_ratio(played, f"loss.{variant}", k)["rehearsed"] for k in (1, 10))
         parts[f"accuracy at 1 : 10 less at 1 : 1, {study.VARIANTS[variant]}"] = study.over(rare - even, covers)
     precise = [precision_at_recall(played, variant, recall, 1 / 11) for variant in ("scratch", "original")]
-    parts[f"precision at {100 * recall:g} % recall, Cal. - Orig"] = study.over(precise[0] - precise[1], covers)
-    return claims.judge("calibration", "C12", parts)
+    return [claims.judge("calibration", "C12", study.over(precise[0] - precise[1], covers)),
+            claims.judge("calibration", "C12a", parts)]
 
 
 def precision_at_recall(played: dict[str, np.ndarray], variant: str, recall: float, share: float) -> np.ndarray:
