@@ -60,18 +60,14 @@ def idea(played: dict[str, np.ndarray], records: int = 4000) -> plt.Figure:
         look, shown = plotting.STYLE[name], some[kind[some] & (reference[some] > floor)]
         axis.scatter(reference[shown], np.maximum(target[shown], floor), s=9, alpha=0.45, lw=0, color=look["color"],
                      marker=look["marker"], label=name)
-    axis.axhline(0.1, color=plotting.INK, ls="--", lw=1.6)
-    axis.plot([floor, 20], [floor, 20], color=plotting.INK, lw=1.6)
     grid = np.geomspace(floor, 20, 400)
-    axis.plot(grid[grid > 1 + floor], grid[grid > 1 + floor] - 1, color=plotting.INK, ls=":", lw=2)
-    axis.text(1.1, 0.013, "one nat less than for the reference", fontsize=9.5, weight="bold", rotation=90, ha="left",
-              va="bottom")
-    axis.text(1.2e-2, 0.115, "one threshold for all", fontsize=9.5, weight="bold")
-    axis.text(0.33, 0.3, "as hard as for the reference", fontsize=9.5, weight="bold", rotation=45, rotation_mode="anchor",
-              va="top")
+    far = grid[grid > 1 + floor]
+    axis.plot([floor, 20], [0.1, 0.1], color=plotting.INK, ls="--", lw=1.6, label="one threshold for all")
+    axis.plot(grid, grid, color=plotting.INK, lw=1.6, label="as hard as for the reference")
+    axis.plot(far, far - 1, color=plotting.INK, ls=":", lw=2.2, label="one nat easier than that")
     axis.set(xscale="log", yscale="log", xlim=(floor, 20), ylim=(floor, 20), box_aspect=1,
              xlabel="loss under a reference that never saw the record", ylabel="loss under the target")
-    figure.legend(loc="outside upper center", ncols=2, markerscale=2.5)
+    figure.legend(loc="outside upper center", ncols=2, markerscale=2.5, handlelength=3)
     return figure
 
 
