@@ -260,6 +260,8 @@ def test_verdicts_follow_the_numbers(shown):
     all_games, plays = shown
     found = {v.claim: v for v in exhibits.judge_tables(plays, all_games)}
     assert {found[c].verdict for c in ("C3", "C9")} == {"reproduced"} and found["C8"].verdict == "not run"
+    assert (exhibits.largest_spread("Hepatitis"), exhibits.largest_spread("Adult")) == (0.034, 0.015)
+    assert found["A2"].verdict == "contradicted" and len(found["A2"].parts) == 6
     assert found["C7"].verdict == "reproduced" and found["C2"].verdict == "reproduced"
     assert found["C1"].parts["confidence"].value < 0.05 < found["C1"].parts["loss"].low
     weak = {name: made_up(1.0, 0.2) for name in plays}
