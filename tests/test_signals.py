@@ -107,11 +107,11 @@ def test_squared_error_models_report_that_loss():
     assert columns["loss"] == pytest.approx(0.25)
 
 
-def test_stored_signals_are_found_under_the_keys_they_always_had():
+def test_stored_signals_are_found_under_their_keys():
     ensemble = bank()
     expected = signals.loss(ensemble, TABLE)
     for m in range(4):
-        spec = {"kind": "signals", "model": store.key(ensemble.spec(m)), "records": TABLE.fingerprint}
+        spec = {"kind": "signals", "version": 2, "model": store.key(ensemble.spec(m)), "records": TABLE.fingerprint}
         entry = store.look_up(spec)
         assert (entry.arrays["loss"] == expected[m]).all() and entry.manifest["device"] == devices.describe(CPU)
 
