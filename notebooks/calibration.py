@@ -19,7 +19,7 @@
 #
 # ```{admonition} Run this chapter again
 # :class: tip
-# `mia run calibration` takes about three minutes on two CPU cores and about 1.5 GB of memory; the second time, seconds.
+# `mia run calibration` takes two to three minutes on two CPU cores and about 2 GB of memory; the second time, seconds.
 # Change anything: `mia run calibration -p image_epochs 60 -p queries 5000`. All parameters: `mia params calibration`.
 # [How to rerun](../book/rerun.md) has the rest.
 # ```
