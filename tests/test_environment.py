@@ -145,3 +145,11 @@ def test_help_imports_nothing_heavy(repo):
              f"print([m for m in {heavy} if m in sys.modules])")
     env = {**os.environ, "PYTHONPATH": str(repo)}
     assert subprocess.run([sys.executable, "-c", probe], env=env, capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_git_keeps_what_is_recorded(repo):
+    names = ["data/recorded/runs/x.cpu/manifest.json", "data/recorded/study/ab/abc.npz", "data/recorded/ensemble/ab/abc.json"]
+    asked = subprocess.run(["git", "check-ignore", "--no-index", *names], cwd=repo, capture_output=True, text=True)
+    if asked.returncode == 128:
+        pytest.skip("not a git checkout")
+    assert asked.stdout == ""
