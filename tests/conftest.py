@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,11 @@ REPO = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_store(tmp_path_factory):
-    """No test reads or fills the user's cache; one cache for the session, so that nothing is trained twice."""
+    """No test reads or fills the user's cache; one cache for the session, so that nothing is trained twice.
+
+    Ctrl-C works in what tests start, also where the tests themselves run in the background of a shell, which ignores it.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("COLUMNS", "120")
@@ -75,6 +80,7 @@ kinds: tuple = ("a",)  # what to draw [list of a | b]
 
 # %%
 import os
+import signal
 from pathlib import Path
 
 from mia_lib.progress import track
