@@ -146,7 +146,7 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y=None, batch: int | None = 
 
 
 def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterations: int = 10, h: float = 1e-3,
-       seed: int = 0, dtype: str = "float64") -> np.ndarray:
+       seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True) -> np.ndarray:
     """Curvature of each record's loss under each model, kept in the store.
 
     Inputs are in the unit that networks take: images run from -1 to 1. All models see the same probes.
@@ -159,6 +159,9 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
         h: step of the first two.
         seed: of the probes.
         dtype: "float64" or "float32", of the losses.
+        judged: bool [M, N], the records that each model is asked about, all when None; the others are not a number, and probes
+            count the records asked about.
+        warn: say when rounding shows in the probes.
 
     Returns:
         float64 [M, N].
@@ -173,11 +176,66 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
     if estimator in ("zero_order", "released_code"):
         how["h"] = float(h)
     spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how}
-    found = signals.per_model(models, records, spec, _task, "curvature", estimator=estimator, dtype=dtype, how=how)
-    return np.stack([arrays["curvature"] for arrays in found])
+    found = signals.per_model(models, records, spec, _task, "curvature", judged=judged, estimator=estimator, dtype=dtype,
+                              how=how, warn=warn)
+    return signals.spread([arrays["curvature"] for arrays in found], judged)
 
 
-def _task(networks, x, labels, loss, estimator, dtype, how):
+def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Trace and Frobenius norm of the Hessian of the piece that each record lies on, for a network linear in pieces.
+
+    Between the kinks of ReLU logits are linear in the input, with Jacobian J [K, D], and the cross-entropy has the Hessian
+    ``J^T (diag(p) - p p^T) J``, whatever the label. With rows ``c_k = J_k - sum_j p_j J_j`` its trace is ``sum_k p_k |c_k|^2``
+    and its norm ``sqrt(sum_kl p_k p_l (c_k . c_l)^2)``. K backward passes give both, and need the parameters. For networks
+    that are not linear in pieces it is the generalised Gauss-Newton matrix, which leaves the curvature of logits out.
+
+    Args:
+        models: M models, trained with the cross-entropy.
+        records: N records.
+        judged: as for `of`.
+
+    Returns:
+        trace, norm: float64 [M, N].
+
+    Raises:
+        MiaError: models trained with another loss.
+    """
+    if models.config.loss != "cross_entropy":
+        raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
+                       "exact_trace.")
+    found = signals.per_model(models, records, {"kind": "curvature between kinks"}, _between_task, "exact curvature",
+                              judged=judged)
+    return tuple(signals.spread([arrays[name] for arrays in found], judged) for name in ("trace", "norm"))
+
+
+def _between_task(networks, x, labels, loss):
+    [network] = networks
+    device, network = signals.device_of(network), signals.in_precision(network, "float64")
+
+    def part(start: int, stop: int) -> np.ndarray:
+        inputs = signals.inputs(x, start, stop, device, torch.float64).contiguous().requires_grad_()
+        logits = network(inputs)
+        p = logits.detach().softmax(-1)
+        units = torch.eye(logits.shape[1], dtype=p.dtype, device=device)[:, None].expand(-1, len(p), -1)
+        [jacobian] = grad(logits, inputs, units, is_grads_batched=True)
+        jacobian = jacobian.flatten(2).transpose(0, 1)  # [B, K, D]
+        apart = p.sqrt()[..., None] * (jacobian - (p[:, None] @ jacobian))
+        gram = apart @ apart.mT
+        return torch.stack([gram.diagonal(dim1=1, dim2=2).sum(1), torch.linalg.matrix_norm(gram)]).cpu().numpy()
+
+    batch = max(1, signals.batch_size(device) // 10)
+    trace, norm = np.concatenate([np.empty((2, 0)), *devices.stream(part, len(x), batch)], 1)
+    return [{"trace": trace, "norm": norm}]
+
+
+def _task(networks, x, labels, loss, estimator, dtype, how, warn):
+    with warnings.catch_warnings():
+        if not warn:
+            warnings.simplefilter("ignore", UserWarning)
+        return _curvature(networks, x, labels, loss, estimator, dtype, how)
+
+
+def _curvature(networks, x, labels, loss, estimator, dtype, how):
     [network] = networks
     device, network = signals.device_of(network), signals.in_precision(network, dtype)
 
@@ -218,6 +276,8 @@ def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int
     if x.dtype not in signals.PRECISIONS.values():
         raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")
     most = signals.batch_size(x.device)
+    if x.dtype == torch.float64 and x.device.type == "cpu":
+        most //= 4  # what stays in its caches, for convolutions lay each number out many times over
     y = None if y is None else torch.as_tensor(y, device=x.device)
 
     def part(start: int, stop: int) -> np.ndarray:
@@ -251,10 +311,11 @@ def _probes(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> torc
     key = int(np.random.SeedSequence(seed).generate_state(1).view(np.int32)[0])
     numbers = torch.arange(low, high, dtype=torch.int32, device=x.device)[:, None, None]
     records = torch.arange(first, first + len(x), dtype=torch.int32, device=x.device)[:, None]
-    places = torch.arange(x[0].numel(), dtype=torch.int32, device=x.device)
+    size, bits = x[0].numel(), torch.arange(32, dtype=torch.int32, device=x.device)
+    words = torch.arange(-(-size // 32), dtype=torch.int32, device=x.device)  # each gives 32 signs
     mixed = _scramble(records * 668265263 + _scramble(numbers * 374761393 + key))
-    negative = _scramble(places * -1640531535 + mixed) < 0
-    return (1 - 2 * negative.to(x.dtype)).view(high - low, *x.shape)
+    signs = (_scramble(words * -1640531535 + mixed)[..., None] >> bits & 1).flatten(2)[..., :size]
+    return (1 - 2 * signs.to(x.dtype)).view(high - low, *x.shape)
 
 
 def _difference(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float) -> torch.Tensor:

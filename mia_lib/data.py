@@ -99,6 +99,17 @@ class Dataset:
         place[labels] = np.arange(len(labels))
         return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
 
+    def mirrored(self) -> Dataset:
+        """Images with left and right exchanged: the second view of attacks that take several.
+
+        Raises:
+            MiaError: tables, which have no mirror image.
+        """
+        if not self.is_image:
+            raise MiaError(f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
+                           "use one view, or images.")
+        return replace(self, x=np.ascontiguousarray(self.x[:, :, ::-1]))
+
     def as_table(self) -> Dataset:
         """Images as tables, float32 [N, H * W * C] with pixels in [0, 1]; tables as they are."""
         return replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255) if self.is_image else self

@@ -77,6 +77,12 @@ def _calm():
         yield
 
 
+def lacking() -> str:
+    """Why nothing can be trained privately here, or an empty string."""
+    return "" if importlib.util.find_spec("opacus") else \
+        "Opacus is not installed: the extra dp brings it, pip install -e '.[dp]'"
+
+
 def _need_opacus() -> None:
     try:
         import opacus  # noqa: F401

@@ -401,6 +401,25 @@ def compare(metric, scores_a, scores_b, members, fpr: float | None = None, group
     return _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
 
 
+def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
+              seed: int = 0) -> dict[str, Interval]:
+    """Several metrics at once, from the same resamples: `bootstrap` of each, or `compare` of each where `minus` is given.
+
+    Args:
+        names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
+        scores, members, groups, level, draws, seed: as in `bootstrap`.
+        minus: scores of another attack, of the same shape, whose metrics are subtracted.
+
+    Returns:
+        name -> interval.
+    """
+    _, cores, ranges = zip(*(_core(name) for name in names), strict=True)
+    if minus is not None:
+        ranges = [(low - high, high - low) for low, high in ranges]
+    pair = [scores] if minus is None else [scores, minus]
+    return dict(zip(names, _intervals(cores, ranges, pair, members, groups, level, draws, seed), strict=True))
+
+
 def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: float = 0.95, draws: int = 1000,
              seed: int = 0, metrics=("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
              ) -> pd.DataFrame:

@@ -170,6 +170,19 @@ def _leino_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     return Network(body, nn.Linear(hidden, classes))
 
 
+def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """Two 4x4 convolutions of stride 2, ReLU, one hidden layer.
+
+    Without pooling it is linear between the kinks of ReLU, and cheap in float64.
+    """
+    height, width, channels = shape
+    first, second, hidden = widths
+    body = nn.Sequential(
+        nn.Conv2d(channels, first, 4, 2, padding=1), nn.ReLU(), nn.Conv2d(first, second, 4, 2, padding=1), nn.ReLU(),
+        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.ReLU())
+    return Network(body, nn.Linear(hidden, classes))
+
+
 def _resnet(name: str, classes: int) -> nn.Module:
     from mia_lib._torchvision import import_torchvision
 
@@ -217,6 +230,7 @@ _KNOWN = {
     "tanh_cnn": _Known(_tanh_cnn, (32, 64, 128), 4),
     "watson_cnn": _Known(_watson_cnn, (32, 64, 64, 128), 8),
     "leino_cnn": _Known(_leino_cnn, (20, 50, 500), 4),
+    "strided_cnn": _Known(_strided_cnn, (16, 32, 64), 4),
     "resnet18": _Known(_resnet18, smallest=8),
     "resnet101": _Known(_resnet101, smallest=32, channels=3),
     "vgg16": _Known(_vgg16, smallest=32, channels=3),
@@ -252,9 +266,10 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     Args:
         architecture: a name, or `name:widths`:
             `logistic_regression`; `sigmoid_regression` (the same for two classes with one output); `mlp:64` (hidden ReLU
-            layers, any number); `tanh_cnn:32,64,128` (two 5x5 convolutions, hidden layer); `watson_cnn:32,64,64,128` (four
-            3x3 convolutions); `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `resnet18` (for
-            small images); `resnet101` and `vgg16` (for ImageNet). The widths shown are the defaults.
+            layers, any number); `tanh_cnn:32,64,128` (two 5x5 convolutions, hidden layer); `watson_cnn:32,64,64,128` (four 3x3
+            convolutions); `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `strided_cnn:16,32,64`
+            (two 4x4 convolutions of stride 2, hidden layer); `resnet18` (for small images); `resnet101` and `vgg16` (for
+            ImageNet). The widths shown are the defaults.
         shape: shape of one record, (H, W, C) or (D,).
         classes: number K of classes.
         seed: gives bit-identical weights whatever was drawn before, and leaves the global generator as it

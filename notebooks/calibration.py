@@ -35,7 +35,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from mia_lib import attacks, claims, data, metrics, plotting, results, theory, training
+from mia_lib import attacks, claims, data, dp, metrics, plotting, results, theory, training
 from mia_lib.attacks import baselines, calibration
 from mia_lib.chapters import calibration as study
 from mia_lib.chapters import calibration_exhibits as exhibits
@@ -453,7 +453,7 @@ plotting.show(
 # %%
 private_config = replace(table.models.config, epochs=private_epochs, batch_size=private_batch_size,
                          loss="cross_entropy", seed=seed + 9)
-lacking = study.lacks_opacus()
+lacking = dp.lacking()
 private = None if lacking else study.private_training(table, epsilons, private_config, private_games)
 
 # %% tags=["hide-input"]

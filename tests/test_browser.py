@@ -10,8 +10,9 @@ import pytest
 
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
-SEEN = ["book/index", "notebooks/bayes", "notebooks/calibration", "book/statistics", "book/scorecard"]
-WITH_MATHEMATICS = {"notebooks/bayes", "notebooks/calibration", "book/statistics"}
+CHAPTERS = ["notebooks/bayes", "notebooks/calibration", "notebooks/curvature"]
+SEEN = ["book/index", *CHAPTERS, "book/statistics", "book/scorecard"]
+WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--no-first-run"]

@@ -1,6 +1,7 @@
 """Curvature of the loss in its input: estimators against closed forms, loops and one another."""
 
 import warnings
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -167,6 +168,23 @@ def test_probes_are_signs_without_a_pattern():
     assert other.dtype == torch.float32 and abs((other.double().numpy() * signs).mean()) < 0.02
 
 
+def test_the_32_signs_of_a_word_are_as_independent_as_those_of_different_words():
+    signs = curvature._probes(torch.zeros(40, 100, dtype=torch.float64), 0, 0, 0, 30).numpy().reshape(-1, 100)
+    assert abs(signs.mean(0)).max() < 4.5 / np.sqrt(len(signs))  # the sign bit and the last, short word, too
+    for lag in (1, 2, 5, 8, 13, 16, 31, 32, 33, 64):
+        along = (signs[:, lag:] * signs[:, :-lag]).mean()
+        assert abs(along) < 5 / np.sqrt(signs.size)
+    assert len(np.unique(signs, axis=0)) == len(signs)
+
+
+@pytest.mark.parametrize("shape", [(1,), (31,), (32,), (33,), (2, 5, 7)])
+def test_a_sign_depends_on_its_place_alone_not_on_how_many_places_there_are(shape):
+    size, wide = int(np.prod(shape)), curvature._probes(torch.zeros(4, 200), 3, 5, 2, 6)
+    found = curvature._probes(torch.zeros(4, *shape), 3, 5, 2, 6)
+    assert found.shape == (4, 4, *shape) and (found.flatten(2) == wide[..., :size]).all()
+    assert (curvature._probes(torch.zeros(2, *shape), 3, 7, 3, 5) == found[1:3, 2:]).all()  # a part of records and numbers
+
+
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_streaming_changes_nothing(name):
     loss, x, y = network("tanh_cnn:2,3,4", (4, 4, 1), records=11)
@@ -269,6 +287,60 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     (store.cache_dir() / "curvature").rename(store.cache_dir() / "old")
     monkeypatch.setattr(signals, "_in_pool", signals._in_process)
     np.testing.assert_allclose(curvature.of(ensemble, TABLE, iterations=4), pooled, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", curvature.ESTIMATORS)
+def test_a_model_may_be_asked_about_some_records_only(ensemble, estimator):
+    judged = np.random.default_rng(1).random((2, 30)) < [[0.3], [0.8]]
+    found = curvature.of(ensemble, TABLE, estimator, iterations=3, h=1e-2, judged=judged)
+    assert found.shape == (2, 30) and (np.isnan(found) == ~judged).all()
+    for m, asked in enumerate(judged):  # probes count the records asked about
+        alone = curvature.of(ensemble.part([m]), TABLE.take(asked), estimator, iterations=3, h=1e-2)
+        np.testing.assert_allclose(found[m, asked], alone[0], rtol=1e-9, atol=1e-12)
+    everything = curvature.of(ensemble, TABLE, estimator, iterations=3, h=1e-2)
+    everyone = curvature.of(ensemble, TABLE, estimator, iterations=3, h=1e-2, judged=np.ones_like(judged))
+    np.testing.assert_allclose(everyone, everything, rtol=1e-9, atol=1e-12)
+    if estimator == "exact":
+        np.testing.assert_allclose(found[judged], everything[judged], rtol=1e-9, atol=1e-12)
+    with pytest.raises(MiaError, match=r"judged has shape \(30,\)"):
+        curvature.of(ensemble, TABLE, estimator, judged=judged[0])
+
+
+IMAGES = data.Dataset("toy images", RNG.integers(0, 256, (12, 8, 8, 2)).astype(np.uint8), RNG.integers(0, 3, 12), 12,
+                      ("a", "b", "c"))
+
+
+@pytest.mark.parametrize("records,architecture", [(TABLE, "mlp:6,5"), (IMAGES, "strided_cnn:2,3,8")])
+def test_between_kinks_the_hessian_is_that_of_automatic_differentiation_whatever_the_label(
+        isolated_cache, records, architecture):
+    config = TrainConfig(architecture, epochs=3, batch_size=6, learning_rate=0.01)
+    models = training.train(records, membership.balanced_halves(len(records), 2), config)
+    trace, norm = curvature.between_kinks(models, records)
+    assert trace.dtype == norm.dtype == np.float64 and trace.shape == norm.shape == (2, len(records))
+    x = signals.inputs(records.x, 0, len(records), torch.device("cpu"), torch.float64)
+    for m in range(2):
+        network = signals.in_precision(models.model(m), "float64")
+        for n in range(len(records)):
+            def loss(z, net=network, n=n):
+                return torch.nn.functional.cross_entropy(net(z[None]), torch.tensor(records.y[n:n + 1]))
+
+            hessian = torch.func.jacrev(torch.func.jacrev(loss))(x[n]).view(x[n].numel(), -1)
+            assert trace[m, n] == pytest.approx(hessian.trace().item(), rel=1e-9)
+            assert norm[m, n] == pytest.approx(hessian.norm().item(), rel=1e-9)
+    np.testing.assert_allclose(trace, curvature.of(models, records, "exact"), rtol=1e-9)
+    other = replace(records, y=(records.y + 1) % len(records.classes))
+    for mine, found in zip((trace, norm), curvature.between_kinks(models, other), strict=True):
+        np.testing.assert_allclose(found, mine, rtol=1e-12)
+    judged = np.arange(2 * len(records)).reshape(2, -1) % 3 == 0
+    for mine, found in zip((trace, norm), curvature.between_kinks(models, records, judged), strict=True):
+        assert (np.isnan(found) == ~judged).all()
+        np.testing.assert_allclose(found[judged], mine[judged], rtol=1e-9)
+
+
+def test_between_kinks_knows_one_loss_only(ensemble):
+    with pytest.raises(MiaError, match="loss = 'brier': .*'cross_entropy' alone. Take exact_trace"):
+        curvature.between_kinks(ensemble, TABLE)
+    assert ensemble.missing() == [0, 1]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")

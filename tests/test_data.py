@@ -166,6 +166,23 @@ def test_take_by_index_and_by_mask_agree():
     assert toy().take(rows).n_train == 2 and toy().take([9, 0]).n_train == 0 and toy().take([2]).n_train == 1
 
 
+def test_mirrored_images_have_left_and_right_exchanged_and_nothing_else():
+    x = np.random.default_rng(0).integers(0, 256, (6, 3, 5, 2), np.uint8)
+    images = data.Dataset("pictures", x, np.arange(6) % 3, 4, tuple("abc"))
+    there = images.mirrored()
+    for row, column in np.ndindex(3, 5):
+        assert (there.x[:, row, column] == x[:, row, 4 - column]).all()
+    assert (there.y == images.y).all() and (there.n_train, there.classes, there.name) == (4, images.classes, "pictures")
+    assert there.x.flags.c_contiguous and there.x.dtype == np.uint8
+    assert there.fingerprint != images.fingerprint == there.mirrored().fingerprint
+    assert (x == images.x).all()
+
+
+def test_tables_have_no_mirror_image():
+    with pytest.raises(MiaError, match=r"toy has tables of shape \(3,\), which have no mirror image: use one view, or images"):
+        toy().mirrored()
+
+
 def test_fingerprint_depends_on_the_records_alone():
     again = data.Dataset("other name", toy().x.copy(), toy().y.copy(), 3, tuple("abcd"))
     assert again.fingerprint == toy().fingerprint

@@ -237,6 +237,12 @@ def test_nothing_that_opacus_warns_of_in_passing_reaches_the_user():
         fit(replace(MLP, batch_size=80), epsilon=1e6)
 
 
+def test_why_nothing_can_be_trained_privately_is_said_without_an_import(monkeypatch):
+    assert dp.lacking() == ""
+    monkeypatch.setattr(dp.importlib.util, "find_spec", lambda name: None if name == "opacus" else pytest.fail(name))
+    assert "Opacus is not installed" in dp.lacking() and "pip install -e '.[dp]'" in dp.lacking()
+
+
 def test_the_module_imports_without_opacus_and_asks_for_it_when_it_trains(monkeypatch):
     code = "import sys; sys.modules['opacus'] = None; import mia_lib.dp; print('fine')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "fine\n"

@@ -428,3 +428,14 @@ def test_bad_options_are_refused():
         metrics.pinball_loss([1], [1, 2], 0.5)
     with pytest.raises(MiaError, match="one target"):
         metrics.epsilon_lower_bound([1, 2], [True, False])
+
+
+def test_several_metrics_at_once_are_each_on_its_own():
+    rng = np.random.default_rng(3)
+    members = rng.random((3, 400)) < 0.5
+    a, b = rng.normal(size=(2, 3, 400)) + members
+    names = ("auc", "tpr_at_fpr=0.1")
+    together, differences = metrics.intervals(names, a, members, draws=50), metrics.intervals(names, a, members, b, draws=50)
+    for name in names:
+        assert str(together[name]) == str(metrics.bootstrap(name, a, members, draws=50))
+        assert str(differences[name]) == str(metrics.compare(name, a, b, members, draws=50))

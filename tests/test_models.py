@@ -57,6 +57,9 @@ COUNTS = [
         100,
         conv(3, 10, 5) + conv(10, 25, 5) + linear(25 * 64, 250) + linear(250, 100),
     ),
+    ("strided_cnn", GREY, 10, conv(1, 16, 4) + conv(16, 32, 4) + linear(32 * 7 * 7, 64) + linear(64, 10)),
+    ("strided_cnn:2,3,8", COLOUR, 100, conv(3, 2, 4) + conv(2, 3, 4) + linear(3 * 8 * 8, 8) + linear(8, 100)),
+    ("strided_cnn:2,3,8", (4, 11, 1), 2, conv(1, 2, 4) + conv(2, 3, 4) + linear(3 * 1 * 2, 8) + linear(8, 2)),
     ("resnet18", COLOUR, 10, 11_173_962),  # the usual count of the CIFAR form
     ("resnet18", GREY, 10, 11_173_962 - 2 * 9 * 64),
 ]
@@ -106,6 +109,21 @@ def test_pooling_before_a_monotone_activation_changes_nothing():
     )
 
 
+@pytest.mark.parametrize(
+    ("architecture", "linear"), [("strided_cnn:3,4,20", True), ("mlp:9", True), ("tanh_cnn:3,4,20", False)]
+)
+def test_logits_are_linear_between_the_kinks_of_relu(architecture, linear):
+    model = models.build(architecture, (8, 8, 1), 3, seed=0).double().eval()
+    x, step = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 40, 1, 8, 8)))
+
+    def bend(size):  # of the logits along a line, relative to how they change on it
+        low, middle, high = (model(x + size * k * step) for k in (-1, 0, 1))
+        return ((low + high - 2 * middle).abs().amax(1) / (size * (high - low).abs().amax(1))).median().item()
+
+    assert bend(1e-4) < 1e-5 if linear else bend(1e-4) > 1e-2
+    assert bend(1.0) > 1e-2  # far apart there are kinks
+
+
 def test_dropout_is_off_in_evaluation():
     model, x = models.build("leino_cnn:2,3,20", GREY, 2, seed=0), torch.rand(2, 1, 28, 28)
     assert not torch.equal(model(x), model(x))
@@ -121,7 +139,7 @@ def weights(model):
 
 
 @pytest.mark.parametrize(
-    "architecture", ["mlp:5", "tanh_cnn:2,3,4", "watson_cnn:2,2,2,2", "leino_cnn:2,3,4", "resnet18"]
+    "architecture", ["mlp:5", "tanh_cnn:2,3,4", "watson_cnn:2,2,2,2", "leino_cnn:2,3,4", "strided_cnn:2,3,4", "resnet18"]
 )
 def test_a_seed_fixes_the_weights_and_leaves_the_global_generator(architecture):
     torch.manual_seed(0)
@@ -181,6 +199,9 @@ def test_other_inputs_are_refused(x):
         ("resnet18:64", GREY, 10, "has no widths"),
         ("watson_cnn", TABLE, 2, r"needs images \[H, W, C\]"),
         ("watson_cnn", (7, 9, 1), 2, "at least 8 x 8 pixels; these are 7 x 9"),
+        ("strided_cnn", TABLE, 2, r"needs images \[H, W, C\]"),
+        ("strided_cnn", (3, 9, 1), 2, "at least 4 x 4 pixels; these are 3 x 9"),
+        ("strided_cnn:8", GREY, 10, "gives 1 widths, not 3 as in strided_cnn:16,32,64"),
         ("vgg16", (64, 64, 1), 10, "needs images of 3 channels"),
         ("mlp", GREY, 1, "classes = 1 is out of range"),
         ("mlp", (28, 28), 2, "not that of a record"),

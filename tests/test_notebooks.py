@@ -51,7 +51,7 @@ def test_theorems_hold_to_rounding(outputs):
     assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
 
 
-@pytest.mark.parametrize("name", ["bayes", "calibration"])
+@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature"])
 def test_nothing_is_printed_on_the_side(built_book, name):
     assert [o for o in outputs_of(built_book, name) if o["output_type"] in ("stream", "error")] == []
 
@@ -69,3 +69,19 @@ def test_calibration_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
         assert printed in page
     [same] = [o["data"] for o in outputs if "calibration-coincidences" in str(o.get("data", {}).get("text/markdown", ""))]
     assert "0.0e+00" in "".join(same["text/markdown"])
+
+
+def test_curvature_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
+    outputs = outputs_of(built_book, "curvature")
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    verdicts = {record["claim"]: record["verdict"] for record in records}
+    assert list(verdicts) == list(claims.claims("curvature"))
+    assert {verdicts[claim] for claim in ("C11", "C13")} == {"reproduced"}
+    assert {verdicts[claim] for claim in ("C12", "C12a")} == {"contradicted"}  # a small world, and post-processing
+    page = (built_book / "notebooks" / "curvature.html").read_text(encoding="utf-8")
+    for name in [f"curvature-figure-{k}" for k in range(1, 8)] + [f"curvature-table-{k}" for k in (1, 2, 5)]:
+        assert f'id="{name}"' in page
+    for printed in ("77.5", "93.5", "68.8", "92.7", "23.9", "15.8"):
+        assert printed in page
+    ladder = markdown(outputs, "curvature-ladder")
+    assert ladder.count("| log-likelihood ratio |") == 2  # both begin there

@@ -233,13 +233,6 @@ def plan(all_games: dict[str, Games], sizes: list[int], games: int, *, queries: 
     return pd.DataFrame(rows).astype(str)
 
 
-def lacks_opacus() -> str:
-    """Why DP-SGD cannot be run here, or nothing."""
-    from importlib.util import find_spec
-
-    return "" if find_spec("opacus") else "Opacus is not installed: the extra dp brings it, pip install -e '.[dp]'"
-
-
 # --------------------------------------------------------------------------------------------------- the main experiment
 
 

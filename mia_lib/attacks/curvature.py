@@ -1,0 +1,274 @@
+"""Likelihood ratio of input loss curvature (Ravikumar et al. 2024, Algorithm 2).
+
+`mia_lib.curvature` estimates the signal from the loss at inputs of the attacker's choice: 4 queries a probe, so with the
+paper's 10 probes 40 for each record and view.
+
+The paper reports two tests, the likelihood ratio (LR) and its negative logarithm (NLL, Eq. 12), with different results. The
+logarithm rises strictly, so that with the same Gaussians both rank alike. The released code fits different ones:
+
+- both put the variance in the place of the standard deviation;
+- its NLL takes that of the IN references for both hypotheses, so that the score is linear in the signal;
+- its LR adds likelihoods, not their logarithms, over views, and 1e-22 to the denominator.
+
+`variant` is "paper" or "released_code" for each; `ladder` goes from one to the other by one change at a time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mia_lib.attacks import check_references, in_blocks, needs
+from mia_lib.attacks.baselines import _moments
+from mia_lib.errors import MiaError, check_range, choose
+
+VARIANTS = ("paper", "released_code")
+LACKING = ("refuse", "drop")
+ADDED = 1e-22  # to the denominator of the released LR
+NO_VARIANCE = np.sqrt(np.finfo(np.float64).tiny)  # the released code squares a variance: below this, to nothing
+
+
+def log_curvature(curvature: np.ndarray, floor: float = 1e-22) -> np.ndarray:
+    """``log(|curvature| + floor)``, to which the paper's figures and its released code fit Gaussians.
+
+    Algorithm 2 as printed takes the curvature itself, whose values under different models spread over orders of magnitude.
+
+    Args:
+        curvature: float [...].
+        floor: what is added, so that a curvature of exactly zero counts as log(floor), -50.66 for the released code's.
+
+    Returns:
+        [...], float64, or float32 where the curvature is.
+
+    Raises:
+        MiaError: a floor that is not positive, or too small for the type of the curvature.
+    """
+    curvature = np.asarray(curvature)
+    kind = np.result_type(curvature.dtype, np.float32)
+    check_range("floor", floor, float(np.finfo(kind).tiny))
+    return np.log(np.abs(curvature, dtype=kind) + kind.type(floor))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What a rule sees: signals [n, A], and of IN and of OUT references mean [n, A], squared deviations, number [n, 1]."""
+
+    signal: np.ndarray
+    inside: tuple[np.ndarray, ...]
+    out: tuple[np.ndarray, ...]
+    rounding: float
+
+
+def _variance(fit: _Fit, *kinds: tuple[np.ndarray, ...], less: int = 1) -> np.ndarray:
+    """Variance [n, A] pooled over kinds of references: squared deviations over their number less `less` for each kind."""
+    squares = sum(np.where(s > n * np.maximum((fit.rounding * mean) ** 2, NO_VARIANCE), s, 0.0) for mean, s, n in kinds)
+    degrees = sum(n - less for *_, n in kinds)
+    pooled = squares.sum(0) / max(degrees.sum(), 1)
+    pooled = np.where(pooled > NO_VARIANCE, pooled, 1.0)
+    return np.where(squares > 0, squares / degrees, pooled)
+
+
+def _log_density(fit: _Fit, kind: tuple[np.ndarray, ...], scale: np.ndarray) -> np.ndarray:
+    return -0.5 * ((fit.signal - kind[0]) / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
+
+
+def _one_scale(fit: _Fit, scale: np.ndarray) -> np.ndarray:
+    """log N(c; IN) - log N(c; OUT) of one scale for both, the difference of squares as a product: it cannot cancel."""
+    (mean_in, *_), (mean_out, *_) = fit.inside, fit.out
+    gap = mean_in - mean_out
+    gap = np.where(np.abs(gap) > fit.rounding * np.abs(mean_in), gap, 0.0)  # records whose signals are all equal tie
+    return (gap / scale * ((fit.signal - mean_in / 2 - mean_out / 2) / scale)).sum(1)
+
+
+def _free(fit: _Fit) -> np.ndarray:
+    of_in, of_out = (_log_density(fit, kind, np.sqrt(_variance(fit, kind))) for kind in (fit.inside, fit.out))
+    return (of_in - of_out).sum(1)
+
+
+def _tied(fit: _Fit) -> np.ndarray:
+    return _one_scale(fit, np.sqrt(_variance(fit, fit.inside, fit.out)))
+
+
+def _scale_of_in(fit: _Fit) -> np.ndarray:
+    return _one_scale(fit, np.sqrt(_variance(fit, fit.inside)))
+
+
+def _released_nll(fit: _Fit) -> np.ndarray:
+    return _one_scale(fit, _variance(fit, fit.inside, less=0))
+
+
+def _released_log_densities(fit: _Fit) -> tuple[np.ndarray, ...]:
+    return tuple(_log_density(fit, kind, _variance(fit, kind, less=0)) for kind in (fit.inside, fit.out))
+
+
+def _variance_for_deviation(fit: _Fit) -> np.ndarray:
+    of_in, of_out = _released_log_densities(fit)
+    return (of_in - of_out).sum(1)
+
+
+def _added_over_views(fit: _Fit) -> np.ndarray:
+    of_in, of_out = _released_log_densities(fit)
+    return logsumexp(of_in, axis=1) - logsumexp(of_out, axis=1)
+
+
+def _released_lr(fit: _Fit) -> np.ndarray:
+    of_in, of_out = (np.exp(logs).sum(1) for logs in _released_log_densities(fit))
+    return of_in / (of_out + ADDED)
+
+
+def _scores(rules: list[Callable], curvature, reference_curvature, reference_members, lacking: str) -> list[np.ndarray]:
+    """Scores [N] by each rule, from one pass over the references."""
+    choose("lacking", lacking, LACKING)
+    curvature, reference_curvature, reference_members = check_references(
+        curvature, reference_curvature, reference_members, views=True)
+    trained, references = reference_members.sum(0), len(reference_members)
+    few = {"was trained on it": trained < 2, "left it out": references - trained < 2}
+    kept = ~np.logical_or(*few.values())
+    if not kept.all():
+        each = " and ".join(f"{n.sum()} have at most one reference that {kind}" for kind, n in few.items() if n.any())
+        said = f"{(~kept).sum()} of {len(kept)} records cannot be scored: {each}, where a Gaussian needs 2."
+        if lacking == "refuse":
+            raise MiaError(f"{said} Use membership.balanced_halves, more references, or lacking = 'drop'.")
+        warnings.warn(f"{said} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
+
+    def moments(signals, inside):
+        with np.errstate(all="ignore"):  # records that are dropped
+            return *_moments(signals, inside), *_moments(signals, ~inside)
+
+    rows = references, len(curvature), -1
+    found = [part[kept] for part in in_blocks(moments, reference_curvature.reshape(rows), reference_members)]
+    rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
+    fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(found[:3]), tuple(found[3:]), rounding)
+    scores = []
+    for rule in rules:
+        with np.errstate(all="ignore"):
+            score = rule(fit)
+        if np.isnan(score).any():
+            raise MiaError(f"{np.isnan(score).sum()} records have signals too large for float64 to square: rescale them, "
+                           "or take log_curvature of them.")
+        scores.append(np.full(len(kept), np.nan))
+        scores[-1][kept] = score
+    return scores
+
+
+def _check_variant(variant: str, tied: bool) -> None:
+    choose("variant", variant, VARIANTS)
+    if tied and variant == "released_code":
+        raise MiaError("tied = True is allowed with variant = 'paper' alone: the released code has its own variances.")
+
+
+@needs("loss", "in and out", "the training recipe and the distribution of records")
+def likelihood_ratio(curvature: np.ndarray, reference_curvature: np.ndarray, reference_members: np.ndarray,
+                     variant: str = "paper", tied: bool = False, lacking: str = "refuse") -> np.ndarray:
+    """Likelihood ratio of a record's curvature under models trained on it and under the others (Algorithm 2).
+
+    - "paper": N(c; mean and variance of IN references) / N(c; those of OUT references), multiplied over views. It is
+      exp(`nll`), so that it ranks alike, but for records of which exp over- or underflows: they tie, at infinity or zero.
+    - "released_code": the sum over views of N(c; mean_in, var_in^2), over the sum of N(c; mean_out, var_out^2) plus 1e-22.
+      Population variances stand where standard deviations should, densities far from the mean underflow to zero, and a
+      record that is likely under neither hypothesis scores low.
+
+    Args:
+        curvature: as of `nll`, like all other arguments.
+        reference_curvature: [R, N] or [R, N, A].
+        reference_members: bool [R, N].
+        variant: one of `VARIANTS`.
+        tied: one variance for both hypotheses; with "paper" alone.
+        lacking: "refuse" or "drop".
+
+    Returns:
+        score [N], not negative; NaN for records that are dropped.
+
+    Raises:
+        MiaError: as `nll`.
+    """
+    _check_variant(variant, tied)
+    if variant == "released_code":
+        return _scores([_released_lr], curvature, reference_curvature, reference_members, lacking)[0]
+    score = _scores([_tied if tied else _free], curvature, reference_curvature, reference_members, lacking)[0]
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(score)
+
+
+@needs("loss", "in and out", "the training recipe and the distribution of records")
+def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_members: np.ndarray,
+        variant: str = "paper", tied: bool = False, lacking: str = "refuse") -> np.ndarray:
+    """Logarithm of the likelihood ratio of a record's curvature (Eq. 12).
+
+    Eq. 12 prints log N(c; OUT) - log N(c; IN), which is lower for members; its sign is turned here, as in the released code.
+
+    - "paper": log N(c; mean_in, var_in) - log N(c; mean_out, var_out), summed over views, which are taken as independent.
+      Variances are the unbiased ones of each record and view; it is LiRA's score (`baselines.lira_online`) of this signal.
+      `tied` takes one for both hypotheses: squared deviations from the two means over n_in + n_out - 2.
+    - "released_code": the sum over views of ((c - mean_out)^2 - (c - mean_in)^2) / (2 var_in^2). The population variance of
+      the IN references stands where a standard deviation should, for both hypotheses.
+
+    Gaussians are fitted to the signal as it is given; the paper's figures and code take `log_curvature` of it.
+
+    Where references agree up to rounding there is no variance to fit. Such a record and view gets the one of all records:
+    squared deviations summed over records, over the sum of what each divides by. Where that is zero as well, the variance is
+    1. With "released_code" the value stands where the standard deviation should, as any other variance does; that code itself
+    would divide by zero.
+
+    Args:
+        curvature: of each record under the target, [N], or [N, A] for A views, such as the image and its mirror image.
+        reference_curvature: the same under R references, [R, N] or [R, N, A].
+        reference_members: bool [R, N], whether reference r was trained on record i.
+        variant: one of `VARIANTS`.
+        tied: one variance for both hypotheses; with "paper" alone.
+        lacking: about records with fewer than two references of a kind: "refuse" them all, or "drop" those.
+
+    Returns:
+        score [N], a logarithm; NaN for records that are dropped, of which a warning gives the number.
+
+    Raises:
+        MiaError: records with fewer than two references of a kind, unless they are dropped; `tied` with "released_code"; a
+            signal that is not finite, or that float64 cannot square.
+    """
+    _check_variant(variant, tied)
+    rule = _released_nll if variant == "released_code" else _tied if tied else _free
+    return _scores([rule], curvature, reference_curvature, reference_members, lacking)[0]
+
+
+LADDERS = {
+    "NLL": {"log-likelihood ratio": _free,
+            "one variance for both (tied)": _tied,
+            "that of IN references for both": _scale_of_in,
+            "variance for standard deviation": _released_nll},
+    "LR": {"log-likelihood ratio": _free,
+           "variance for standard deviation": _variance_for_deviation,
+           "likelihoods added over views": _added_over_views,
+           "1e-22 in the denominator": _released_lr},
+}
+
+
+@needs("loss", "in and out", "the training recipe and the distribution of records")
+def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_members: np.ndarray,
+           lacking: str = "refuse") -> dict[str, dict[str, np.ndarray]]:
+    """Scores between the log-likelihood ratio and what the released code calls NLL and LR, one change at a time.
+
+    Both ladders start at `nll` and end at the released code's score. To NLL: one variance for both hypotheses; that of IN
+    references alone; its population variance for the standard deviation. To LR: each hypothesis keeps its variance, which
+    stands for the standard deviation; likelihoods are added over views, of which the score is the logarithm of the ratio;
+    1e-22 is added to the denominator, and the score is the ratio itself. The step that puts the variance in the place of the
+    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n.
+
+    Args:
+        curvature: as of `nll`, like all other arguments.
+        reference_curvature: [R, N] or [R, N, A].
+        reference_members: bool [R, N].
+        lacking: "refuse" or "drop".
+
+    Returns:
+        "NLL" and "LR" -> name of the step -> score [N], from the first to the last.
+
+    Raises:
+        MiaError: as `nll`.
+    """
+    rules = list({rule: None for steps in LADDERS.values() for rule in steps.values()})
+    found = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
+    return {name: {step: found[rule] for step, rule in steps.items()} for name, steps in LADDERS.items()}

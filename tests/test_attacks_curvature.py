@@ -1,0 +1,363 @@
+"""Likelihood ratios of curvature against loops, the released code's formulas, invariances and the sheet's toy."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
+
+from mia_lib import attacks, membership, metrics
+from mia_lib.attacks import baselines, curvature
+from mia_lib.errors import MiaError
+
+RNG = np.random.default_rng(0)
+R, N, A = 12, 50, 3
+MEMBERS = RNG.random((R, N)) < 0.5
+MEMBERS[:4] = np.array([True, True, False, False])[:, None]  # uneven numbers, two of each kind at least
+VIEWS, REFERENCES = RNG.normal(size=(N, A)), RNG.normal(size=(R, N, A)) - MEMBERS[..., None]
+DATA = VIEWS, REFERENCES, MEMBERS
+ONE_VIEW = VIEWS[:, 0], REFERENCES[..., 0], MEMBERS
+
+# Every score, by name.
+SCORES = {
+    **{f"{f.__name__} {variant}{' tied' * tied}": lambda *data, f=f, v=variant, t=tied: f(*data, variant=v, tied=t)
+       for f in (curvature.nll, curvature.likelihood_ratio)
+       for variant, tied in (("paper", False), ("paper", True), ("released_code", False))},
+    **{f"{name}: {step}": lambda *data, name=name, step=step: curvature.ladder(*data)[name][step]
+       for name, steps in curvature.LADDERS.items() for step in steps}}
+every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+both_views = pytest.mark.parametrize("data", (DATA, ONE_VIEW), ids=("views", "one view"))
+
+
+# Against loops
+
+def loop(name, signal, references, members, i):
+    """The score of record i, written as the sheet has it."""
+    inside, out = (references[members[:, i] == kind, i] for kind in (True, False))
+    c = np.atleast_1d(signal[i])
+    m_in, m_out = inside.mean(0), out.mean(0)
+    unbiased_in, unbiased_out = inside.var(0, ddof=1), out.var(0, ddof=1)
+    pooled = (((inside - m_in) ** 2).sum(0) + ((out - m_out) ** 2).sum(0)) / (len(inside) + len(out) - 2)
+    var_in, var_out = inside.var(0), out.var(0)
+    free = np.sum(norm.logpdf(c, m_in, np.sqrt(unbiased_in)) - norm.logpdf(c, m_out, np.sqrt(unbiased_out)))
+    tied = np.sum(norm.logpdf(c, m_in, np.sqrt(pooled)) - norm.logpdf(c, m_out, np.sqrt(pooled)))
+    released_nll = np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * var_in ** 2))
+    p_in, p_out = norm.pdf(c, m_in, var_in), norm.pdf(c, m_out, var_out)
+    released_lr = p_in.sum() / (p_out.sum() + 1e-22)
+    return {
+        "nll paper": free, "nll paper tied": tied, "nll released_code": released_nll,
+        "likelihood_ratio paper": np.exp(free), "likelihood_ratio paper tied": np.exp(tied),
+        "likelihood_ratio released_code": released_lr,
+        "NLL: log-likelihood ratio": free, "NLL: one variance for both (tied)": tied,
+        "NLL: that of IN references for both":
+            np.sum(norm.logpdf(c, m_in, np.sqrt(unbiased_in)) - norm.logpdf(c, m_out, np.sqrt(unbiased_in))),
+        "NLL: variance for standard deviation": released_nll,
+        "LR: log-likelihood ratio": free,
+        "LR: variance for standard deviation": np.sum(norm.logpdf(c, m_in, var_in) - norm.logpdf(c, m_out, var_out)),
+        "LR: likelihoods added over views": np.log(p_in.sum()) - np.log(p_out.sum()),
+        "LR: 1e-22 in the denominator": released_lr}[name]
+
+
+@both_views
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_is_what_a_loop_over_records_finds(name, data):
+    assert_allclose(SCORES[name](*data), [loop(name, *data, i) for i in range(N)], rtol=1e-8, atol=1e-9)
+
+
+@both_views
+def test_nll_is_lira_of_the_same_signal(data):
+    assert_allclose(curvature.nll(*data), baselines.lira_online(*data), rtol=1e-12, atol=1e-12)
+
+
+def test_ladders_start_at_the_paper_and_end_at_the_released_code():
+    found = curvature.ladder(*DATA)
+    assert {name: list(steps) for name, steps in found.items()} == {
+        name: list(steps) for name, steps in curvature.LADDERS.items()}
+    for name, last in (("NLL", curvature.nll), ("LR", curvature.likelihood_ratio)):
+        steps = list(found[name].values())
+        assert_array_equal(steps[0], curvature.nll(*DATA))
+        assert_array_equal(steps[-1], last(*DATA, variant="released_code"))
+    assert_array_equal(found["NLL"]["one variance for both (tied)"], curvature.nll(*DATA, tied=True))
+
+
+def test_released_scores_by_hand():
+    members = np.array([[True], [True], [False], [False]])
+    references = np.array([[-1.0], [1], [1], [5]])  # IN: mean 0, population variance 1; OUT: mean 3, variance 4
+    assert_allclose(curvature.nll([1.0], references, members, "released_code"), (4 - 1) / 2)
+    assert_allclose(curvature.likelihood_ratio([1.0], references, members, "released_code"),
+                    4 * np.exp(-1 / 2 + 4 / 32), rtol=1e-12)
+
+
+def test_log_curvature_by_hand():
+    assert_allclose(curvature.log_curvature([0.0, 1.0, -np.e]), [-50.6568720458690, 0, 1], atol=1e-12)
+    assert curvature.log_curvature(0.0).shape == () and curvature.log_curvature([[0, 1]], floor=1).tolist() == [[0, np.log(2)]]
+    low = curvature.log_curvature(np.zeros(2, np.float32))
+    assert low.dtype == np.float32 and np.isfinite(low).all()
+    assert np.isfinite(curvature.log_curvature(np.zeros(2, np.float16))).all()
+
+
+# The ratio and its logarithm
+
+def test_the_ratio_ranks_like_its_logarithm():
+    members = RNG.random(N) < 0.5
+    for tied in (False, True):
+        log, ratio = (f(*DATA, tied=tied) for f in (curvature.nll, curvature.likelihood_ratio))
+        assert np.abs(log).max() < 700
+        assert_array_equal(np.argsort(log), np.argsort(ratio))
+        for metric in (metrics.auc, metrics.balanced_accuracy):
+            assert metric(log, members) == metric(ratio, members)
+
+
+def test_the_ratio_ties_records_where_exp_over_or_underflows():
+    signal, references, members = 40 * ONE_VIEW[0], *ONE_VIEW[1:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log, ratio = (f(signal, references, members) for f in (curvature.nll, curvature.likelihood_ratio))
+    over, under = log > 710, log < -746
+    assert over.sum() > 1 and under.sum() > 1 and len(np.unique(log)) == N
+    assert np.isinf(ratio[over]).all() and (ratio[under] == 0).all()
+    between = ~over & ~under
+    assert_array_equal(np.argsort(ratio[between]), np.argsort(log[between]))
+    target = log > np.median(log[over])  # members are told from non-members only inside the tie
+    assert metrics.auc(log, target) == 1 > metrics.auc(ratio, target)
+
+
+# Invariances
+
+@every_score
+@both_views
+def test_the_order_of_references_and_records_does_not_matter(score, data):
+    signal, references, members = data
+    expected, order, records = score(*data), RNG.permutation(R), RNG.permutation(N)
+    assert_allclose(score(signal, references[order], members[order]), expected, rtol=1e-9)
+    assert_allclose(score(signal[records], references[:, records], members[:, records]), expected[records], rtol=1e-12)
+
+
+@every_score
+def test_the_order_of_views_does_not_matter_and_one_view_needs_no_axis(score):
+    signal, references, members = DATA
+    assert_allclose(score(signal[:, ::-1], references[..., ::-1], members), score(*DATA), rtol=1e-9)
+    assert_array_equal(score(signal[:, :1], references[..., :1], members), score(*ONE_VIEW))
+
+
+@every_score
+def test_a_record_is_scored_without_looking_at_the_others(score):
+    few = slice(20, 23)
+    assert_allclose(score(VIEWS[few], REFERENCES[:, few], MEMBERS[:, few]), score(*DATA)[few], rtol=1e-12)
+
+
+@every_score
+@pytest.mark.parametrize("cells,threads", ((1, 1), (7 * R * A, 3), (10**6, 2)))
+def test_scores_do_not_depend_on_the_size_of_the_blocks(monkeypatch, score, cells, threads):
+    expected = score(*DATA)
+    monkeypatch.setattr(attacks, "CELLS", cells)
+    monkeypatch.setattr(attacks, "THREADS", threads)
+    assert_allclose(score(*DATA), expected, rtol=1e-12)
+
+
+@every_score
+def test_single_precision_gives_the_same_scores_to_its_rounding(score):
+    low = score(VIEWS.astype(np.float32), REFERENCES.astype(np.float32), MEMBERS)
+    assert_allclose(low, score(*DATA), rtol=1e-4, atol=1e-4)
+
+
+numbers = arrays(np.float64, (N, A), elements=st.floats(-5, 5))
+
+
+@settings(max_examples=30, deadline=None)
+@given(shift=numbers, log_scale=numbers, sign=st.sampled_from((-1, 1)))
+def test_the_papers_score_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_scale, sign):
+    scale = sign * np.exp(log_scale)
+    for tied in (False, True):
+        assert_allclose(curvature.nll(shift + scale * VIEWS, shift + scale * REFERENCES, MEMBERS, tied=tied),
+                        curvature.nll(*DATA, tied=tied), rtol=1e-6, atol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(scale=st.floats(1e-2, 1e2))
+def test_a_variance_for_a_deviation_makes_the_unit_of_the_signal_matter(scale):
+    def released(factor):
+        return curvature.nll(factor * VIEWS, factor * REFERENCES, MEMBERS, "released_code")
+
+    assert_allclose(released(scale), released(1.0) / scale**2, rtol=1e-8)
+
+
+# Signals without spread
+
+@every_score
+@pytest.mark.parametrize("kind", (np.float32, np.float64))
+@pytest.mark.parametrize("value", (0.0, 0.1, -50.6568720458690, 1e12))
+def test_scores_are_finite_where_no_reference_differs_from_another(score, value, kind):
+    same = np.full((R, N), value, kind)
+    assert len(np.unique(score(same[0], same, MEMBERS))) == 1
+    assert np.isfinite(score(same[0] + VIEWS[:, 0].astype(kind), same, MEMBERS)).all()
+
+
+def test_a_record_without_spread_gets_that_of_all_records():
+    signal, references, members = (a.copy() for a in ONE_VIEW)
+    references[members[:, 0], 0] = np.log(1e-22)  # every model that was trained on it has a curvature of exactly zero
+    inside = [references[members[:, i], i] for i in range(N)]
+    squares = sum(((x - x.mean()) ** 2).sum() for x in inside[1:])  # those of record 0 are rounding
+    variance, population = squares / sum(len(x) - 1 for x in inside), squares / sum(len(x) for x in inside)
+    c, mean_in, out = signal[0], np.log(1e-22), references[~members[:, 0], 0]
+    for name, expected in (
+            ("nll paper", norm.logpdf(c, mean_in, np.sqrt(variance)) - norm.logpdf(c, out.mean(), out.std(ddof=1))),
+            ("nll released_code", ((c - out.mean()) ** 2 - (c - mean_in) ** 2) / (2 * population**2)),
+            ("likelihood_ratio released_code",
+             norm.pdf(c, mean_in, population) / (norm.pdf(c, out.mean(), out.var()) + 1e-22))):
+        assert_allclose(SCORES[name](signal, references, members)[0], expected, rtol=1e-9)
+    assert_allclose(curvature.nll(signal, references, members), baselines.lira_online(signal, references, members), rtol=1e-12)
+
+
+def test_a_tied_variance_needs_the_spread_of_one_kind_only():
+    signal, references, members = (a.copy() for a in ONE_VIEW)
+    inside = members[:, 0]
+    references[inside, 0] = 7.0
+    out = references[~inside, 0]
+    pooled = ((out - out.mean()) ** 2).sum() / (R - 2)
+    expected = norm.logpdf(signal[0], 7.0, np.sqrt(pooled)) - norm.logpdf(signal[0], out.mean(), np.sqrt(pooled))
+    assert_allclose(curvature.nll(signal, references, members, tied=True)[0], expected, rtol=1e-9)
+
+
+few_values = st.sampled_from((0.0, 1.0, -50.65687, 1e-80, 1e-170, 1 / 3, 1e30))
+
+
+@settings(max_examples=60, deadline=None)
+@given(signal=arrays(np.float64, (4, 2), elements=few_values), references=arrays(np.float64, (4, 4, 2), elements=few_values))
+def test_no_score_is_ever_nan(signal, references):
+    members = np.array([True, True, False, False])[:, None].repeat(4, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, score in SCORES.items():
+            assert not np.isnan(score(signal, references, members)).any(), name
+
+
+@pytest.mark.parametrize("name", [n for n in SCORES if n not in (
+    "likelihood_ratio released_code", "LR: 1e-22 in the denominator")])
+def test_signals_that_cannot_be_squared_are_refused(name):
+    with pytest.raises(MiaError, match="log_curvature"):
+        SCORES[name](1e200 * VIEWS, 1e200 * REFERENCES, MEMBERS)
+
+
+# Records with too few references of a kind
+
+def with_lacking():
+    members = MEMBERS.copy()
+    members[:, :2] = True                           # nothing left out
+    members[:, 2] = np.arange(R) != 0               # one left out
+    members[:, 3:5] = np.arange(R)[:, None] == 0    # one trained on it
+    return VIEWS, REFERENCES, members
+
+
+CALLS = {"nll": curvature.nll, "tied": lambda *d, **k: curvature.nll(*d, tied=True, **k),
+         "ratio": curvature.likelihood_ratio, "released": lambda *d, **k: curvature.nll(*d, variant="released_code", **k),
+         "released ratio": lambda *d, **k: curvature.likelihood_ratio(*d, variant="released_code", **k)}
+every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+@every_call
+def test_records_with_too_few_references_are_refused(call):
+    with pytest.raises(MiaError, match="5 of 50 records cannot .* 2 have at most one reference that was trained on it and 3 "
+                                       "have at most one reference that left it out"):
+        call(*with_lacking())
+
+
+@every_call
+def test_dropped_records_are_nan_and_the_others_scored_as_without_them(call):
+    signal, references, members = with_lacking()
+    with pytest.warns(UserWarning, match="5 of 50 records .* NaN") as caught:
+        score = call(signal, references, members, lacking="drop")
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert np.isnan(score[:5]).all()
+    assert_array_equal(score[5:], call(signal[5:], references[:, 5:], members[:, 5:]))
+
+
+def test_the_ladder_drops_records_once():
+    data = with_lacking()
+    with pytest.warns(UserWarning) as caught:
+        found = curvature.ladder(*data, lacking="drop")
+    assert len(caught) == 1
+    assert all(np.array_equal(np.isnan(s), np.arange(N) < 5) for steps in found.values() for s in steps.values())
+    with pytest.raises(MiaError, match="5 of 50"):
+        curvature.ladder(*data)
+
+
+def test_nobody_is_dropped_where_nobody_lacks_anything():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_array_equal(curvature.nll(*DATA, lacking="drop"), curvature.nll(*DATA))
+    with pytest.warns(UserWarning, match="50 of 50"):
+        assert np.isnan(curvature.nll(VIEWS, REFERENCES, np.ones_like(MEMBERS), lacking="drop")).all()
+
+
+# The Gaussian toy of the fact sheet
+
+def toy(records=20_000, references=64, gap=1.0, spread=0.6, between_views=0.3, seed=0):
+    """One target and references, where each record has a spread under models trained on it and another under the others."""
+    rng = np.random.default_rng(seed)
+    members = rng.random((references + 1, records)) < 0.5
+    inside, out = np.exp(spread * rng.normal(size=(2, records)))
+    signal = rng.normal(size=members.shape) * np.where(members, inside, out) - gap * members
+    views = signal[..., None] + between_views * rng.normal(size=(*members.shape, 2))
+    return views[0], members[0], views[1:], members[1:]
+
+
+@pytest.fixture(scope="module")
+def toy_results():
+    signal, target, references, members = toy()
+    return {f"{name}: {step}": (100 * metrics.auc(s, target), 100 * metrics.tpr_at_fpr(s, target, 1e-3))
+            for name, steps in curvature.ladder(signal, references, members).items() for step, s in steps.items()}
+
+
+@pytest.mark.parametrize("step,auc,tpr", (
+    ("NLL: log-likelihood ratio", 80.6, 9.9),
+    ("NLL: that of IN references for both", 74.8, 0.0),  # what the sheet calls tied
+    ("NLL: one variance for both (tied)", 75.6, 1.2),    # not in the sheet
+    ("LR: 1e-22 in the denominator", 78.4, 7.3),
+    ("NLL: variance for standard deviation", 74.2, 0.0)))
+def test_the_toy_gives_the_values_of_the_sheet(toy_results, step, auc, tpr):
+    assert toy_results[step] == (pytest.approx(auc, abs=1.2), pytest.approx(tpr, abs=2.0 if tpr > 2 else 0.6))
+
+
+def test_with_equal_spreads_tying_costs_nothing():
+    rng = np.random.default_rng(1)
+    members = membership.balanced_halves(8000, 18)
+    signal = rng.normal(size=members.shape) - members
+    free, tied = (metrics.auc(curvature.nll(signal[0], signal[2:], members[2:], tied=t), members[0]) for t in (False, True))
+    assert tied > free + 0.005
+    assert tied == pytest.approx(norm.cdf(1 / np.sqrt(2)), abs=0.03)
+
+
+# What it needs, and errors
+
+def test_curvature_attacks_declare_what_they_need():
+    table = attacks.threat_model({f.__name__: f for f in (curvature.nll, curvature.likelihood_ratio)})
+    assert (table["access to the target"] == "loss").all() and (table["reference models"] == "in and out").all()
+
+
+def test_attacks_on_curvature_need_no_torch(repo):
+    code = "import sys, mia_lib.attacks.curvature; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=repo)
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: curvature.nll(*DATA, variant="released_code", tied=True), "tied = True .* 'paper' alone"),
+    (lambda: curvature.likelihood_ratio(*DATA, variant="released_code", tied=True), "tied = True .* 'paper' alone"),
+    (lambda: curvature.nll(*DATA, variant="released"), "variant = 'released' .* Did you mean 'released_code'"),
+    (lambda: curvature.likelihood_ratio(*DATA, variant="printed"), "Allowed: paper, released_code"),
+    (lambda: curvature.nll(*DATA, lacking="ignore"), "lacking = 'ignore' .* refuse, drop"),
+    (lambda: curvature.ladder(*DATA, lacking="dropp"), "Did you mean 'drop'"),
+    (lambda: curvature.nll(VIEWS, REFERENCES[..., 0], MEMBERS), r"\[N, A\] and \[R, N, A\]"),
+    (lambda: curvature.nll(VIEWS, REFERENCES, MEMBERS[1:]), "must agree"),
+    (lambda: curvature.nll(VIEWS * np.nan, REFERENCES, MEMBERS), "not finite"),
+    (lambda: curvature.log_curvature([1.0], floor=0.0), "floor = 0.0 is out of range"),
+    (lambda: curvature.log_curvature(np.ones(1, np.float32), floor=1e-40), "floor = 1e-40 is out of range")])
+def test_bad_input_says_what_is_wrong(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
