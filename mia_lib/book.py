@@ -227,7 +227,7 @@ def _folded(state: State, shown: dict, name: str) -> dict:
     again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
              f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
     return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
-            "source": f"````{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n````"}
+            "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
 
 
 def _captioned(cell: dict) -> list[dict]:

@@ -197,3 +197,12 @@ def test_all_papers_of_the_bibliography_are_listed_and_no_key_is_double(built_bo
     keys = re.findall(r"^@\w+\{(.+),$", source, re.MULTILINE)
     assert len(keys) == len(set(keys))
     assert len(article(built_book, "book/references").select(".citation")) == len(keys)
+
+
+def test_no_directive_is_left_as_text(built_book):
+    left = {}
+    for page in built_book.rglob("*.html"):
+        text = re.sub(r"<(pre|code).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        if found := re.findall(r"[`:]{3,}\{[a-z-]+\}", text):
+            left[page.name] = found
+    assert left == {}

@@ -418,7 +418,7 @@ def test_a_page_folds_the_recorded_exhibits_in_beside_its_own(shelf):
     sources = ["".join(cell["source"]) for cell in book.page(executed(shelf), runs)["cells"]]
     [table] = [text for text in sources if ":name: tab-tiny-paper" in text]
     [figure] = [text for text in sources if ":name: fig-tiny-paper" in text]
-    assert "recorded at preset `paper`" in table and "```{admonition}" in table and "Of 4 numbers." in table
+    assert "recorded at preset `paper`" in table and table.startswith("::::::{admonition}") and "Of 4 numbers." in table
     assert ":alt: a line" in figure and "/book/_figures/fig-tiny-paper.png" in figure
     assert "mia run tiny --preset paper" in table and "has changed" not in table
 
@@ -466,6 +466,7 @@ def test_the_built_book_shows_records_with_device_date_and_verdicts(shelf):
     html = book.build("quick", root=shelf, folder=shelf / "_build").parent
     page = (html / "notebooks" / "tiny.html").read_text()
     assert "The same, recorded at preset" in page and page.count("Of 4 numbers.") == 2
+    assert page.count("note dropdown admonition") == 3 and "{admonition}" not in page  # with the provenance; none written out
     assert (html / "_images" / "fig-tiny-paper.png").is_file()
     assert "Recorded at preset" in (html / "book" / "scorecard.html").read_text()
     listed = (html / "book" / "recorded.html").read_text()
