@@ -81,7 +81,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
     def estimate(losses, part, start, together):
         total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
         for k in range(0, iterations, together):
-            u, v = _probes(part, seed, start, 2 * k, 2 * min(iterations, k + together)).unflatten(0, (-1, 2)).unbind(1)
+            u, v = _pairs(part, seed, start, k, min(iterations, k + together))
             difference = _difference(losses, part, u, v, h)
             if start == first and k == 0:
                 _warn_of_rounding(losses, part, u[:1], v[:1], h, difference.abs().mean().item())
@@ -91,6 +91,33 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
 
     with torch.no_grad():
         return _streamed(estimate, loss, x, y, batch, first, 4 * iterations, 4)
+
+
+def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y=None, variant: str = "paper",
+                batch: int | None = None, first: int = 0) -> np.ndarray:
+    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: its probes, with products of the Hessian.
+
+    Args:
+        loss: as for `hutchinson_trace`.
+        variant: "paper", the mean of ``v^T H u (u . v)``; or "released_code", that of ``|v^T H u|``, without the factor h.
+        x, iterations, seed, y, batch, first: as for `zero_order_trace`.
+
+    Returns:
+        float64 [N].
+    """
+    choose("variant", variant, VARIANTS)
+    _check(iterations, "iterations")
+
+    def estimate(losses, part, start, together):
+        times_hessian = _hessian(losses, part)
+        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
+        for k in range(0, iterations, together):
+            u, v = _pairs(part, seed, start, k, min(iterations, k + together))
+            q = (times_hessian(v) * u).flatten(2).sum(2)
+            total += (q.abs() if variant == "released_code" else q * (u * v).flatten(2).sum(2)).sum(0)
+        return total / iterations
+
+    return _streamed(estimate, loss, x, y, batch, first, iterations, 1)
 
 
 def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y=None, batch: int | None = None,
@@ -316,6 +343,11 @@ def _probes(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> torc
     mixed = _scramble(records * 668265263 + _scramble(numbers * 374761393 + key))
     signs = (_scramble(words * -1640531535 + mixed)[..., None] >> bits & 1).flatten(2)[..., :size]
     return (1 - 2 * signs.to(x.dtype)).view(high - low, *x.shape)
+
+
+def _pairs(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> tuple[torch.Tensor, ...]:
+    """Vectors u and v of the probes `low` to `high` of four losses, each [high - low, B, ...]."""
+    return _probes(x, seed, first, 2 * low, 2 * high).unflatten(0, (-1, 2)).unbind(1)
 
 
 def _difference(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float) -> torch.Tensor:

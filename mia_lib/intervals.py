@@ -127,3 +127,24 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
     return Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds).at(level)
+
+
+def combined(value: float, variances, dofs, level: float = 0.95, covers: str = "", bounds=(-np.inf, np.inf)) -> Interval:
+    """Student t interval of an estimate whose error is a sum of independent parts.
+
+    Degrees of freedom are those of Welch and Satterthwaite: ``(sum v)^2 / sum(v^2 / dof)``.
+
+    Args:
+        value: the estimate.
+        variances, dofs: [K], variance of each part and its degrees of freedom, infinite where it is known.
+        level, covers, bounds: of the `Interval`.
+    """
+    variances = np.asarray(variances, float)
+    total, parts = variances.sum(), (variances**2 / np.asarray(dofs, float)).sum()
+    freedom = float(total**2 / parts) if parts else np.inf
+    return Interval(value, value, value, level, covers, dof=freedom, se=float(np.sqrt(total)), bounds=bounds).at(level)
+
+
+def difference(one: Interval, other: Interval) -> Interval:
+    """one - other, for independent estimates with Student's t intervals."""
+    return combined(one.value - other.value, [one.se**2, other.se**2], [one.dof, other.dof], one.level, one.covers)

@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.intervals import Interval, t_interval
+from mia_lib.intervals import Interval, combined, t_interval
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
 
@@ -351,10 +351,7 @@ def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list
     covers, intervals = f"{targets} targets and {records} records", []
     for values, d, bounds in zip(each, drawn, ranges, strict=True):
         of_targets, of_records, value = values.var(ddof=1) / targets, d.var(), float(values.mean())
-        total = of_targets + of_records
-        dof = total**2 * (targets - 1) / of_targets**2 if of_targets else np.inf  # Satterthwaite
-        intervals.append(Interval(value, value, value, level, covers, dof=dof, se=float(np.sqrt(total)),
-                                  bounds=bounds).at(level))
+        intervals.append(combined(value, [of_targets, of_records], [targets - 1, np.inf], level, covers, bounds))
     return intervals
 
 

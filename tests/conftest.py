@@ -132,6 +132,14 @@ def tiny(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def module_cache(tmp_path_factory):
+    """An empty cache for the tests of one file together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def isolated_cache(tmp_path, monkeypatch):
     """An empty cache of the test's own."""

@@ -30,7 +30,7 @@ SCORES = {
        for f in (curvature.nll, curvature.likelihood_ratio)
        for variant, tied in (("paper", False), ("paper", True), ("released_code", False))},
     **{f"{name}: {step}": lambda *data, name=name, step=step: curvature.ladder(*data)[name][step]
-       for name, steps in curvature.LADDERS.items() for step in steps}}
+       for name, steps in (curvature.LADDERS | {"control": curvature.CONTROLS}).items() for step in steps}}
 every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 both_views = pytest.mark.parametrize("data", (DATA, ONE_VIEW), ids=("views", "one view"))
 
@@ -61,7 +61,10 @@ def loop(name, signal, references, members, i):
         "LR: log-likelihood ratio": free,
         "LR: variance for standard deviation": np.sum(norm.logpdf(c, m_in, var_in) - norm.logpdf(c, m_out, var_out)),
         "LR: likelihoods added over views": np.log(p_in.sum()) - np.log(p_out.sum()),
-        "LR: 1e-22 in the denominator": released_lr}[name]
+        "LR: 1e-22 in the denominator": released_lr,
+        "control: OUT spread for both": np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * unbiased_out)),
+        "control: pooled variance for its root, in both":
+            np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * pooled ** 2))}[name]
 
 
 @both_views
@@ -78,7 +81,7 @@ def test_nll_is_lira_of_the_same_signal(data):
 def test_ladders_start_at_the_paper_and_end_at_the_released_code():
     found = curvature.ladder(*DATA)
     assert {name: list(steps) for name, steps in found.items()} == {
-        name: list(steps) for name, steps in curvature.LADDERS.items()}
+        name: list(steps) for name, steps in (curvature.LADDERS | {"control": curvature.CONTROLS}).items()}
     for name, last in (("NLL", curvature.nll), ("LR", curvature.likelihood_ratio)):
         steps = list(found[name].values())
         assert_array_equal(steps[0], curvature.nll(*DATA))

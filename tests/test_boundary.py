@@ -263,10 +263,13 @@ def test_a_graphics_card_finds_the_distances_of_the_cpu():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind,tolerance", [("table", 0.05), ("image", 0.2)])
-def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brought_to_the_boundary(kind, tolerance):
+@pytest.mark.parametrize("kind", ["table", "image"])
+def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brought_to_the_boundary(kind):
     """The Adversarial Robustness Toolbox with 10 steps asks for about 2,380 predictions a record. It returns the point after
-    the last step, 1 + 1 / sqrt(10) times as far where the walk has settled."""
+    the last step, 1 + 1 / sqrt(10) times as far where the walk has settled.
+
+    Compared by the median over records of the ratio of the two distances, which has a standard deviation of about 0.01 over
+    networks and machines; that of the ratio of the two medians is three times as large."""
     pytest.importorskip("art", reason="the Adversarial Robustness Toolbox is not installed")
     from art.attacks.evasion import HopSkipJump
     from art.estimators.classification import BlackBoxClassifierNeuralNetwork
@@ -311,8 +314,8 @@ def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brou
     assert 2300 < queries < 2500 and abs(ours.queries.mean() / queries - 1) < 0.05
     print(f"{kind}: their queries {queries:.0f}, ours {ours.queries.mean():.0f}; medians: theirs {raw.median():.4f}, at the "
           f"boundary {(far * raw).median():.4f}, ours {np.median(ours.distance):.4f}")
-    assert np.median(ours.distance) / (far * raw).median() == pytest.approx(1, abs=tolerance)
-    assert np.corrcoef(ours.distance, far * raw)[0, 1] > 0.6
+    assert np.median(ours.distance / (far * raw).numpy()) == pytest.approx(1, abs=0.05)
+    assert np.corrcoef(ours.distance, far * raw)[0, 1] > 0.5
     if kind == "table":
         assert far.median() == pytest.approx(1 / (1 + 10 ** -0.5), rel=0.02)
 

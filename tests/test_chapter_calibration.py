@@ -17,12 +17,7 @@ PICTURES = data.Dataset("fashion_mnist_20k", RNG.integers(0, 255, (200, 8, 8, 1)
                         200, ("a", "b", "c"))
 CONFIG = TrainConfig("leino_cnn:2,3,8", epochs=2, batch_size=8)
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("module_cache")
 
 
 @pytest.fixture(scope="module")

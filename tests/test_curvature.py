@@ -18,6 +18,7 @@ ESTIMATES = {
     "zero_order": curvature.zero_order_trace,
     "released_code": lambda *given, **how: curvature.zero_order_trace(*given, variant="released_code", **how),
     "hutchinson": curvature.hutchinson_trace,
+    "limit": curvature.limit_trace,
     "exact": lambda loss, x, probes=0, seed=0, **how: curvature.exact_trace(loss, x, **how)}
 
 
@@ -132,6 +133,20 @@ def test_zero_order_estimates_are_the_printed_formula_probe_by_probe(variant):
         expected.append(abs(q) * h if variant == "released_code" else q * (u * v).sum().item())
     found = curvature.zero_order_trace(loss, x, 3, h, seed=5, y=y, variant=variant)
     np.testing.assert_allclose(found, np.reshape(expected, (-1, 3)).mean(1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("variant", curvature.VARIANTS)
+def test_the_limit_of_zero_order_estimates_is_reached_as_the_step_shrinks(variant):
+    loss, x, y = network("tanh_cnn:2,3,4", (4, 4, 1))
+    found = curvature.zero_order_trace(loss, x, 3, 1e-3, seed=5, y=y, variant=variant)
+    limit = curvature.limit_trace(loss, x, 3, 5, y=y, variant=variant)
+    np.testing.assert_allclose(found / (1e-3 if variant == "released_code" else 1), limit, rtol=1e-4)
+    hessians = [torch.func.hessian(lambda z, n=n: loss(z[None], y[n:n + 1])[0])(x[n]).reshape(x[n].numel(), -1)
+                for n in range(len(x))]
+    u, v = curvature._probes(x, 5, 0, 0, 6).flatten(2).unflatten(0, (3, 2)).unbind(1)
+    q = torch.stack([((v[:, n] @ h) * u[:, n]).sum(1) for n, h in enumerate(hessians)])
+    expected = q.abs() if variant == "released_code" else q * (u * v).sum(2).T
+    np.testing.assert_allclose(limit, expected.mean(1), rtol=1e-9)
 
 
 def test_differences_see_no_step_size_where_the_loss_is_quadratic_and_an_error_of_its_square_elsewhere():
@@ -366,6 +381,8 @@ X = torch.zeros(4, 3, dtype=torch.float64)
     (lambda e: curvature.of(e, TABLE, "hutchinsen"), "Did you mean 'hutchinson'"),
     (lambda e: curvature.of(e, TABLE, h=-1.0), "h = -1.0"),
     (lambda e: curvature.of(e, TABLE, iterations=0), "iterations = 0"),
+    (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), 0), "iterations = 0"),
+    (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), variant="papre"), "Did you mean 'paper'"),
     (lambda e: curvature.of(e, TABLE, dtype="double"), "Allowed: float32, float64")])
 def test_bad_input_is_refused_before_any_work(ensemble, call, words):
     with pytest.raises(MiaError, match=words):

@@ -97,6 +97,14 @@ def _scale_of_in(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, np.sqrt(_variance(fit, fit.inside)))
 
 
+def _scale_of_out(fit: _Fit) -> np.ndarray:
+    return _one_scale(fit, np.sqrt(_variance(fit, fit.out)))
+
+
+def _pooled_variance(fit: _Fit) -> np.ndarray:
+    return _one_scale(fit, _variance(fit, fit.inside, fit.out))
+
+
 def _released_nll(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, _variance(fit, fit.inside, less=0))
 
@@ -244,6 +252,7 @@ LADDERS = {
            "likelihoods added over views": _added_over_views,
            "1e-22 in the denominator": _released_lr},
 }
+CONTROLS = {"OUT spread for both": _scale_of_out, "pooled variance for its root, in both": _pooled_variance}  # not steps
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -255,7 +264,8 @@ def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_mem
     references alone; its population variance for the standard deviation. To LR: each hypothesis keeps its variance, which
     stands for the standard deviation; likelihoods are added over views, of which the score is the logarithm of the ratio;
     1e-22 is added to the denominator, and the score is the ratio itself. The step that puts the variance in the place of the
-    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n.
+    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n. Two controls are on neither
+    way: the spread of OUT references for both hypotheses; and the pooled variance in the place of its root, in both.
 
     Args:
         curvature: as of `nll`, like all other arguments.
@@ -264,11 +274,12 @@ def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_mem
         lacking: "refuse" or "drop".
 
     Returns:
-        "NLL" and "LR" -> name of the step -> score [N], from the first to the last.
+        "NLL" and "LR" -> name of the step -> score [N], from the first to the last; "control" -> name -> score [N].
 
     Raises:
         MiaError: as `nll`.
     """
-    rules = list({rule: None for steps in LADDERS.values() for rule in steps.values()})
+    ladders = {**LADDERS, "control": CONTROLS}
+    rules = list({rule: None for steps in ladders.values() for rule in steps.values()})
     found = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
-    return {name: {step: found[rule] for step, rule in steps.items()} for name, steps in LADDERS.items()}
+    return {name: {step: found[rule] for step, rule in steps.items()} for name, steps in ladders.items()}

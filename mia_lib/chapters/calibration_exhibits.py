@@ -12,7 +12,7 @@ from scipy.stats import norm, rankdata
 
 from mia_lib import claims, metrics, plotting, results, theory
 from mia_lib.chapters import calibration as study
-from mia_lib.intervals import Interval
+from mia_lib.intervals import Interval, combined
 
 Plays = Mapping[str, dict[str, np.ndarray]]  # name of the games -> what `study.play` returned
 PAPER_ROWS = ("German Credit", "Hepatitis", "Adult", "MNIST", "CIFAR-10", "CIFAR-100", "ImageNet", "CIFAR-10 (aug.)",
@@ -493,12 +493,8 @@ def mean_of(values: Mapping[str, np.ndarray], all_games: Mapping[str, study.Game
     for name, of_plays in values.items():
         rows.setdefault(all_games[name].paper, []).append(of_plays)
     each = [study.over(np.mean(of_row, 0), "") for of_row in rows.values()]
-    variances = np.array([one.se**2 for one in each])
-    value, total = float(np.mean([one.value for one in each])), variances.sum()
-    freedom = total**2 / sum(v**2 / one.dof for v, one in zip(variances, each, strict=True)) if total else np.inf
-    mean = Interval(value, value, value, covers=f"{len(each)} data sets, the plays of each", dof=float(freedom),
-                    se=float(np.sqrt(total) / len(each)))
-    return mean.at(mean.level)
+    return combined(float(np.mean([one.value for one in each])), [one.se**2 / len(each)**2 for one in each],
+                    [one.dof for one in each], covers=f"{len(each)} data sets, the plays of each")
 
 
 def _pairs(all_games: Mapping[str, study.Games]) -> list[tuple[str, str]]:

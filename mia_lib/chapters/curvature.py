@@ -33,10 +33,10 @@ OURS = {"log_ratio": "Curv, log ratio", "lira_top": "LiRA, largest confidence, l
         "lira_lr": "LiRA, true class, released rule", "lira": "LiRA, true class",
         "lira_fixed": "LiRA, true class, one variance", "rmia": "RMIA"}
 NAMES = PAPER | OURS
+COMPARED = ("nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed")  # with fewer references
 # Of image and mirror image; the others see the image.
 TWO_VIEWS = ("nll", "lr", "log_ratio", "lira_released", "lira_top", "lira_lr", "lira", "lira_fixed")
 TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
-PAPER_DATA = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "imagenet": "ImageNet"}
 QUANTILE = 1e-4  # level of attack R in the released code
 DELTA = 1e-5  # of DP-SGD, the paper's
 POPULATION = 2000  # records outside the pool that RMIA compares with, at most
@@ -207,34 +207,14 @@ def methods(own: dict[str, np.ndarray], references: dict[str, np.ndarray], membe
             "ye": baselines.attack_r(loss, losses, members, QUANTILE)}
 
 
-def one_spread(curvature: np.ndarray, references: np.ndarray, members: np.ndarray, spread: str, power: int) -> np.ndarray:
-    """Control of the ladders: both hypotheses with one scale, the OUT or the pooled standard deviation to a power.
-
-    Args:
-        curvature: [n, A]. references: [R, n, A]. members: bool [R, n]. spread: "out" or "pooled". power: 1, or 2 for the
-            variance in its place.
-    """
-    sides = [(references * side[..., None], side) for side in (members, ~members)]
-    (mean_in, apart_in), (mean_out, apart_out) = (
-        (mean := kept.sum(0) / side.sum(0)[:, None], (((references - mean) * side[..., None]) ** 2).sum(0))
-        for kept, side in sides)
-    inside, outside = members.sum(0)[:, None], (~members).sum(0)[:, None]
-    variance = apart_out / (outside - 1) if spread == "out" else (apart_in + apart_out) / (inside + outside - 2)
-    squares = (curvature - mean_out) ** 2 - (curvature - mean_in) ** 2
-    return (squares / np.maximum(variance, 1e-100) ** power).sum(1)
-
-
-CONTROLS = {"OUT spread for both": ("out", 1), "pooled variance for its root, in both": ("pooled", 2)}
-
-
-def _against(bank: Bank, target: int, views: int = 2, count: int | None = None, rows=slice(None)) -> dict[str, np.ndarray]:
+def _against(bank: Bank, target: int, views: int = 2, count: int | None = None) -> dict[str, np.ndarray]:
     """Scores of `methods` against a model of the bank."""
     references, found = bank.references(target, count), bank.signals
 
     def pick(which) -> dict[str, np.ndarray]:
-        return {name: one[which][..., rows] if one.ndim == 2 else one[which][..., rows, :views] for name, one in found.items()}
+        return {name: one[which] if one.ndim == 2 else one[which][..., :views] for name, one in found.items()}
 
-    return methods(pick(target), pick(references), bank.members[references][:, rows])
+    return methods(pick(target), pick(references), bank.members[references])
 
 
 def _foreign(bank: Bank, models: Ensemble, judged: np.ndarray) -> list[dict[str, np.ndarray]]:
@@ -266,31 +246,28 @@ def play(bank: Bank) -> dict[str, np.ndarray]:
 
     Returns:
         "members" bool [T, N]; for each method its ranks [T, N], of `TWO_VIEWS` also "METHOD.1", from the image alone;
-        "ladder.NAME.STEP" [T, N] for the steps of `attacks.curvature.ladder`, "control.NAME" for those of `CONTROLS`;
+        "NLL.STEP", "LR.STEP" and "control.NAME" [T, N] for what `attacks.curvature.ladder` gives;
         "log_curvature" float32 [T, N] of the image; "difficulty" float32 [N], mean log curvature under all models that were
         not trained on the record, and "reference_difficulty" [T, N], under those that serve against each target; accuracies
         "train" and "test" [T], and median losses "median_in" and "median_out" [T].
     """
-    return store.fetch({"kind": "study", "study": "curvature.play", **bank.spec, "version": 2}, lambda: _play(bank)).arrays
+    return store.fetch({"kind": "study", "study": "curvature.play", **bank.spec, "version": 3}, lambda: _play(bank)).arrays
 
 
 def _play(bank: Bank) -> dict[str, np.ndarray]:
     found, targets, judged, rows, easy = bank.signals, list(bank.attacked), bank.judged, [], []
     loss, log = found["loss"][targets], found["curvature"][..., 0]
     probabilities = signals.probabilities(bank.models.part(targets), bank.records)
-    elsewhere = np.exp(-signals.loss(bank.models, bank.population).astype(np.float64))
+    p, elsewhere = np.exp(-found["loss"]), np.exp(-signals.loss(bank.models, bank.population).astype(np.float64))
     for place, target in enumerate(targets):
         references = bank.references(target)
         inside = bank.members[references]
         row = _against(bank, target)
         row |= {f"{name}.1": score for name, score in _against(bank, target, 1).items() if name in TWO_VIEWS}
         row["song"] = baselines.modified_entropy(probabilities[place], bank.records.y)
-        p = np.exp(-found["loss"])
         row["rmia"] = baselines.rmia(p[target], p[references], inside, elsewhere[target], elsewhere[references])
         steps = attack.ladder(found["curvature"][target], found["curvature"][references], inside)
-        row |= {f"ladder.{end}.{step}": score for end, of_end in steps.items() for step, score in of_end.items()}
-        row |= {f"control.{name}": one_spread(found["curvature"][target], found["curvature"][references], inside, *how)
-                for name, how in CONTROLS.items()}
+        row |= {f"{end}.{step}": score for end, of_end in steps.items() for step, score in of_end.items()}
         easy.append(np.average(log[references], 0, ~inside))
         rows.append(row)
     right = signals.correctness(bank.models, bank.records)[targets]
@@ -311,16 +288,14 @@ def by_references(bank: Bank, counts: Sequence[int]) -> dict[int, dict[str, np.n
     Returns:
         number -> method -> ranks [T, N].
     """
-    names = ("nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed")
-
     def compute() -> dict[str, np.ndarray]:
         return {f"{count}.{name}": ranks for count in counts
-                for name, ranks in _ranks([_against(bank, t, count=count) for t in bank.attacked]).items() if name in names}
+                for name, ranks in _ranks([_against(bank, t, count=count) for t in bank.attacked]).items() if name in COMPARED}
 
     check_counts(bank, counts)
     spec = {"kind": "study", "study": "curvature.by_references", **bank.spec, "counts": list(counts), "version": 1}
     arrays = store.fetch(spec, compute).arrays
-    return {count: {name: arrays[f"{count}.{name}"] for name in names} for count in counts}
+    return {count: {name: arrays[f"{count}.{name}"] for name in COMPARED} for count in counts}
 
 
 def check_counts(bank: Bank, counts: Sequence[int]) -> None:
@@ -377,8 +352,8 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
         "members" bool [T, n]; ranks [T, n] by name of the signal: "exact" (trace), "exact_norm", "hutchinson", "printed" (the
         trace as printed, a Gaussian of its values as they are), "printed_log" (of its logarithm), "released.h=H",
         "released.iterations=K", "released_float32", "own_label" (the released form, of the loss with the label that each model
-        gives itself), "true", "top"; "norm_correlation.NAME", rank correlation with the exact norm, [M]; "zeros.NAME" and
-        "negative.NAME", shares of values; "size.NAME" [2], median of the values over the exact norm, where the model gives the
+        gives itself), "true", "top"; "norm_correlation.NAME", rank correlation with the exact norm, [M]; "negative.NAME",
+        share of values; "size.NAME" [2], median of the values over the exact norm, where the model gives the
         record's label and where it does not;
         "wrong" [2], shares of members and of others whose label the models do not give; "h", the bank's; "easy" bool [n],
         records that all models get right.
@@ -411,19 +386,18 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
         out = {"members": bank.judged[:, rows], **_ranks(scores)}
         wrong, inside = given != records.y, bank.members[:, rows]
         for name, one in values.items():
-            out[f"zeros.{name}"], out[f"negative.{name}"] = np.mean(one == 0), np.mean(one < 0)
+            out[f"negative.{name}"] = np.mean(one < 0)
             ratio = np.abs(one) / np.maximum(values["exact_norm"], 1e-300)
             out[f"size.{name}"] = np.array([np.median(ratio[side]) if side.any() else np.nan for side in (~wrong, wrong)])
-        for name, one in (values | {name: fits[name] for name in ("true", "top")}).items():
-            sign = -1 if name in ("true", "top") else 1
+        sizes = {name: np.abs(one) for name, one in values.items()} | {name: -fits[name] for name in ("true", "top")}
+        for name, one in sizes.items():
             out[f"norm_correlation.{name}"] = np.array([
-                stats.spearmanr(sign * a if sign < 0 else np.abs(a), b).statistic
-                for a, b in zip(one, values["exact_norm"], strict=True)])
+                stats.spearmanr(a, b).statistic for a, b in zip(one, values["exact_norm"], strict=True)])
         return out | {"easy": ~wrong.any(0), "h": np.array(bank.h),
                       "wrong": np.array([wrong[inside].mean(), wrong[~inside].mean()])}
 
     spec = {"kind": "study", "study": "curvature.estimators", **bank.spec, "count": len(rows), "steps": list(steps),
-            "probes": list(iterations), "version": 3}
+            "probes": list(iterations), "version": 4}
     return store.fetch(spec, compute).arrays
 
 
@@ -468,18 +442,16 @@ def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> dict[str
         for dtype in signals.PRECISIONS:
             network = signals.in_precision(model.model(0), dtype)
             x = signals.inputs(records.x, 0, len(rows), torch.device("cpu"), signals.PRECISIONS[dtype])
+
+            def losses(inputs: torch.Tensor, y: torch.Tensor, network=network) -> torch.Tensor:
+                return signals.precise_loss(network(inputs), y)
+
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # that rounding shows is what this is to show
                 out[dtype] = np.stack([curvature.zero_order_trace(
-                    lambda a, y, net=network: signals.precise_loss(net(a), y), x, bank.iterations, h, y=records.y,
-                    variant="released_code") / h for h in steps], 1)
-        y, expected = torch.from_numpy(records.y), torch.zeros(len(rows), dtype=torch.float64)
-        net, x = signals.in_precision(model.model(0), "float64"), x.double()
-        times = curvature._hessian(lambda points: torch.stack([signals.precise_loss(net(z), y) for z in points]), x)
-        for k in range(bank.iterations):
-            u, v = curvature._probes(x, 0, 0, 2 * k, 2 * k + 2)
-            expected += (times(v[None])[0] * u).flatten(1).sum(1).abs() / bank.iterations
-        return out | {"expected": expected.numpy(), "loss": signals.loss(model, records)[0].astype(np.float64)}
+                    losses, x, bank.iterations, h, y=records.y, variant="released_code") / h for h in steps], 1)
+        out["expected"] = curvature.limit_trace(losses, x.double(), bank.iterations, y=records.y, variant="released_code")
+        return out | {"loss": signals.loss(model, records)[0].astype(np.float64)}
 
     spec = {"kind": "study", "study": "curvature.step_sizes", **bank.spec, "steps": list(steps), "count": len(rows),
             "version": 2}
@@ -489,7 +461,7 @@ def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> dict[str
 # -------------------------------------------------------------------------------------------- training sets by design
 
 
-KINDS = {"random": "random", "coreset": "coreset", "matched": "matched"}
+KINDS = ("random", "coreset", "matched")
 
 
 def training_sets(bank: Bank, kind: str, size: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
@@ -530,7 +502,7 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
     sizes = [size for size in sizes if kind != "matched" or 2 * size < len(bank.records)]
     drawn = {size: training_sets(bank, kind, size, seeds) for size in sizes}
     config = replace(bank.models.config, seed=bank.models.config.seed + 11)
-    ensembles = {size: train(bank.records, members, config, label=f"{KINDS[kind]}, {size}")
+    ensembles = {size: train(bank.records, members, config, label=f"{kind}, {size}")
                  for size, (members, _) in drawn.items()}
 
     def compute() -> dict[str, np.ndarray]:

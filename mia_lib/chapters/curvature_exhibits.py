@@ -12,19 +12,23 @@ from scipy.optimize import curve_fit
 
 from mia_lib import bounds, claims, curvature, metrics, plotting, results
 from mia_lib.attacks import curvature as attack
-from mia_lib.attacks.curvature import LADDERS
+from mia_lib.attacks.curvature import CONTROLS, LADDERS
 from mia_lib.chapters import curvature as study
-from mia_lib.intervals import Interval
+from mia_lib.intervals import Interval, combined, difference
 
 Found = dict[str, np.ndarray]
 PANELS = ("CIFAR10", "CIFAR100", "ImageNet")
-SHORT = {"lira_released": "LiRA, as released", "yeom": "Yeom", **study.OURS, "nll": "Curv ZO NLL", "lr": "Curv ZO LR"}
+SHORT = study.NAMES | {"lira_released": "LiRA, as released", "yeom": "Yeom"}  # in figures and verdicts
+SWEPT = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom")
+PRIVATE = ("nll", "lr", "lira", "yeom")
+EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
 LOWEST = "tpr_at_fpr=0.001"
 
 
 def label(method: str) -> str:
-    """What tables call a method: the paper's name, with what we add to it."""
-    return study.NAMES[method] + (" (LiRA, as released)" if method == "lira_released" else "")
+    """What tables call a method: the paper's name, with what we add to it; ours in italics."""
+    name = study.NAMES[method] + (" (LiRA, as released)" if method == "lira_released" else "")
+    return name if method in study.PAPER else f"*{name}*"
 
 
 def percent(interval: Interval) -> str:
@@ -38,15 +42,6 @@ def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
     frame = frame[frame["metric"] == metric]
     return {(d, a, s): f"{v + 1e-9:.1f}"
             for d, a, s, v in zip(frame.dataset, frame.attack, frame.setting, frame.value, strict=True)}
-
-
-def apart(one: Interval, other: Interval) -> Interval:
-    """The difference of two independent estimates, each with Student's t."""
-    variances = np.array([one.se**2, other.se**2])
-    total = variances.sum()
-    parts = sum(v**2 / i.dof for v, i in zip(variances, (one, other), strict=True))
-    value, freedom = one.value - other.value, total**2 / parts if parts else np.inf
-    return Interval(value, value, value, covers=one.covers, dof=float(freedom), se=float(np.sqrt(total))).at(one.level)
 
 
 # ------------------------------------------------------------------------------------------------------------- the idea
@@ -115,12 +110,8 @@ def mean_gap(found: Found, draws: int = 400, seed: int = 0) -> Interval:
         return (w @ (log * ~members).T) / (w @ (~members).T) - (w @ (log * members).T) / (w @ members.T)
 
     each = gap(np.ones((1, log.shape[1])))[0]
-    of_targets, of_records = each.var(ddof=1) / len(each), gap(weights).mean(1).var()
-    total = of_targets + of_records
-    value = float(each.mean())
-    return Interval(value, value, value, covers=f"{len(each)} targets and {log.shape[1]} records",
-                    dof=float(total**2 * (len(each) - 1) / of_targets**2) if of_targets else np.inf,
-                    se=float(np.sqrt(total))).at(0.95)
+    return combined(float(each.mean()), [each.var(ddof=1) / len(each), gap(weights).mean(1).var()], [len(each) - 1, np.inf],
+                    covers=f"{len(each)} targets and {log.shape[1]} records")
 
 
 # -------------------------------------------------------------------------------------------------------------- the tables
@@ -141,7 +132,7 @@ def table_one(plays: Mapping[str, Found]) -> pd.DataFrame:
               for metric in ("auroc", "balanced_accuracy")}
     rows = []
     for method in study.NAMES:
-        row = {"method": label(method) if method in study.PAPER else f"*{label(method)}*"}
+        row = {"method": label(method)}
         for name, found in plays.items():
             row[f"{name}: AUC"] = percent(study.number(found, method))
             row[f"{name}: accuracy"] = percent(study.number(found, method, "balanced_accuracy"))
@@ -160,7 +151,7 @@ def views_table(plays: Mapping[str, Found]) -> pd.DataFrame:
             theirs[data, method, setting.startswith("2")] = value
     rows = []
     for method in study.TWO_VIEWS:
-        row = {"method": label(method) if method in study.PAPER else f"*{label(method)}*"}
+        row = {"method": label(method)}
         for name, found in plays.items():
             row |= {f"{name}: one view": percent(study.number(found, f"{method}.1")),
                     f"{name}: two views": percent(study.number(found, method)),
@@ -179,7 +170,7 @@ def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
         theirs[method, setting[0], metric.split("_")[-1]] = f"{value:.2f}"
     rows = []
     for method in study.NAMES:
-        row = {"method": label(method) if method in study.PAPER else f"*{label(method)}*"}
+        row = {"method": label(method)}
         for name, found in plays.items():
             least = 1 / (~found["members"]).sum(1).min()
             for rate, views in ((0.01, 2), (0.001, 1), (0.001, 2)):
@@ -197,7 +188,7 @@ def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
 
 def roc(found: Found, methods: Sequence[str] = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom", "ye", "rmia")):
     """Figure 4."""
-    return plotting.roc({SHORT.get(m, study.NAMES[m]): found[m] for m in methods}, found["members"])
+    return plotting.roc({SHORT[m]: found[m] for m in methods}, found["members"])
 
 
 def logs_and_ratios(bank: study.Bank) -> pd.DataFrame:
@@ -222,15 +213,15 @@ def ladder_table(found: Found) -> pd.DataFrame:
     for end, steps in LADDERS.items():
         before = None
         for step in steps:
-            name = f"ladder.{end}.{step}"
-            row = {"step": step if before is None else f"{step}" + (f" = {end}" if step == list(steps)[-1] else "")}
+            name = f"{end}.{step}"
+            row = {"step": f"{step} = {end}" if step == list(steps)[-1] else step}
             for metric, word in measures:
                 value = f"{100 * study.number(found, name, metric).value:.1f}"
                 row[word] = value if before is None else f"{value}\n({percent(study.number(found, name, metric, before))})"
             rows.append(row)
             before = name
-    for control in study.CONTROLS:
-        row, start = {"step": f"*control: {control}*"}, "ladder.NLL.log-likelihood ratio"
+    for control in CONTROLS:
+        row, start = {"step": f"*control: {control}*"}, "NLL.log-likelihood ratio"
         for metric, word in measures:
             value = f"{100 * study.number(found, f'control.{control}', metric).value:.1f}"
             row[word] = f"{value}\n({percent(study.number(found, f'control.{control}', metric, start))})"
@@ -247,7 +238,7 @@ ESTIMATORS = {"exact": "trace, exact", "exact_norm": "Frobenius norm, exact", "h
 
 def estimators_table(found: Found, h: float, iterations: int) -> pd.DataFrame:
     """Estimates of curvature: what they are like, and how well the same likelihood ratio does on each."""
-    names, released = dict(ESTIMATORS), [key for key in found if key.startswith("released.") and "." in key]
+    names, released = dict(ESTIMATORS), [key for key in found if key.startswith("released.")]
     def order(key: str) -> tuple[bool, float]:
         return "iterations" in key, float(key.split("=")[1])
 
@@ -300,8 +291,8 @@ def costs_figure(found: Found, counted: Mapping[int, Found], played: Found, most
     plotting.set_style()
     figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), sharey=True)
     every = {**counted, most: played}
-    for place, method in enumerate(("nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed")):
-        name, at = SHORT.get(method, study.NAMES[method]), sorted(every)
+    for place, method in enumerate(study.COMPARED):
+        name, at = SHORT[method], sorted(every)
         values = [study.number({**every[n], "members": played["members"]}, method, "tpr_at_fpr=0.01") for n in at]
         look = plotting.style_of(name, place)
         left.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, elinewidth=1.2, label=name,
@@ -310,8 +301,7 @@ def costs_figure(found: Found, counted: Mapping[int, Found], played: Found, most
     left.set_xticks(sorted(every), [str(n) for n in sorted(every)])
     left.minorticks_off()
     counts = sorted(int(key.split("=")[1]) for key in found if key.startswith("released.iterations"))
-    keys = [f"released.iterations={n}" for n in counts]
-    of = dict(sorted({**{4 * n: key for n, key in zip(counts, keys, strict=True)}, 4 * iterations: release(found)}.items()))
+    of = dict(sorted({**{4 * n: f"released.iterations={n}" for n in counts}, 4 * iterations: release(found)}.items()))
     at, values = list(of), [study.number(found, key, "tpr_at_fpr=0.01") for key in of.values()]
     right.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, label="Curv, log ratio, one view",
                    **plotting.style_of("Curv, log ratio"))
@@ -340,9 +330,9 @@ def private_frame(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
     """AUC of methods at each epsilon, tidy."""
     rows = []
     for k, epsilon in enumerate([*epsilons, np.inf]):
-        for method in ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom"):
+        for method in PRIVATE:
             value = study.over_targets({"members": found["members"], method: found[method][k]}, method)
-            rows.append({"epsilon": epsilon, "method": SHORT.get(method, study.NAMES[method]), "value": value.value,
+            rows.append({"epsilon": epsilon, "method": SHORT[method], "value": value.value,
                          "low": value.low, "high": value.high, "interval": value})
     return pd.DataFrame(rows)
 
@@ -357,7 +347,7 @@ def private_table(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
                "accuracy": f"{found['train'][k].mean():.2f} / {found['test'][k].mean():.2f}"}
         at = frame[frame["epsilon"] == epsilon]
         rows.append(row | {name: percent(value) for name, value in zip(at["method"], at["interval"], strict=True)
-                           if name in PRIVATE and name != "Curv ZO LR"})
+                           if name != SHORT["lr"]})
     return pd.DataFrame(rows)
 
 
@@ -369,7 +359,7 @@ def theorem_shape(epsilon, scale, offset):
 def private_figure(found: Found, epsilons: Sequence[float]) -> plt.Figure:
     """AUC against epsilon with the paper's curve fitted (Figure 5)."""
     frame = private_frame(found, epsilons)
-    frame = frame[np.isfinite(frame["epsilon"]) & frame["method"].isin(PRIVATE)]
+    frame = frame[np.isfinite(frame["epsilon"])]
     figure = plotting.against(frame, "epsilon", "value", "method", log=True, xlabel="ε (logarithmic)", ylabel="AUC",
                               chance=0.5)
     axis, own = figure.axes[0], frame[frame["method"] == "Curv ZO LR"]
@@ -380,18 +370,13 @@ def private_figure(found: Found, epsilons: Sequence[float]) -> plt.Figure:
     return figure
 
 
-PRIVATE = ("Curv ZO NLL", "Curv ZO LR", "LiRA, true class", "Yeom")
-SWEPT = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom")
-
-
-def sizes_frame(swept: Mapping[int, Found], methods: Sequence[str] = SWEPT) -> pd.DataFrame:
-    """A metric of methods at each size, tidy."""
+def sizes_frame(swept: Mapping[int, Found]) -> pd.DataFrame:
+    """AUC of methods at each size, tidy."""
     rows = []
     for size, found in swept.items():
-        for method in methods:
+        for method in SWEPT:
             value = study.over_targets(found, method)
-            name = "no target at all" if method == "untouched" else SHORT.get(method, study.NAMES[method])
-            rows.append({"size": size, "method": name, "value": value.value, "low": value.low, "high": value.high})
+            rows.append({"size": size, "method": SHORT[method], "value": value.value, "low": value.low, "high": value.high})
     return pd.DataFrame(rows)
 
 
@@ -411,7 +396,7 @@ def coreset_figure(swept: Mapping[str, Mapping[int, Found]]) -> plt.Figure:
             at = list(swept[kind])
             values = [study.over_targets(found, "nll", metric) for found in swept[kind].values()]
             axis.errorbar(at, [v.value for v in values], _bars(values), color=color, marker=marker, ls=line, capsize=3,
-                          label=f"{study.KINDS[kind]}")
+                          label=kind)
         at = list(swept["coreset"])
         axis.plot(at, [study.over_targets(found, "untouched", metric).value for found in swept["coreset"].values()], "X:",
                   color=plotting.INK, label="coreset, no target at all")
@@ -428,8 +413,8 @@ def coreset_table(swept: Mapping[str, Mapping[int, Found]]) -> pd.DataFrame:
     rows = []
     for kind, of_kind in swept.items():
         for size, found in of_kind.items():
-            rows.append({"training set": study.KINDS[kind], "records": size, **{
-                SHORT.get(m, study.NAMES[m]): percent(study.over_targets(found, m)) for m in ("nll", "lr", "lira", "yeom")},
+            rows.append({"training set": kind, "records": size, **{
+                SHORT[m]: percent(study.over_targets(found, m)) for m in ("nll", "lr", "lira", "yeom")},
                 "no target at all": f"{100 * study.over_targets(found, 'untouched').value:.1f}"})
     return pd.DataFrame(rows)
 
@@ -519,11 +504,8 @@ def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
     def loss(inputs, labels):
         return torch.nn.functional.cross_entropy(net(inputs), labels, reduction="none")
 
-    found = curvature.zero_order_trace(loss, x, 1, h, seed, y=y)
-    draws = curvature._probes(x, seed, 0, 0, 2)
-    times = curvature._hessian(lambda points: torch.stack([loss(point, y) for point in points]), x)
-    exact = ((times(draws[1:])[0] * draws[0]).sum(1) * (draws[0] * draws[1]).sum(1)).numpy()
-    return float(np.abs(found - exact).max() / np.abs(exact).std())
+    found, exact = curvature.zero_order_trace(loss, x, 1, h, seed, y=y), curvature.limit_trace(loss, x, 1, seed, y=y)
+    return float(np.abs(found - exact).max() / exact.std())
 
 
 def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], records: Found,
@@ -550,8 +532,8 @@ def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], reco
         parts["C1"][data if where else ""] = mean_gap(found)
         for m in (method for method in study.PAPER if method != "nll"):
             for metric, word in (("auc", "AUC"), ("balanced_accuracy", "accuracy")):
-                parts["C3"][f"{where}{word}, less {SHORT.get(m, study.NAMES[m])}"] = lead("nll", m, metric)
-        parts["C4"] |= {f"{where}less {SHORT.get(m, study.NAMES[m])}": lead("lr", m, LOWEST) for m in study.PAPER if m != "lr"}
+                parts["C3"][f"{where}{word}, less {SHORT[m]}"] = lead("nll", m, metric)
+        parts["C4"] |= {f"{where}less {SHORT[m]}": lead("lr", m, LOWEST) for m in study.PAPER if m != "lr"}
         parts["C5"] |= {f"{where}AUC, NLL - LR": lead("nll", "lr"),
                         f"{where}TPR at 0.1 %, LR - NLL": lead("lr", "nll", LOWEST)}
         parts["C6"] |= {f"{where}NLL, AUC": lead("nll", "nll.1"), f"{where}LR, AUC": lead("lr", "lr.1"),
@@ -585,14 +567,14 @@ def judge_sweeps(swept: Mapping[str, Mapping[int, Found]], played: Found, privat
     if len(sizes) < 3:
         nine["NLL, a smaller size less the largest"] = None
     else:
-        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = apart(*(study.over_targets(random[n], "nll")
+        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = difference(*(study.over_targets(random[n], "nll")
                                                             for n in (sizes[1], sizes[-1])))
     for method, share in (("nll", 0.1), ("lr", 0.4)):  # from which on the paper sees them ahead
         nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": study.over_targets(random[size], method, minus=b)
                  for size in sizes if size >= share * pool for b in ("lira_released", "yeom")}
     ends = [study.over_targets(coreset[n], "nll") for n in (sizes[0], sizes[-1])]
-    ten = {"largest less smallest": apart(ends[1], ends[0]),
-           "coreset less random": apart(ends[1], study.over_targets(random[sizes[-1]], "nll"))}
+    ten = {"largest less smallest": difference(ends[1], ends[0]),
+           "coreset less random": difference(ends[1], study.over_targets(random[sizes[-1]], "nll"))}
     whole, targets = metrics.auc(played["nll"], played["members"]), f"{len(played['members'])} targets"
     four: dict[str, Interval | None] = {}
     for share in EASIEST:
@@ -612,9 +594,6 @@ def judge_sweeps(swept: Mapping[str, Mapping[int, Found]], played: Found, privat
         "first half less second": metrics.t_interval(2 * middle - value[0] - value[-1], covers=covers)})]
 
 
-EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
-
-
 def easiest_table(found: Found) -> pd.DataFrame:
     """AUC among the records of lowest curvature, members and non-members alike, in percent."""
     def cell(method: str, share: float) -> str:
@@ -622,5 +601,5 @@ def easiest_table(found: Found) -> pd.DataFrame:
         return percent(metrics.t_interval(each, bounds=(0.0, 1.0))) if np.isfinite(each).all() else results.NOTHING
 
     return pd.DataFrame([{"records of lowest curvature": f"{100 * share:g} %", **{
-        SHORT.get(m, study.NAMES[m]): cell(m, share) for m in ("nll", "log_ratio", "lira", "lira_fixed", "yeom")}}
+        SHORT[m]: cell(m, share) for m in ("nll", "log_ratio", "lira", "lira_fixed", "yeom")}}
         for share in (*EASIEST, 1.0)])
