@@ -11,6 +11,7 @@ but for the rounding of sums.
 from __future__ import annotations
 
 import io
+import multiprocessing
 import platform
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -171,6 +172,9 @@ class Ensemble:
         """Train what is missing; each model is kept as soon as it is finished."""
         if not self.missing():
             return self
+        if getattr(multiprocessing.current_process(), "_inheriting", False):  # a process of the pool that imports the script
+            raise MiaError("This script trains models when it is imported, which the processes that train them do. Put what "
+                           "it does under `if __name__ == '__main__':`.")
         elsewhere = self.executor or cluster()  # whose processes use their processors
         where = torch.device("cpu") if elsewhere else devices.pick(self.device)
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.

@@ -16,6 +16,7 @@ from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
 from mia_lib.chapters import curvature as study
 from mia_lib.chapters import curvature_exhibits as exhibits
+from mia_lib.chapters.numbers import number
 from mia_lib.errors import MiaError
 from mia_lib.intervals import difference
 from mia_lib.training import TrainConfig
@@ -458,10 +459,10 @@ def test_private_targets_share_their_training_sets_with_public_ones(bank):
 
 def test_numbers_are_means_over_targets_and_differences_are_paired(played):
     auc = {name: metrics.auc(played[name], played["members"]) for name in ("nll", "lira")}
-    assert study.number(played, "nll").value == pytest.approx(auc["nll"].mean())
-    lead = study.number(played, "nll", minus="lira")
+    assert exhibits.number(played, "nll").value == pytest.approx(auc["nll"].mean())
+    lead = exhibits.number(played, "nll", minus="lira")
     assert lead.value == pytest.approx((auc["nll"] - auc["lira"]).mean()) and lead.low < lead.value < lead.high
-    assert study.number(played, "nll", minus="nll").se == 0
+    assert exhibits.number(played, "nll", minus="nll").se == 0
 
 
 def test_targets_on_records_of_their_own_are_what_is_averaged():
@@ -601,7 +602,7 @@ def curves(rejected, n=500):
 @pytest.fixture
 def quick(monkeypatch):
     """Few resamples, for there are many numbers."""
-    monkeypatch.setattr(study, "number", partial(study.number, draws=50))
+    monkeypatch.setattr(exhibits, "number", partial(number, draws=50))
 
 
 @pytest.fixture(scope="module")
@@ -616,7 +617,7 @@ def attacks():
     given = ((right, {4: right, 8: wrong}, curves(0.05), named_like(members, 3.0, 1.0, 1.5)),
              (wrong, {4: wrong, 8: right}, curves(0.2), named_like(members, 1.0, 3.0, 2.5)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study, "number", partial(study.number, draws=50))
+        patch.setattr(exhibits, "number", partial(number, draws=50))
         return tuple({v.claim: v for v in exhibits.judge_attacks({"toy": each[0]}, *each[1:])} for each in given)
 
 
@@ -733,7 +734,7 @@ def test_every_number_the_paper_printed_has_its_place(played, quick):
     theirs = dict(zip(views["method"], views["paper, CIFAR10"], strict=True))
     assert len(views) == len(study.TWO_VIEWS)
     assert list(theirs.values())[:4] == ["67.6, 68.8", "58.1, 58.9", results.NOTHING, "60.1, 61.7"]  # of 60.05
-    assert views["FashionMNIST: gain"][0] == exhibits.percent(study.number(played, "nll", minus="nll.1"))
+    assert views["FashionMNIST: gain"][0] == exhibits.percent(exhibits.number(played, "nll", minus="nll.1"))
     low = exhibits.low_rates(plays).set_index("method")
     assert len(low) == len(study.NAMES) and low.loc["Curv ZO LR", "paper, CIFAR-100: 0.1 %"] == "21.07, 23.92"
     assert low.loc["Curv ZO LR"].str.contains(results.BELOW).sum() == 6  # two data sets, three rates
@@ -745,7 +746,7 @@ def test_rates_that_can_be_resolved_are_shown(quick):
     low = exhibits.low_rates({"toy": found}).set_index("method")
     for column, name, metric in (("toy: 1 %", "lr", "tpr_at_fpr=0.01"), ("toy: 0.1 %", "lr", exhibits.LOWEST),
                                  ("toy: 0.1 %, one view", "lr.1", exhibits.LOWEST)):
-        assert low.loc["Curv ZO LR", column] == exhibits.percent(study.number(found, name, metric))
+        assert low.loc["Curv ZO LR", column] == exhibits.percent(exhibits.number(found, name, metric))
     assert low.loc["Yeom et al. (2018)", "toy: 0.1 %, one view"] == results.NOTHING
     assert not (low == results.BELOW).any(axis=None)
 
@@ -757,7 +758,7 @@ def test_tables_show_what_was_found(bank, played, named, swept, quick):
     ladder = exhibits.ladder_table(played)
     assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in ladder["AUC"][0] + ladder["AUC"][4]
     for row, name in ((0, "log_ratio"), (3, "nll"), (4, "log_ratio"), (7, "lr")):
-        assert ladder["AUC"][row].startswith(f"{100 * study.number(played, name).value:.1f}")
+        assert ladder["AUC"][row].startswith(f"{100 * exhibits.number(played, name).value:.1f}")
     table = exhibits.estimators_table(named, H, 2).set_index("signal")
     assert len(table) == 12 and table.loc["as released, h = 0.001", "needs"] == "8 queries"
     assert table.loc["as released, h = 0.001, 1 probe", "needs"] == "4 queries"

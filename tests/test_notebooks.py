@@ -51,7 +51,7 @@ def test_theorems_hold_to_rounding(outputs):
     assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
 
 
-@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature"])
+@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha"])
 def test_nothing_is_printed_on_the_side(built_book, name):
     assert [o for o in outputs_of(built_book, name) if o["output_type"] in ("stream", "error")] == []
 
@@ -85,3 +85,17 @@ def test_curvature_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
         assert printed in page
     ladder = markdown(outputs, "curvature-ladder")
     assert ladder.count("| log-likelihood ratio |") == 2  # both begin there
+
+
+def test_iha_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
+    outputs = outputs_of(built_book, "iha")
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    verdicts = {record["claim"]: record["verdict"] for record in records}
+    assert list(verdicts) == list(claims.claims("iha"))
+    assert {verdicts[claim] for claim in ("C1", "C6")} == {"reproduced"}
+    page = (built_book / "notebooks" / "iha.html").read_text(encoding="utf-8")
+    for name in [*(f"iha-table-{k}" for k in (1, 2, 3, 4, 6, 7, 8, 9)), "iha-table-5-5", "iha-table-5-30", "iha-figure-1-1",
+                 "iha-figure-1-2", "iha-left-out"]:
+        assert f'id="{name}"' in page
+    for printed in ("0.703", "13.69", "0.592", "19.96", "0.718", "0.767", "2,580", "0.843", "0.582", "0.577"):
+        assert printed in page

@@ -194,6 +194,13 @@ def test_a_stopped_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path
     assert 0 < int(again[0]) <= 12 - kept + 1 and again[1] == "done"
 
 
+def test_a_script_without_a_guard_is_told_so_instead_of_waiting_for_itself(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(SLOW.replace('if __name__ == "__main__":', "if True:"))
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert ended.returncode and "if __name__ == '__main__':" in ended.stderr
+
+
 def test_a_process_that_dies_is_reported_and_the_pool_recovers():
     with pytest.raises(MiaError, match="died"):
         training.run_tasks(exec, [("import os; os._exit(3)",)], lambda k, r: None, "dying", workers=1)

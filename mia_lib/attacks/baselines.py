@@ -313,3 +313,38 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     ratio = probability / np.maximum(in_blocks(typical, reference_probability, reference_members), tiny)
     ratio_z = np.sort(population / np.maximum(from_out(population_reference.mean(0, dtype=np.float64)), tiny))
     return np.searchsorted(ratio_z, ratio / gamma, side="right") / len(ratio_z)
+
+
+@needs("parameters", "none", "the Hessian of the training loss")
+def self_influence(gradients, inverse_hessian) -> np.ndarray:
+    """Self-influence (Cohen and Giryes 2024): how the record's own loss would change with more of its weight in training.
+
+    -g^T A^-1 g, with the record's gradient g and the conditioned Hessian A: near 0 where the model gains nothing more from
+    the record, far below where one step towards it would lower its loss a lot. Suri et al. (2024) compare with it as a
+    score, in place of the original rule of yes or no, and do not print its sign; their released code has this one.
+
+    Args:
+        gradients: of each record's loss, [N, P], or an iterable of blocks [B, P] such as `signals.record_gradients` yields.
+        inverse_hessian: A^-1, [P, P], of the training set's mean loss without weight decay; or an object with `vectors`
+            [P, P] and `weights` [P], eigenvectors and the eigenvalues of the inverse, such as `hessian.inverse` gives.
+
+    Returns:
+        score [N], float64; never positive where A is positive definite.
+
+    Raises:
+        MiaError: shapes that do not fit, or no record.
+    """
+    spectral = hasattr(inverse_hessian, "vectors")
+    matrix = np.asarray(inverse_hessian.vectors if spectral else inverse_hessian)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise MiaError(f"inverse_hessian has shape {matrix.shape}: [P, P] is needed.")
+    score = []
+    for block in [gradients] if isinstance(gradients, np.ndarray) else gradients:
+        if np.ndim(block) != 2 or np.shape(block)[1] != len(matrix):
+            raise MiaError(f"gradients have shape {np.shape(block)}: [N, {len(matrix)}] is needed, a column a parameter.")
+        x = block @ matrix
+        score.append(-(x.astype(np.float64) ** 2 @ inverse_hessian.weights if spectral
+                       else (x * block).sum(1, dtype=np.float64)))
+    if not sum(map(len, score)):
+        raise MiaError("gradients hold no record.")
+    return np.concatenate(score)

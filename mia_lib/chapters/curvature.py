@@ -20,6 +20,7 @@ from scipy import stats
 from mia_lib import curvature, dp, membership, metrics, signals, store
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
+from mia_lib.chapters.numbers import ranks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.intervals import Interval
@@ -238,7 +239,7 @@ def _held(members: np.ndarray, judged: np.ndarray) -> np.ndarray:
 
 def _ranks(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Scores of each target by name as ranks within the target, float32 [T, n]."""
-    return {name: np.stack([stats.rankdata(row[name]).astype(np.float32) for row in rows]) for name in rows[0]}
+    return {name: np.stack([ranks(row[name]) for row in rows]) for name in rows[0]}
 
 
 def play(bank: Bank) -> dict[str, np.ndarray]:
@@ -577,26 +578,6 @@ def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: 
 # --------------------------------------------------------------------------------------------------------------- numbers
 
 
-MEASURES = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
-_known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the same numbers
-
-
-def number(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None,
-           draws: int = 200) -> Interval:
-    """A metric of a method over targets that share their records, or its paired difference from another method's.
-
-    Args:
-        found: with "members" [T, n] and the methods' ranks [T, n].
-        metric: one of `MEASURES`.
-    """
-    given = [found[key] for key in (name, "members", minus) if key is not None]
-    key = (*map(store.fingerprint, given), draws)
-    if key not in _known:
-        _known[key] = metrics.intervals(MEASURES, found[name], found["members"], None if minus is None else found[minus],
-                                        draws=draws)
-    return _known[key][metric]
-
-
 def over_targets(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None) -> Interval:
     """The same for targets that are judged on records of their own: Student's t over targets."""
     function = {"auc": metrics.auc, "balanced_accuracy": metrics.balanced_accuracy}[metric]
@@ -615,8 +596,8 @@ def among_the_easiest(found: dict[str, np.ndarray], method: str, share: float) -
         found: of `play`. share: of all records, in (0, 1].
     """
     out = []
-    for ranks, members, easy in zip(found[method], found["members"], found["reference_difficulty"], strict=True):
+    for own, members, easy in zip(found[method], found["members"], found["reference_difficulty"], strict=True):
         kept = np.argsort(easy, kind="stable")[:round(share * len(easy))]
         sides = set(members[kept])
-        out.append(metrics.auc(ranks[kept], members[kept]) if len(sides) == 2 else np.nan)
+        out.append(metrics.auc(own[kept], members[kept]) if len(sides) == 2 else np.nan)
     return np.array(out)

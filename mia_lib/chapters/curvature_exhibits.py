@@ -14,6 +14,7 @@ from mia_lib import bounds, claims, curvature, metrics, plotting, results
 from mia_lib.attacks import curvature as attack
 from mia_lib.attacks.curvature import CONTROLS, LADDERS
 from mia_lib.chapters import curvature as study
+from mia_lib.chapters.numbers import number
 from mia_lib.intervals import Interval, combined, difference
 
 Found = dict[str, np.ndarray]
@@ -134,8 +135,8 @@ def table_one(plays: Mapping[str, Found]) -> pd.DataFrame:
     for method in study.NAMES:
         row = {"method": label(method)}
         for name, found in plays.items():
-            row[f"{name}: AUC"] = percent(study.number(found, method))
-            row[f"{name}: accuracy"] = percent(study.number(found, method, "balanced_accuracy"))
+            row[f"{name}: AUC"] = percent(number(found, method))
+            row[f"{name}: accuracy"] = percent(number(found, method, "balanced_accuracy"))
         for data in PANELS:
             pair = [theirs[metric].get((data, study.PAPER.get(method, "")), results.NOTHING) for metric in theirs]
             row[f"paper, {data}"] = " / ".join(pair) if method in study.PAPER else results.NOTHING
@@ -153,9 +154,9 @@ def views_table(plays: Mapping[str, Found]) -> pd.DataFrame:
     for method in study.TWO_VIEWS:
         row = {"method": label(method)}
         for name, found in plays.items():
-            row |= {f"{name}: one view": percent(study.number(found, f"{method}.1")),
-                    f"{name}: two views": percent(study.number(found, method)),
-                    f"{name}: gain": percent(study.number(found, method, minus=f"{method}.1"))}
+            row |= {f"{name}: one view": percent(number(found, f"{method}.1")),
+                    f"{name}: two views": percent(number(found, method)),
+                    f"{name}: gain": percent(number(found, method, minus=f"{method}.1"))}
         for data in PANELS:
             pair = [theirs.get((data, study.PAPER.get(method), two)) for two in (False, True)]
             row[f"paper, {data}"] = f"{pair[0]}, {pair[1]}" if all(pair) else results.NOTHING
@@ -177,7 +178,7 @@ def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
                 key = f"{method}.1" if views == 1 and method in study.TWO_VIEWS else method
                 column = f"{name}: {100 * rate:g} %" + (", one view" if views == 1 else "")
                 row[column] = (results.NOTHING if views == 1 and method not in study.TWO_VIEWS else
-                               results.BELOW if rate < least else percent(study.number(found, key, f"tpr_at_fpr={rate}")))
+                               results.BELOW if rate < least else percent(number(found, key, f"tpr_at_fpr={rate}")))
         for rate in ("0.1pct", "0.01pct"):
             pair = [theirs.get((study.PAPER.get(method), views, rate)) for views in ("1", "2")]
             row[f"paper, CIFAR-100: {rate.removesuffix('pct')} %"] = (
@@ -216,15 +217,15 @@ def ladder_table(found: Found) -> pd.DataFrame:
             name = f"{end}.{step}"
             row = {"step": f"{step} = {end}" if step == list(steps)[-1] else step}
             for metric, word in measures:
-                value = f"{100 * study.number(found, name, metric).value:.1f}"
-                row[word] = value if before is None else f"{value}\n({percent(study.number(found, name, metric, before))})"
+                value = f"{100 * number(found, name, metric).value:.1f}"
+                row[word] = value if before is None else f"{value}\n({percent(number(found, name, metric, before))})"
             rows.append(row)
             before = name
     for control in CONTROLS:
         row, start = {"step": f"*control: {control}*"}, "NLL.log-likelihood ratio"
         for metric, word in measures:
-            value = f"{100 * study.number(found, f'control.{control}', metric).value:.1f}"
-            row[word] = f"{value}\n({percent(study.number(found, f'control.{control}', metric, start))})"
+            value = f"{100 * number(found, f'control.{control}', metric).value:.1f}"
+            row[word] = f"{value}\n({percent(number(found, f'control.{control}', metric, start))})"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -258,8 +259,8 @@ def estimators_table(found: Found, h: float, iterations: int) -> pd.DataFrame:
         probes = int(key.split("=")[1]) if "iterations" in key else iterations
         like = "printed" if key == "printed_log" else key
         rows.append({"signal": name, "needs": white.get(key, f"{4 * probes} queries"),
-                     "AUC of its log ratio": percent(study.number(found, key)),
-                     "AUC, all models right": percent(study.number(easy, key)) if easy else results.NOTHING,
+                     "AUC of its log ratio": percent(number(found, key)),
+                     "AUC, all models right": percent(number(easy, key)) if easy else results.NOTHING,
                      "rank correlation with the norm": float(found[f"norm_correlation.{like}"].mean()),
                      "over the norm, right / wrong": " / ".join(_size(found, like, side) for side in (0, 1))})
     return pd.DataFrame(rows)
@@ -293,7 +294,7 @@ def costs_figure(found: Found, counted: Mapping[int, Found], played: Found, most
     every = {**counted, most: played}
     for place, method in enumerate(study.COMPARED):
         name, at = SHORT[method], sorted(every)
-        values = [study.number({**every[n], "members": played["members"]}, method, "tpr_at_fpr=0.01") for n in at]
+        values = [number({**every[n], "members": played["members"]}, method, "tpr_at_fpr=0.01") for n in at]
         look = plotting.style_of(name, place)
         left.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, elinewidth=1.2, label=name,
                       **look)
@@ -302,12 +303,12 @@ def costs_figure(found: Found, counted: Mapping[int, Found], played: Found, most
     left.minorticks_off()
     counts = sorted(int(key.split("=")[1]) for key in found if key.startswith("released.iterations"))
     of = dict(sorted({**{4 * n: f"released.iterations={n}" for n in counts}, 4 * iterations: release(found)}.items()))
-    at, values = list(of), [study.number(found, key, "tpr_at_fpr=0.01") for key in of.values()]
+    at, values = list(of), [number(found, key, "tpr_at_fpr=0.01") for key in of.values()]
     right.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, label="Curv, log ratio, one view",
                    **plotting.style_of("Curv, log ratio"))
     for place, key, color, name in ((0.85, "true", plotting.BLUE, "true class, log odds"),
                                     (1.15, "top", plotting.GREEN, "likeliest class, log odds")):
-        value = study.number(found, key, "tpr_at_fpr=0.01")
+        value = number(found, key, "tpr_at_fpr=0.01")
         right.errorbar([place], [100 * value.value], _bars([value], 100), capsize=3, color=color, ls="none", label=name,
                        marker="s" if key == "true" else "D")
     right.set(xscale="log", xlabel="queries of a record", title="queries")
@@ -527,7 +528,7 @@ def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], reco
         resolved = 1 / (~found["members"]).sum(1).min() <= 0.001
 
         def lead(a: str, b: str, metric: str = "auc", found=found, resolved=resolved) -> Interval | None:
-            return study.number(found, a, metric, b) if metric != LOWEST or resolved else None
+            return number(found, a, metric, b) if metric != LOWEST or resolved else None
 
         parts["C1"][data if where else ""] = mean_gap(found)
         for m in (method for method in study.PAPER if method != "nll"):
@@ -544,9 +545,9 @@ def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], reco
                         f"{where}TPR at 0.1 %, less LR": None if low is None else low + 0.005}
     parts["C2"] = {side: (0.1 + -metrics.t_interval(hit, covers=f"{len(hit)} records, the models being given") if np.ptp(hit)
                           else None) for side, hit in rejected.items()}
-    parts["C7"] = {f"NLL with {few}": study.number(
+    parts["C7"] = {f"NLL with {few}": number(
         {"members": played["members"], "few": counted[few]["nll"], "all": played["lira_released"]}, "few", minus="all")}
-    parts["A2"] = {f"less {word}": study.number(named, release(named), minus=key)
+    parts["A2"] = {f"less {word}": number(named, release(named), minus=key)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
     reasons = {"C2": "no record was rejected, or all were"}
     unresolved = "fewer than 1,000 non-members, which cannot resolve a false positive rate of 0.1 %"

@@ -1,0 +1,314 @@
+"""Inverse Hessian attack (Suri, Zhang and Evans 2024).
+
+For a model with parameters w, trained by SGD with learning rate lambda, momentum mu and weight decay alpha on n records, the
+score of a record with loss l and gradient g is::
+
+    IHA = l / (1 + mu) - (I1 + I2 + I3 + I4) / lambda                                                   (Eq. 8)
+
+    I1 = (1 - a alpha) |x|^2 / n              I3 = alpha (2 - a alpha) x^T A^-1 x / (2 n)
+    I2 = 2 (1 - a alpha) x0^T x               I4 = alpha (2 - a alpha) x0^T A^-1 x
+
+with a = lambda / (1 + mu), A the conditioned Hessian of the mean loss, x = A^-1 g and x0 = A^-1 grad L0, where L0 is the mean
+loss over the *other* records of the training set. It is an audit: whoever computes it knows all other records and whether
+they are members. Of the whole training set's gradient, grad L0 is what is left without the record under test, so for a
+member it is grad L_D - g / n, for a non-member grad L_D itself.
+
+All that a record needs of the P x P inverse are the few numbers of `Forms`; they come from one rotation of its gradient,
+whatever the damping, and all variants of the attack are sums of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mia_lib.attacks import needs
+from mia_lib.errors import MiaError, check_range, choose
+
+TERMS = ("loss", "I1", "I2", "I3", "I4")
+
+
+@dataclass(frozen=True)
+class Forms:
+    """What a record's score needs of the inverse Hessian, each [N] (or [E, N] for E inverses).
+
+    With A the conditioned Hessian, g the record's gradient, d the training set's, x = A^-1 g and x_D = A^-1 d:
+
+    Attributes:
+        newton: x^T x, squared length of the record's Newton step.
+        newton_mean: x_D^T x.
+        inverse: x^T A^-1 x.
+        inverse_mean: x_D^T A^-1 x.
+        influence: g^T A^-1 g.
+        newton_theta, inverse_theta: x_w^T x and x_w^T A^-1 x with x_w = A^-1 w, for the parameters w; None if not asked for.
+    """
+
+    newton: np.ndarray
+    newton_mean: np.ndarray
+    inverse: np.ndarray
+    inverse_mean: np.ndarray
+    influence: np.ndarray
+    newton_theta: np.ndarray | None = None
+    inverse_theta: np.ndarray | None = None
+
+    def __getitem__(self, which) -> Forms:
+        """Some of the inverses, or of the records."""
+        found = (getattr(self, one.name) for one in fields(self))
+        return Forms(*(None if one is None else one[which] for one in found))
+
+
+def forms(gradients, inverse_hessian, mean_gradient: np.ndarray, theta: np.ndarray | None = None) -> Forms:
+    """What each record's score needs, from its gradient.
+
+    Args:
+        gradients: of each record's loss, [N, P], or an iterable of blocks [B, P] such as `signals.record_gradients` yields.
+        inverse_hessian: [P, P]; or an object with `vectors` [P, P] and `weights` [P], eigenvectors and the eigenvalues of the
+            inverse, such as `hessian.inverse` gives; or a sequence of E such objects with the same vectors.
+        mean_gradient: of the training set's mean loss, without weight decay, [P].
+        theta: parameters w, [P], for the test that knows the weight decay, see `split`.
+
+    Returns:
+        Forms of [N], float64; of [E, N] for a sequence.
+
+    Raises:
+        MiaError: shapes that do not fit, no record, no inverse or inverses with different vectors.
+    """
+    several = isinstance(inverse_hessian, Sequence)
+    spectral = several or hasattr(inverse_hessian, "vectors")
+    inverses = list(inverse_hessian) if several else [inverse_hessian]
+    if not inverses:
+        raise MiaError("inverse_hessian is an empty sequence: at least one inverse is needed.")
+    size = len(inverses[0].vectors) if spectral else len(inverse_hessian)
+    directions = [mean_gradient] if theta is None else [mean_gradient, theta]
+    for name, one in zip(("mean_gradient", "theta"), directions, strict=False):
+        if np.shape(one) != (size,):
+            raise MiaError(f"{name} has shape {np.shape(one)}; the inverse Hessian is for P = {size} parameters.")
+    directions = np.stack(directions).astype(np.float64)
+    of_block = _from_spectrum(inverses, directions) if spectral else _from_matrix(np.asarray(inverse_hessian), directions)
+    found = []
+    for block in [gradients] if isinstance(gradients, np.ndarray) else gradients:
+        if np.ndim(block) != 2 or block.shape[1] != size:
+            raise MiaError(f"gradients have shape {np.shape(block)}: [N, {size}] is needed, a column for each parameter.")
+        found.append(of_block(block))
+    if not any(newton.size for newton, *_ in found):
+        raise MiaError("gradients hold no record.")
+    joined = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
+    return Forms(*joined) if several else Forms(*(one[0] for one in joined))
+
+
+def _from_matrix(inverse: np.ndarray, directions: np.ndarray):
+    if inverse.ndim != 2 or inverse.shape[0] != inverse.shape[1]:
+        raise MiaError(f"inverse_hessian has shape {inverse.shape}: [P, P] is needed.")
+    along = directions @ inverse
+    linear = np.vstack([along, along @ inverse]).T
+
+    def of_block(g: np.ndarray) -> list[np.ndarray]:
+        x = g @ inverse
+        quadratic = np.stack([(x * other).sum(1, dtype=np.float64) for other in (x, x @ inverse, g)])
+        return _ordered(quadratic[:, None], (x @ linear).T[:, None])
+
+    return of_block
+
+
+def _from_spectrum(inverses: list, directions: np.ndarray):
+    vectors, count = inverses[0].vectors, len(inverses)
+    if any(one.vectors is not vectors for one in inverses):
+        raise MiaError("these inverses come from different decompositions; give those of one Hessian, or one at a time.")
+    w = np.stack([one.weights for one in inverses]).T.astype(np.float64)  # [P, E]
+    rotate = getattr(inverses[0], "rotate", lambda v: v @ vectors)
+    along = rotate(directions.astype(vectors.dtype)).astype(np.float64)
+    squared = np.hstack([w**2, w**3, w])
+    linear = np.hstack([one[:, None] * w**power for power in (2, 3) for one in along])
+
+    def of_block(g: np.ndarray) -> list[np.ndarray]:
+        rotated = rotate(np.asarray(g, vectors.dtype)).astype(np.float64)
+        return _ordered((rotated**2 @ squared).T.reshape(3, count, len(g)),
+                        (rotated @ linear).T.reshape(2 * len(directions), count, len(g)))
+
+    return of_block
+
+
+def _ordered(quadratic: np.ndarray, linear: np.ndarray) -> list[np.ndarray]:
+    """In the order of `Forms`, each [E, B]: from x^T x, x^T A^-1 x, g^T A^-1 g, and the products of x with x_D and x_w, then
+    with A^-1 x_D and A^-1 x_w."""
+    newton, inverse, influence = quadratic
+    half = len(linear) // 2
+    return [newton, linear[0], inverse, linear[half], influence, *(linear[1::half] if half == 2 else ())]
+
+
+def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray, further: np.ndarray | None = None) -> Forms:
+    """The same from solutions of linear systems, as conjugate gradients give them, without any inverse.
+
+    Args:
+        x: A^-1 g of each record, [N, P].
+        along: A^-1 d, [P].
+        gradients: g, [N, P].
+        further: A^-1 A^-1 g, [N, P], which I3 and I4 need; without it they are left out (taken as zero).
+
+    Returns:
+        Forms of [N], float64.
+
+    Raises:
+        MiaError: shapes that do not fit.
+    """
+    x, along, gradients = np.asarray(x, np.float64), np.asarray(along, np.float64), np.asarray(gradients)
+    for name, one, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape), ("further", further, x.shape)):
+        if x.ndim != 2 or (one is not None and np.shape(one) != shape):
+            raise MiaError(f"x has shape {x.shape} and {name} {np.shape(one)}: along is to be [P], all others [N, P].")
+    zero = np.zeros(len(x))
+    influence = (x * gradients).sum(1)
+    if further is None:
+        return Forms((x**2).sum(1), x @ along, zero, zero, influence)
+    return Forms((x**2).sum(1), x @ along, (x * further).sum(1), further @ along, influence)
+
+
+@needs("parameters", "none", "all other records and their membership, and how the model was trained")
+def scores(loss: np.ndarray, gradients, inverse_hessian, mean_gradient: np.ndarray, members_known: np.ndarray, n: int,
+           learning_rate: float, momentum: float, weight_decay: float,
+           terms: str | Sequence[str] = "all") -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Inverse Hessian attack (Suri et al. 2024, Eq. 8), for all records at once.
+
+    Args:
+        loss: of each record under the target, without weight decay, [N].
+        gradients, inverse_hessian, mean_gradient: as for `forms`; the Hessian is that of the mean loss over the training set,
+            without weight decay, damped or of low rank.
+        members_known: bool [N]. What the audit's game gives away: the record under test is taken out of the training set that
+            the auditor knows, so its gradient is taken out of the members'. It is the whole signal.
+        n: records in the training set.
+        learning_rate, momentum, weight_decay: of SGD.
+        terms: "all", or some of `TERMS`.
+
+    Returns:
+        score [N]; and by name the terms I1 to I4, each [N]. (With a sequence of E inverses, [E, N].)
+
+    Raises:
+        MiaError: shapes that do not fit, rates out of range, unknown terms.
+    """
+    _check(n, learning_rate, momentum, weight_decay)
+    _chosen(terms)
+    members = np.asarray(members_known, bool)
+    found = forms(gradients, inverse_hessian, mean_gradient)
+    if members.shape != found.newton.shape[-1:]:
+        raise MiaError(f"members_known has shape {members.shape}: {found.newton.shape[-1:]} is needed, one for each record.")
+    parts = split(found, members / n, n, learning_rate, momentum, weight_decay)
+    return combine(loss, parts, learning_rate, momentum, terms), parts
+
+
+def split(found: Forms, taken_out: np.ndarray | float, n: int, learning_rate: float, momentum: float, weight_decay: float,
+          stationary: bool = False) -> dict[str, np.ndarray]:
+    """The terms I1 to I4 of Eq. 8, for whatever the auditor knows.
+
+    Args:
+        found: of N records.
+        taken_out: [N], how much of the record's own gradient is taken out of the mean gradient, to leave that of the others:
+            1 / n for members and 0 for non-members is the paper's leave-one-out knowledge; 0 for all is a control that does
+            not know who is a member.
+        n, learning_rate, momentum, weight_decay: as for `scores`.
+        stationary: add the gradient of the weight decay to that of the others, grad L0 + alpha w. At a minimum it is that sum
+            which vanishes for the true training set; Eq. 8 has grad L0 alone. Needs `forms` with theta.
+
+    Returns:
+        "I1" to "I4", of the shape of `found`.
+
+    Raises:
+        MiaError: values out of range, forms without theta.
+    """
+    _check(n, learning_rate, momentum, weight_decay)
+    mean, inverse_mean = found.newton_mean, found.inverse_mean
+    if stationary:
+        if found.newton_theta is None:
+            raise MiaError("stationary = True needs forms(..., theta=w), with the parameters.")
+        mean, inverse_mean = mean + weight_decay * found.newton_theta, inverse_mean + weight_decay * found.inverse_theta
+    a_alpha = weight_decay * learning_rate / (1 + momentum)
+    once, twice = 1 - a_alpha, weight_decay * (2 - a_alpha)
+    return {"I1": once * found.newton / n, "I2": 2 * once * (mean - taken_out * found.newton),
+            "I3": twice * found.inverse / (2 * n), "I4": twice * (inverse_mean - taken_out * found.inverse)}
+
+
+def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -> None:
+    check_range("n", n, 1)
+    if not learning_rate > 0:
+        raise MiaError(f"learning_rate = {learning_rate!r}: above 0 is needed, since the score divides by it.")
+    check_range("momentum", momentum, 0.0, 1.0)
+    check_range("weight_decay", weight_decay, 0.0)
+
+
+def combine(loss: np.ndarray, parts: dict[str, np.ndarray], learning_rate: float, momentum: float,
+            terms: str | Sequence[str] = "all") -> np.ndarray:
+    """The score of Eq. 8 from its terms, or from some of them.
+
+    Args:
+        loss: [N]. parts: of `split`. learning_rate, momentum: of SGD.
+        terms: "all", or some of `TERMS`.
+
+    Returns:
+        score, of the shape of the terms.
+
+    Raises:
+        MiaError: unknown terms, a loss whose shape does not fit.
+    """
+    chosen = _chosen(terms)
+    score = np.zeros(np.shape(parts["I1"]))
+    if "loss" in chosen:
+        if np.shape(loss) != score.shape[-1:]:
+            raise MiaError(f"loss has shape {np.shape(loss)}: {score.shape[-1:]} is needed, one for each record.")
+        score = score + np.asarray(loss, np.float64) / (1 + momentum)
+    return score - sum(parts[term] for term in chosen if term != "loss") / learning_rate
+
+
+def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
+    """Which of `TERMS`, each once and in their order."""
+    given = TERMS if isinstance(terms, str) and terms == "all" else (terms,) if isinstance(terms, str) else tuple(terms)
+    if not given:
+        raise MiaError(f"terms is empty: allowed are 'all' and any of {', '.join(TERMS)}.")
+    for term in given:
+        choose("terms", term, ("all", *TERMS) if isinstance(terms, str) else TERMS)
+    return tuple(term for term in TERMS if term in given)
+
+
+@needs("parameters", "none", "all other records and their membership, and the weight decay")
+def stationarity(along: np.ndarray, squares: np.ndarray, members_known: np.ndarray, n: int) -> np.ndarray:
+    """The condition for a minimum as a test: with which training set is the gradient smaller?
+
+    Of the rest of the training set the auditor knows r = grad L0 + alpha w. Trained without the record r would be zero, with
+    it r + g / n would. The score is ``|r|^2 - |r + g / n|^2``, in the norm that the arguments are computed in. No Hessian, no
+    learning rate. For a member r = d - g / n with d = grad L_D + alpha w, so the score is ``(|g|^2 / n - 2 d^T g) / n``; for
+    a non-member it is ``-(|g|^2 / n + 2 d^T g) / n``.
+
+    Args:
+        along: d^T g of each record, [N]; or d^T A^-1 A^-1 g.
+        squares: ``|g|^2``, [N]; or ``|A^-1 g|^2``.
+        members_known, n: as for `scores`.
+
+    Returns:
+        score [N].
+    """
+    sign = np.where(np.asarray(members_known, bool), 1.0, -1.0)
+    return (sign * np.asarray(squares) / n - 2 * np.asarray(along)) / n
+
+
+def assumed(config) -> list[str]:
+    """What of a training recipe Eq. 8 does not cover, each as a sentence; warns of each.
+
+    Args:
+        config: a `TrainConfig`, or anything with its attributes.
+    """
+    said = []
+    if config.optimizer != "sgd":
+        said.append(f"optimizer = {config.optimizer!r}: Eq. 8 is for SGD with momentum; its learning_rate, "
+                    f"{config.learning_rate:g}, is taken as if it were SGD's, with momentum {config.momentum:g}.")
+    if config.nesterov:
+        said.append("nesterov = True: Eq. 8 is for plain momentum and is used as if it were.")
+    if config.schedule != "constant":
+        said.append(f"schedule = {config.schedule!r}: Eq. 8 supposes a learning rate that stays until the "
+                    f"parameters are stationary; that of the first epoch, {config.learning_rate:g}, is used.")
+    if config.augmentation != "none":
+        said.append(f"augmentation = {config.augmentation!r}: gradients and Hessian are those of the records as they are, "
+                    "not of their augmented copies.")
+    for sentence in said:
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    return said
+

@@ -1,0 +1,33 @@
+"""Numbers that chapters print of scores kept as ranks, each computed once."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from mia_lib import metrics, store
+from mia_lib.intervals import Interval
+
+MEASURES = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+_known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the same numbers
+
+
+def number(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None,
+           draws: int = 200) -> Interval:
+    """A metric of a method over targets that share their records, or its paired difference from another method's.
+
+    Args:
+        found: with "members" [T, n] and the methods' ranks [T, n].
+        metric: one of `MEASURES`.
+    """
+    given = [found[key] for key in (name, "members", minus) if key is not None]
+    key = (*map(store.fingerprint, given), draws)
+    if key not in _known:
+        _known[key] = metrics.intervals(MEASURES, found[name], found["members"], None if minus is None else found[minus],
+                                        draws=draws)
+    return _known[key][metric]
+
+
+def ranks(score: np.ndarray) -> np.ndarray:
+    """Ranks of scores [n] within a target, float32: all that a metric here depends on."""
+    return stats.rankdata(score).astype(np.float32)
