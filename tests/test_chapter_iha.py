@@ -1008,12 +1008,28 @@ def test_conditionings_that_leave_a_hessian_indefinite_are_not_judged(quick):
         assert others(sweeps(**changes)) == {"C14": "not run"}
 
 
+def test_rates_that_few_records_cannot_resolve_are_not_judged(quick):
+    small = exhibits.judge_attacks({"toy": made_up(n=180)}, {"toy": True}, made_up(CONSTANT, n=180, seed=7))
+    found = {one.claim: one for one in small}
+    for claim, parts in {"C3": 2, "C8": 2, "C9": 1, "A2": 2, "A3": 1}.items():
+        lacking = [name for name, part in found[claim].parts.items() if part is None]
+        assert len(lacking) == parts and all("TPR" in name for name in lacking) and found[claim].reason == exhibits.FEW
+    assert all(None not in found[claim].parts.values() for claim in ("C4", "C5", "C7", "A1", "A4", "A5"))
+
+
 @pytest.mark.parametrize("lacking", [0.2, 0.8, 1.0])
 def test_fractions_not_asked_for_are_not_judged(lacking, quick):
     places = [k for k, one in enumerate(KNOWN) if one != lacking]
     found = sweeps(fractions=[one for one in KNOWN if one != lacking],
                    partial={name: one[:, places] for name, one in known_like().items()})
-    assert others(found) == {"C15": "not run"} and found["C15"].reason == "0.2, 0.8 and 1 are not all in fractions"
+    assert others(found) == {"C15": "not run"}
+    assert found["C15"].reason == "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
+
+
+def test_a_part_that_leaves_the_hessian_indefinite_is_not_judged(quick):
+    partial = known_like()
+    partial["honest"][0, list(KNOWN).index(0.2)] = np.nan
+    assert others(sweeps(partial=partial)) == {"C15": "not run"}
 
 
 SLOPE = {"slope": Interval(-0.1, -0.2, 0.0, se=0.05)}

@@ -400,9 +400,7 @@ def play(case: Case) -> dict[str, np.ndarray]:
         n, alpha = models.members.sum(1), models.config.weight_decay
         for place, target in enumerate(targets):
             one, members = found[place], judged[place]
-            if np.isnan(one["newton"][0]).any():
-                raise MiaError(f"damping = {case.damping:g} leaves the Hessian of target {target} of {case.name} indefinite: "
-                               f"its smallest eigenvalue is {one['values'][0]:.4g}. Give more than {-one['values'][0]:.4g}.")
+            _check_definite(case, target, one)
             row = variants(case, one, loss[place], members, n[target])
             references = case.references(target)
             given = case.signal[target], case.signal[references], models.members[references][:, case.rows]
@@ -425,6 +423,14 @@ def play(case: Case) -> dict[str, np.ndarray]:
                 "training": np.array([_training_seconds(case, target) for target in targets])}
 
     return store.fetch({"kind": "study", "study": "iha.play", **case.spec, "version": 3}, compute).arrays
+
+
+def _check_definite(case: Case, target: int, found: dict[str, np.ndarray]) -> None:
+    """Refuse an audit whose Hessian the case's damping leaves indefinite."""
+    if np.isnan(found["newton"][0]).any():
+        least = found["values"][0]
+        raise MiaError(f"damping = {case.damping:g} leaves the Hessian of target {target} of {case.name} indefinite: its "
+                       f"smallest eigenvalue is {least:.4g}. Give more than {-least:.4g}.")
 
 
 def _training_seconds(case: Case, target: int) -> float:
@@ -637,6 +643,7 @@ def leave_one_out(case: Case, count: int, references: int) -> dict[str, np.ndarr
     """
     check_range("left_out_references", references, 2)
     targets, models = list(case.attacked[::2]), case.models
+    check_range("left_out_targets", len(targets), 2)
     half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
     places = [_balanced(models.members[target][case.rows], 2 * half) for target in targets]
 
@@ -669,6 +676,7 @@ def _left_out(case: Case, target: int, place: np.ndarray, references: int) -> di
     phi, of_references = (_log_odds(values, config.loss) for values in (own, loss))
     nobody = np.zeros(loss.shape, bool)
     [found] = audits(case, [target])
+    _check_definite(case, target, found)
     audit = variants(replace(case, rows=rows), {name: one[..., place] if name in PER_RECORD else one
                                                 for name, one in found.items()}, own, members, n)
     bank = case.references(target)
@@ -817,7 +825,7 @@ def _cost(name, arrays, config, shape, classes, path, labels, members, rows, dam
         each = (time.perf_counter() - start) / len(rows)
     nothing = name == "loss"
     return [np.nan if nothing or name == "lira" else once, each, np.nan if nothing else first.most - first.base,
-            second.most - first.base]
+            max(0.0, second.most - first.base)]
 
 
 class _Memory:

@@ -24,6 +24,7 @@ PRINTED = {"auc": "auc", "tpr_at_fpr=0.01": "tpr_at_fpr_1pct", "tpr_at_fpr=0.001
 MEASURED = "AUC, TPR (%) at 1 % and 0.1 %"
 INDEFINITE = "indefinite"
 LOW = "tpr_at_fpr=0.01"
+FEW = "fewer than 100 non-members, too few for a TPR at 1 %"
 COMPARED = {"lira": "LiRA", "l_attack": "L-attack", "lira_l": "LiRA-L", "iha": "IHA"}  # rows of Table 5
 
 
@@ -578,10 +579,12 @@ def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], consta
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
                                                     ("C3", "C4", "C5", "C7", "C8", "C9", "A1", "A2", "A4", "A5")}
     for case, found in plays.items():
-        def lead(a: str, b: str, metric: str = "auc", found=found) -> Interval:
-            return number(found, a, metric, minus=b)
+        def lead(a: str, b: str, metric: str = "auc", found=found) -> Interval | None:
+            return None if _too_fine(found, metric) else number(found, a, metric, minus=b)
 
-        def term(a: str, b: str, at: int = 0, found=found) -> Interval:
+        def term(a: str, b: str, at: int = 0, found=found) -> Interval | None:
+            if _too_fine(found, study.KEPT[at]):
+                return None
             return mean_over_targets(found[f"terms.{a}"][:, at] - found[f"terms.{b}"][:, at])
 
         same = lead("sif", "loss")
@@ -607,10 +610,11 @@ def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], consta
         parts["A4"][case] = lead("stationary", "iha")
         parts["A5"][case] = lead("lira_self", "lira")
     no_images = None if parts["C4"] else "no case with images in this run"
-    verdicts = [claims.judge("iha", claim, of_claim or None, no_images if claim == "C4" else None)
+    verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else no_images)
                 for claim, of_claim in parts.items()]
-    ahead = {word: number(constant, "iha", metric, minus="gradient") for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
-    return [*verdicts, claims.judge("iha", "A3", ahead)]
+    ahead = {word: None if _too_fine(constant, metric) else number(constant, "iha", metric, minus="gradient")
+             for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
+    return [*verdicts, claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
 
 
 def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mapping[str, Found], sweep: study.Sweep,
@@ -648,12 +652,13 @@ def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mappin
     else:
         fourteen = difference(*(mean_over_targets(more - less) for more, less in (gains[:2], gains[2:])))
     known = dict(zip(fractions, partial["honest"][..., 0].T, strict=True))
-    if {0.2, 0.8, 1.0} <= set(known):
+    if {0.2, 0.8, 1.0} <= set(known) and np.isfinite([known[0.2], known[0.8], known[1.0]]).all():
         fifteen = {"all less 80 %": mean_over_targets(known[1.0] - known[0.8]),
                    "80 % less 20 %": mean_over_targets(known[0.8] - known[0.2])}
     else:
         fifteen = None
     sixteen = {study.NAMES[a]: difference(number(few, a), number(many, a)) for a in ("loss", "lira", "iha")}
+    no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
     no_gain = "0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite"
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
     return [claims.judge("iha", "C6", {"0.01 less the largest distance": _measured(0.01 - worst)}),
@@ -661,7 +666,7 @@ def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mappin
             claims.judge("iha", "C12", twelve),
             claims.judge("iha", "C13", thirteen, reason),
             claims.judge("iha", "C14", fourteen, None if fourteen is not None else no_gain),
-            claims.judge("iha", "C15", fifteen, None if fifteen else "0.2, 0.8 and 1 are not all in fractions"),
+            claims.judge("iha", "C15", fifteen, None if fifteen else no_part),
             claims.judge("iha", "C16", sixteen)]
 
 
