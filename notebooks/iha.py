@@ -99,6 +99,7 @@ recipe = {"learning_rate": learning_rate, "momentum": momentum, "weight_decay": 
           "damping": damping, "sweep": sweep, "precision": precision, "seed": seed}
 study.check_lengths(datasets=datasets, architectures=architectures, pools=pools,
                     epochs=epochs, batch_sizes=batch_sizes, targets=targets)
+study.check_fractions(fractions)
 
 def case(dataset, architecture, pool, epochs, batch_size, targets, models=models, schedule=schedule):
     return study.case(dataset, architecture, pool, epochs, batch_size, models, targets, judged,

@@ -229,6 +229,12 @@ def check_lengths(**lists: Sequence) -> None:
             f"{name} has {length}" for name, length in lengths.items()) + ".")
 
 
+def check_fractions(fractions: Sequence[float]) -> None:
+    """Refuse fractions of the training set outside (0, 1], and none at all."""
+    if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
+        raise MiaError(f"fractions = {list(fractions)}: each must be above 0 and at most 1, and there must be one.")
+
+
 def plan(cases: Sequence[Case]) -> pd.DataFrame:
     """What a run trains and inverts, before anything is trained; says what of the recipes Eq. 8 does not cover."""
     rows = []
@@ -475,9 +481,7 @@ def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> 
     Returns:
         "honest", "released" and "gradient" [T, F, 3], the last without Hessian and with the honest rule.
     """
-    for fraction in fractions:
-        if not 0 < fraction <= 1:
-            raise MiaError(f"fractions = {list(fractions)}: each must be above 0 and at most 1.")
+    check_fractions(fractions)
 
     def compute() -> dict[str, np.ndarray]:
         models, out = case.models, {"honest": [], "released": [], "gradient": []}
