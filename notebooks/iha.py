@@ -20,7 +20,7 @@
 #
 # ```{admonition} Run this chapter again
 # :class: tip
-# `mia run iha` takes about four minutes on two CPU cores and less than 3 GB of memory; the second time, seconds.
+# `mia run iha` takes about three minutes on two CPU cores and less than 4 GB of memory; the second time, seconds.
 # Change anything: `mia run iha -p damping 1.0`. All parameters: `mia params iha`.
 # [How to rerun](../book/rerun.md) has the rest.
 # ```
