@@ -206,10 +206,10 @@ results.show_source(attack.split, attack.combine)
 # The auditor knows the other records, and so $\nabla L_0$: for a member it is what is left of the training set's mean gradient without the record, $\nabla L_D - \tfrac1n \nabla\ell$; for a non-member it is $\nabla L_D$ itself. Put that into {eq}`iha-terms`, with $x_D = H^{-1} \nabla L_D$:
 #
 # $$
-# I_1 + I_2 = (1 - a\alpha) \Big[ 2 x_D^\top x \mp \tfrac1n \lVert x \rVert^2 \Big], \qquad - \text{ for members}, + \text{ for others}.
+# I_1 + I_2 = (1 - a\alpha) \Big[ 2 x_D^\top x \mp \tfrac1n \lVert x \rVert^2 \Big],
 # $$ (iha-identity)
 #
-# The alignment $2 x_D^\top x$ is the same function of the record for both. The shift $\lVert x \rVert^2/n$ is, too; only its sign differs, and *that sign is what the auditor put in*. It is no leak of the label, for in this game the auditor
+# minus for members and plus for others. The alignment $2 x_D^\top x$ is the same function of the record for both. The shift $\lVert x \rVert^2/n$ is, too; only its sign differs, and *that sign is what the auditor put in*. It is no leak of the label, for in this game the auditor
 # does know all other members; but it is all that the score has beyond the loss.
 #
 # Still, the sign alone gives nothing. Audit a model on records that it never saw, half of them called members:
