@@ -176,7 +176,7 @@ def scores(loss: np.ndarray, gradients, inverse_hessian, mean_gradient: np.ndarr
         gradients, inverse_hessian, mean_gradient: as for `forms`; the Hessian is that of the mean loss over the training set,
             without weight decay, damped or of low rank.
         members_known: bool [N]. What the audit's game gives away: the record under test is taken out of the training set that
-            the auditor knows, so its gradient is taken out of the members'. It is the whole signal.
+            the auditor knows, so its gradient is taken out of the members'. It is all that the score has beyond the loss.
         n: records in the training set.
         learning_rate, momentum, weight_decay: of SGD.
         terms: "all", or some of `TERMS`.

@@ -20,7 +20,7 @@ from scipy import stats
 from mia_lib import curvature, dp, membership, metrics, signals, store
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
-from mia_lib.chapters.numbers import ranks
+from mia_lib.chapters.numbers import log_odds, ranks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.intervals import Interval
@@ -159,12 +159,6 @@ def plan(banks: dict[str, Bank], sizes: Sequence[int], seeds: int, epsilons: Seq
 
 
 # --------------------------------------------------------------------------------------------------- signals and methods
-
-
-def log_odds(loss: np.ndarray) -> np.ndarray:
-    """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
-    loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)
-    return -(loss + np.log(-np.expm1(-loss)))
 
 
 def signals_of(bank: Bank, models: Ensemble, judged: np.ndarray | None = None, views: int = 2) -> dict[str, np.ndarray]:

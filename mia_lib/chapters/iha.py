@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from mia_lib import data, devices, hessian, membership, metrics, signals, store, training
 from mia_lib import models as architectures
 from mia_lib.attacks import baselines, iha
-from mia_lib.chapters.numbers import ranks
+from mia_lib.chapters.numbers import log_odds, ranks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training import Ensemble, TrainConfig, train
@@ -703,8 +703,7 @@ def _log_odds(loss: np.ndarray, kind: str) -> np.ndarray:
     if kind == "brier":
         wrong = np.clip(np.sqrt(loss), 1e-300, 1 - 1e-16)
         return np.log1p(-wrong) - np.log(wrong)
-    loss = np.maximum(loss, np.finfo(np.float32).smallest_subnormal)
-    return -(loss + np.log(-np.expm1(-loss)))
+    return log_odds(loss)
 
 
 def called(found: dict[str, np.ndarray], rate: float) -> dict[str, np.ndarray]:

@@ -525,6 +525,7 @@ def idea_figure(seed: int = 3) -> plt.Figure:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
+
 # ---------------------------------------------------------------------------------------------------------- the verdicts
 
 
@@ -619,8 +620,7 @@ def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], consta
 
 def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mapping[str, Found], sweep: study.Sweep,
                  partial: Found, fractions: Sequence[float], few: Found, many: Found, deep: Found,
-                 shallow: Found, plays: Mapping[str, Found],
-                 spent: Found) -> list[claims.Verdict]:
+                 shallow: Found, plays: Mapping[str, Found], spent: Found) -> list[claims.Verdict]:
     """C6, C10 to C16.
 
     Args:

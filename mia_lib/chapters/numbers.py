@@ -1,4 +1,4 @@
-"""Numbers that chapters print of scores kept as ranks, each computed once."""
+"""What several chapters compute alike: numbers of scores kept as ranks, each computed once, and log odds of losses."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def number(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: 
 def ranks(score: np.ndarray) -> np.ndarray:
     """Ranks of scores [n] within a target, float32: all that a metric here depends on."""
     return stats.rankdata(score).astype(np.float32)
+
+
+def log_odds(loss: np.ndarray) -> np.ndarray:
+    """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
+    loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)
+    return -(loss + np.log(-np.expm1(-loss)))
