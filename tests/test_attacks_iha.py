@@ -200,7 +200,7 @@ def test_a_members_own_gradient_is_all_that_tells_it_apart():
 def test_stationarity_in_the_norm_of_newton_steps_is_minus_i1_and_i2():
     found = iha.forms(GRADIENTS, INVERSE, MEAN, THETA)
     parts = iha.split(found, MEMBERS / SIZE, SIZE, *RATES, stationary=True)
-    score = iha.stationarity(found.newton_mean + RATES[2] * found.newton_theta, found.newton, MEMBERS, SIZE)
+    score = iha.stationarity(found.newton_mean + RATES[2] * found.newton_theta, found.newton, MEMBERS / SIZE, SIZE)
     once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
     assert_allclose(once * SIZE * score, -(parts["I1"] + parts["I2"]), rtol=1e-9, atol=1e-13)
 
@@ -209,14 +209,15 @@ def test_stationarity_asks_which_training_set_leaves_the_smaller_gradient():
     d = MEAN + RATES[2] * THETA
     rest = d - GRADIENTS * MEMBERS[:, None] / SIZE
     expected = [r @ r - (r + g / SIZE) @ (r + g / SIZE) for r, g in zip(rest, GRADIENTS, strict=True)]
-    assert_allclose(iha.stationarity(GRADIENTS @ d, (GRADIENTS**2).sum(1), MEMBERS, SIZE), expected, rtol=1e-9, atol=1e-14)
+    found = iha.stationarity(GRADIENTS @ d, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
 
 
 def test_under_large_damping_no_hessian_is_left():
     """epsilon^2 (I1 + I2) tends to the form in gradients alone, which `stationarity` is."""
     damping = 1e7
     parts = iha.split(iha.forms(GRADIENTS, SPECTRUM.inverse(damping), MEAN), MEMBERS / SIZE, SIZE, *RATES)
-    limit = iha.stationarity(GRADIENTS @ MEAN, (GRADIENTS**2).sum(1), MEMBERS, SIZE)
+    limit = iha.stationarity(GRADIENTS @ MEAN, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
     once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
     newton = -(parts["I1"] + parts["I2"])
     assert_allclose(damping**2 * newton, once * SIZE * limit, rtol=1e-4, atol=1e-5)
@@ -269,8 +270,8 @@ def test_at_an_optimum_no_hessian_is_needed(optimum):
     n, squares = int(world.members.sum()), (world.gradients**2).sum(1)
     complete = mean + world.weight_decay * world.theta
     assert_allclose(complete, 0, atol=1e-12)
-    assert auc(iha.stationarity(world.gradients @ complete, squares, world.members, n), world.members) == 1
-    assert auc(iha.stationarity(world.gradients @ mean, squares, world.members, n), world.members) < 0.95
+    assert auc(iha.stationarity(world.gradients @ complete, squares, world.members / n, n), world.members) == 1
+    assert auc(iha.stationarity(world.gradients @ mean, squares, world.members / n, n), world.members) < 0.95
 
 
 # Invariances

@@ -270,7 +270,7 @@ def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
 
 
 @needs("parameters", "none", "all other records and their membership, and the weight decay")
-def stationarity(along: np.ndarray, squares: np.ndarray, members_known: np.ndarray, n: int) -> np.ndarray:
+def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray | float, n: int) -> np.ndarray:
     """The condition for a minimum as a test: with which training set is the gradient smaller?
 
     Of the rest of the training set the auditor knows r = grad L0 + alpha w. Trained without the record r would be zero, with
@@ -281,13 +281,13 @@ def stationarity(along: np.ndarray, squares: np.ndarray, members_known: np.ndarr
     Args:
         along: d^T g of each record, [N]; or d^T A^-1 A^-1 g.
         squares: ``|g|^2``, [N]; or ``|A^-1 g|^2``.
-        members_known, n: as for `scores`.
+        taken_out, n: as for `split`: 1 / n for members and 0 for others is leave-one-out knowledge.
 
     Returns:
         score [N].
     """
-    sign = np.where(np.asarray(members_known, bool), 1.0, -1.0)
-    return (sign * np.asarray(squares) / n - 2 * np.asarray(along)) / n
+    rest = np.asarray(along) - taken_out * np.asarray(squares)
+    return -(2 * rest + np.asarray(squares) / n) / n
 
 
 def assumed(config) -> list[str]:

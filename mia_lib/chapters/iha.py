@@ -381,8 +381,8 @@ def variants(case: Case, found: dict[str, np.ndarray], loss: np.ndarray, members
     along = found["along_mean"] + alpha * found["along_theta"]
     return {"sif": -forms.influence, "iha": score(taken), "whole": score(np.zeros(len(loss))),
             "stationary": score(taken, stationary=True),
-            "gradient": iha.stationarity(along, found["squares"], members, n),
-            "gradient_plain": iha.stationarity(found["along_mean"], found["squares"], members, n), "gradient_whole": -along,
+            "gradient": iha.stationarity(along, found["squares"], taken, n),
+            "gradient_plain": iha.stationarity(found["along_mean"], found["squares"], taken, n), "gradient_whole": -along,
             **{f"terms.{name}": score(taken, terms) for name, terms in ABLATION.items()}}
 
 
@@ -458,10 +458,10 @@ def conditioning(case: Case) -> dict[str, np.ndarray]:
         loss = signals.loss(case.models.part(targets), case.records)[:, case.rows].astype(np.float64)
         out: dict[str, list] = {"full": [], "pair": [], "gradient": []}
         for one, own, members, target in zip(found, loss, case.judged, targets, strict=True):
-            scores = [variants(case, one, own, members, n[target], way) for way in range(1, len(case.ways))]
+            scores = [variants(case, one, own, members, n[target], way) for way in range(len(case.ways))]
             for kind, name in (("full", "iha"), ("pair", "terms.I1, I2")):
-                out[kind].append([_measured(of_way[name], members) for of_way in scores])
-            out["gradient"].append(_measured(iha.stationarity(one["along_mean"], one["squares"], members, n[target]), members))
+                out[kind].append([_measured(of_way[name], members) for of_way in scores[1:]])
+            out["gradient"].append(_measured(scores[0]["gradient_plain"], members))
         cuts, values = np.cumsum([len(group) for group in sweep.values()])[:-1], np.stack([one["values"] for one in found])
         kept = {f"{name}.{kind}": part for kind in ("full", "pair")
                 for name, part in zip(sweep, np.split(np.reshape(out[kind], (len(targets), -1, 3)), cuts, 1), strict=True)}
@@ -502,8 +502,7 @@ def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> 
                 parts = iha.split(forms, taken, n, **rates)
                 out[name].append(_measured(iha.combine(own, parts, rates["learning_rate"], rates["momentum"]), members))
             along = one["along_mean"] + rates["weight_decay"] * one["along_theta"]
-            rest = along - inside / part.sum() * one["squares"]
-            out["gradient"].append(_measured(-2 * rest / n - one["squares"] / n**2, members))
+            out["gradient"].append(_measured(iha.stationarity(along, one["squares"], inside / part.sum(), n), members))
         return {name: np.reshape(rows, (len(case.attacked), len(fractions), 3)) for name, rows in out.items()}
 
     spec = {"kind": "study", "study": "iha.partial_knowledge", **case.spec, "fractions": list(fractions), "seed": seed,
