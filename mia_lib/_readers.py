@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -40,6 +41,10 @@ ARCHIVES = {  # file, and its object name in that git repository: sha1 of "blob 
     "purchase100": ("dataset_purchase.tgz", "3efa7476ad5ed7ac3e558d28585a186b38fc5f19"),
     "texas100": ("dataset_texas.tgz", "966f7ff40b24cf5912ff84759aab9adb8c25f30e"),
 }
+OPENML = {f"openml_{task}": task for task in (361057, 361064, 361067, 361070)}
+ACS = {"acs_public_coverage": "ACSPublicCoverage", "acs_income": "ACSIncome", "acs_travel_time": "ACSTravelTime",
+       "acs_mobility": "ACSMobility"}  # problems of folktables
+ACS_NUMBERS = ("AGEP", "WKHP", "POVPIP", "JWMNP", "PINCP")  # the other columns are codes
 TORCHVISION = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10",
                "cifar100": "CIFAR100"}
 
@@ -70,6 +75,20 @@ def scaled(table) -> np.ndarray:
     return table / np.maximum(np.abs(table).max(0), 1e-12)
 
 
+def columns(numbers, categories) -> np.ndarray:
+    """Numbers standardised, a missing one the mean; then each category one-hot, a missing one 0 in all its columns.
+
+    Args:
+        numbers: table [N, A]. categories: DataFrame [N, B] of any values.
+    """
+    import pandas as pd
+
+    numbers = np.array(numbers, float)
+    numbers = np.where(np.isnan(numbers), np.nanmean(numbers, 0), numbers)
+    numbers = (numbers - numbers.mean(0).round(6)) / np.maximum(numbers.std(0).round(6), 1e-6)  # see `scaled`
+    return np.hstack([numbers, *(pd.get_dummies(categories[name].astype("category"), dtype=float) for name in categories)])
+
+
 def german_credit(path: Path) -> dict:
     """Statlog German Credit, 20 integer codes or numbers: the embedded CSV, or the folder of german.data."""
     if path.suffix == ".csv":
@@ -97,11 +116,8 @@ def adult(path: Path) -> dict:
     parts = [pd.read_csv(io.BytesIO(verified(path / file)), header=None, comment="|", skipinitialspace=True)
              for file in RAW["adult"]]
     table = pd.concat(parts, ignore_index=True)
-    numbers = table[[0, 2, 4, 10, 11, 12]].to_numpy(float)
-    numbers = (numbers - numbers.mean(0).round(6)) / np.maximum(numbers.std(0).round(6), 1e-6)  # see `scaled`
-    categories = pd.get_dummies(table[[1, 3, 5, 6, 7, 8, 9, 13]], dtype=float).to_numpy()
-    return {"x": np.hstack([numbers, categories]), "y": table[14].str.startswith(">50K").to_numpy(),
-            "n_train": len(parts[0])}
+    return {"x": columns(table[[0, 2, 4, 10, 11, 12]], table[[1, 3, 5, 6, 7, 8, 9, 13]]),
+            "y": table[14].str.startswith(">50K").to_numpy(), "n_train": len(parts[0])}
 
 
 def location30(path: Path) -> dict:
@@ -134,6 +150,55 @@ def archive(name: str, folder: str) -> dict:
             table = member("bangkok" if name == "location30" else "dataset_purchase")
             x, y = table[:, 1:], table[:, 0]
     return {"x": x, "y": y - 1, "n_train": len(x)}
+
+
+def openml(name: str, folder: str) -> dict:
+    """The data set of an OpenML classification task, as `columns` makes it; there is no training split.
+
+    The task says which data set it is of and which column is the label. Records without a label are left out.
+    """
+    import pandas as pd
+    import pooch
+    from sklearn.datasets import fetch_openml
+
+    url = f"https://www.openml.org/api/v1/json/task/{OPENML[name]}"
+    task = json.loads(Path(pooch.retrieve(url, known_hash=None, fname="task.json", path=folder)).read_text()).get("task", {})
+    source = next((part["data_set"] for part in task.get("input", ()) if part.get("name") == "source_data"), None)
+    if str(task.get("task_type_id")) != "1" or source is None:
+        raise MiaError(f"{url} describes no classification task ({task.get('task_type', 'of unknown type')}): OpenML has "
+                       f"changed it. Put {name}.npz there yourself.")
+    found = fetch_openml(data_id=int(source["data_set_id"]), target_column=source["target_feature"], data_home=folder,
+                         as_frame=True, parser="liac-arff")  # scikit-learn 1.9's other parser fails on classes named 0 and 1
+    labelled = found.target.notna()
+    table = found.data[labelled].dropna(axis=1, how="all")
+    labels = found.target[labelled].astype("category").cat.remove_unused_categories()
+    number = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in table.dtypes]
+    x = columns(table.loc[:, number], table.loc[:, np.invert(number)]).astype(np.float32)
+    classes = [str(name) for name in labels.cat.categories]
+    return {"x": x, "y": labels.cat.codes.to_numpy(), "n_train": len(x), "classes": classes}
+
+
+def acs(name: str, folder: str) -> dict:
+    """A table of Ding et al. (2021), persons of New York in the American Community Survey of 2018; no training split.
+
+    Which persons and columns are in it, what the label is, and that what is missing counts as 0 is as folktables has it.
+    Codes are one-hot, but those of more than 50 values stay numbers; columns of one value are left out.
+    """
+    import pandas as pd
+
+    try:
+        import folktables
+    except ImportError as problem:
+        raise MiaError(f"{name} needs folktables, which is not installed: the extra acs brings it, "
+                       "pip install -c constraints.txt -e '.[acs]'.") from problem
+    source = folktables.ACSDataSource(survey_year="2018", horizon="1-Year", survey="person", root_dir=folder)
+    problem = getattr(folktables, ACS[name])
+    x, y, _ = problem.df_to_numpy(source.get_data(states=["NY"], download=True))
+    table = pd.DataFrame(x, columns=problem.features)
+    values = table.nunique()
+    code = (values <= 50) & ~table.columns.isin(ACS_NUMBERS)
+    x = columns(table.loc[:, ~code & (values > 1)], table.loc[:, code & (values > 1)]).astype(np.float32)
+    return {"x": x, "y": np.asarray(y), "n_train": len(x)}
 
 
 # ---------------------------------------------------------------------------------------- images
@@ -182,3 +247,4 @@ def imagenet(path: Path, image_size: int = 64, per_class: int | None = None) -> 
 
 READERS = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
            "cinic10": cinic10, "imagenet": imagenet}
+DOWNLOADS = ((ARCHIVES, archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))  # names, and what fetches them

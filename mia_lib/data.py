@@ -119,7 +119,7 @@ class Dataset:
 
 
 class _Known(NamedTuple):
-    records: int
+    records: int  # 0: not known before it is here, and then nor are its shape (), and the classes where they are 0
     shape: tuple[int, ...]
     classes: tuple[str, ...] | int
     licence: str
@@ -129,6 +129,7 @@ class _Known(NamedTuple):
 _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
             "Ankle boot")
 _CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_CENSUS = "terms of the US Census Bureau"
 _KNOWN = {
     "fashion_mnist_20k": _Known(20_000, (28, 28, 1), _CLOTHES, "MIT",
                                 "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1"),
@@ -149,6 +150,11 @@ _KNOWN = {
     "texas100": _Known(67_330, (6169,), 100, "none stated"),
     "cinic10": _Known(270_000, (32, 32, 3), 10, "MIT; a part is ImageNet's"),
     "imagenet": _Known(1_331_167, (64, 64, 3), 1000, "ImageNet's terms of access"),
+    **{name: _Known(0, (), 0, "stated at openml.org") for name in _readers.OPENML},
+    "acs_public_coverage": _Known(0, (), ("no public health coverage", "public health coverage"), _CENSUS),
+    "acs_income": _Known(0, (), ("up to 50,000 dollars", "above 50,000 dollars"), _CENSUS),
+    "acs_travel_time": _Known(0, (), ("up to 20 minutes to work", "above 20 minutes to work"), _CENSUS),
+    "acs_mobility": _Known(0, (), ("moved within a year", "same address as a year ago"), _CENSUS),
 }
 
 
@@ -191,8 +197,8 @@ def describe():
     """Every known set, without loading or downloading any.
 
     Returns:
-        DataFrame with columns name, records, shape, classes, licence, where ("embedded", "made on demand",
-        "not here" or a path) and how to get.
+        DataFrame with columns name, records, shape, classes ("unknown" of a set that is not recorded in this book), licence,
+        where ("embedded", "made on demand", "not here" or a path) and how to get.
     """
     import pandas as pd
 
@@ -202,8 +208,8 @@ def describe():
         where = "made on demand" if name == "gaussian" else "not here" if path is None else (
             "embedded" if path.parent == EMBEDDED else str(path))
         rows.append({
-            "name": name, "records": known.records, "shape": " x ".join(map(str, known.shape)),
-            "classes": known.classes if isinstance(known.classes, int) else len(known.classes),
+            "name": name, "records": known.records or "unknown", "shape": " x ".join(map(str, known.shape)) or "unknown",
+            "classes": (known.classes if isinstance(known.classes, int) else len(known.classes)) or "unknown",
             "licence": known.licence, "where": where, "how to get": _how(name)})
     return pd.DataFrame(rows)
 
@@ -221,7 +227,9 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
         if given != known.pixels:
             raise _readers.mismatch(f"{source} (pixels)", f"sha256 {given}", known.pixels)
     if classes is None:
-        classes = map(str, range(known.classes)) if isinstance(known.classes, int) else known.classes
+        classes = known.classes
+        if isinstance(classes, int):
+            classes = range(classes or int(y.max(initial=-1)) + 1)
     classes = tuple(map(str, classes))
     if not 0 < n_train <= len(x) == len(y) or y.min() < 0 or y.max() >= len(classes):
         raise MiaError(f"{source} does not fit together: {len(x)} records, {len(y)} labels, "
@@ -268,7 +276,7 @@ def _download(name: str) -> Path:
             pooch.retrieve(f"{_readers.UCI}/{name}/{file}", _readers.SHA256[file], file, folder / name)
         return folder / name
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as scratch:
-        fetch = _readers.archive if name in _readers.ARCHIVES else _readers.torchvision_set
+        fetch = next(fetch for sets, fetch in _readers.DOWNLOADS if name in sets)
         arrays = fetch(name, scratch)
         _dataset(name, f"the download of {name}", **arrays)  # checked before it takes its place
         partial = Path(scratch) / "arrays.npz"

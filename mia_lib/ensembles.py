@@ -91,7 +91,7 @@ def _tabular(title: str, name: str, columns: int, repeats: int, batch_size: int,
 SHARED = {
     "mnist_odd_logistic": Shared("MNIST-Odd: 128 logistic regressions, squared error", _mnist_odd_logistic, ("iha",), 5, 1,
                                  "the paper's size", MNIST_ODD),
-    "fashion_mlp6": Shared("FashionMNIST: 128 MLPs 784-6-10", _fashion_mlp6, ("iha", "quantile"), 12, 1, "the paper's size",
+    "fashion_mlp6": Shared("FashionMNIST: 128 MLPs 784-6-10", _fashion_mlp6, ("iha",), 12, 1, "the paper's size",
                            FASHION_MLP6),
     **_tabular("German credit", "german_credit", 20, 20, 16, 200, 0.5),
     **_tabular("Hepatitis", "hepatitis", 19, 20, 4, 200, 0.5),

@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
-CHAPTERS = ["notebooks/bayes", "notebooks/calibration", "notebooks/curvature", "notebooks/iha"]
+CHAPTERS = ["notebooks/bayes", "notebooks/calibration", "notebooks/curvature", "notebooks/iha", "notebooks/quantile"]
 SEEN = ["book/index", *CHAPTERS, "book/statistics", "book/scorecard"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]

@@ -4,13 +4,16 @@ import gzip
 import hashlib
 import importlib.util
 import io
+import json
 import os
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -422,6 +425,99 @@ def test_tables_come_from_uci_with_their_sha256(folder, monkeypatch):
     ]
 
 
+TASK = {"task": {"task_id": "361070", "task_type_id": "1", "task_type": "Supervised Classification", "input": [
+    {"name": "estimation_procedure", "estimation_procedure": {"id": "7"}},
+    {"name": "source_data", "data_set": {"data_set_id": "44157", "target_feature": "label"}}]}}
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """OpenML with one data set; what it was asked for."""
+    asked = []
+
+    def retrieve(url, known_hash, fname, path):
+        asked.append(url)
+        (Path(path) / fname).write_text(json.dumps(TASK))
+        return str(Path(path) / fname)
+
+    def fetch_openml(data_id, target_column, data_home, as_frame, parser):
+        asked.append((data_id, target_column))
+        frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 60.0, 9.0], "colour": pd.Categorical(["b", "a", None, "b", "a"]),
+                              "flag": [True, False, True, True, False], "count": [1, 2, 3, 2, 9], "nothing": [np.nan] * 5})
+        return SimpleNamespace(data=frame, target=pd.Series(["1", "0", "1", "0", None], dtype="category", name="label"))
+
+    monkeypatch.setattr("pooch.retrieve", retrieve)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    return asked
+
+
+def test_an_openml_task_leads_to_its_data_set(folder, openml):
+    records = data.load("openml_361070")
+    assert openml == ["https://www.openml.org/api/v1/json/task/361070", (44157, "label")]
+    assert records.y.tolist() == [1, 0, 1, 0] and records.classes == ("0", "1") and records.n_train == 4
+    age, count = np.array([20, 40, 40, 60]), np.array([1, 2, 3, 2])  # the missing age is the mean of the others
+    numbers = [(age - 40) / np.sqrt(200), (count - 2) / np.sqrt(0.5)]
+    np.testing.assert_allclose(records.x[:, :2], np.transpose(numbers), rtol=1e-5)
+    assert records.x[:, 2:4].tolist() == [[0, 1], [1, 0], [0, 0], [0, 1]]  # colour a, b; missing is neither
+    assert records.x[:, 4:].tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]] and records.x.dtype == np.float32  # flag
+    assert [path.name for path in folder.iterdir()] == ["openml_361070.npz"]
+    assert data.load("openml_361070").fingerprint == records.fingerprint and len(openml) == 2  # from the file
+
+
+def test_an_openml_task_that_is_another_is_refused(folder, openml, monkeypatch):
+    monkeypatch.setitem(TASK["task"], "task_type_id", "2")
+    with pytest.raises(MiaError, match="no classification task .*openml_361057.npz"):
+        data.load("openml_361057")
+    assert not list(folder.iterdir())
+
+
+class Folktables(ModuleType):
+    """folktables with the persons of a state: ages 30 to 35, codes, more than 50 occupations, one value of ST."""
+
+    class ACSDataSource:
+        def __init__(self, survey_year, horizon, survey, root_dir):
+            assert (survey_year, horizon, survey) == ("2018", "1-Year", "person") and Path(root_dir).is_dir()
+
+        def get_data(self, states, download):
+            assert states == ["NY"] and download
+            rows = np.arange(120)
+            columns = {"AGEP": 30 + rows % 6, "COW": 1 + rows % 3, "OCCP": 10 * rows, "ST": 36, "PINCP": 1000 * rows}
+            return pd.DataFrame(columns)
+
+    class Problem:
+        features = ["AGEP", "COW", "OCCP", "ST"]
+
+        def df_to_numpy(self, frame):
+            return frame[self.features].to_numpy(float), (frame["PINCP"] > 50_000).to_numpy(), np.zeros(len(frame))
+
+    ACSIncome = Problem()
+
+
+def test_acs_tables_come_through_folktables(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "folktables", Folktables("folktables"))
+    records = data.load("acs_income")
+    assert records.x.shape == (120, 2 + 3) and records.n_train == 120  # age, occupation; three codes; ST left out
+    assert records.y.tolist() == [0] * 51 + [1] * 69 and records.classes[1] == "above 50,000 dollars"
+    np.testing.assert_allclose(records.x[:6, 0], (np.arange(6) - 2.5) / np.sqrt(35 / 12), rtol=1e-5)
+    np.testing.assert_allclose(np.diff(records.x[:, 1]), 1 / np.sqrt((120**2 - 1) / 12), rtol=1e-4)
+    assert np.array_equal(records.x[:, 2:], np.eye(3)[np.arange(120) % 3])
+    assert [path.name for path in folder.iterdir()] == ["acs_income.npz"]
+
+
+def test_without_folktables_the_error_names_the_extra(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "folktables", None)
+    with pytest.raises(MiaError, match="acs_mobility needs folktables, which is not installed: the extra acs brings it"):
+        data.load("acs_mobility")
+
+
+def test_a_set_of_unknown_size_takes_a_prepared_file(folder):
+    np.savez(folder / "openml_361064.npz", x=np.zeros((5, 3)), y=np.array([0, 2, 1, 0, 2]), n_train=5)
+    assert data.load("openml_361064").classes == ("0", "1", "2")
+    np.savez(folder / "acs_travel_time.npz", x=np.zeros((5, 3)), y=np.array([0, 2, 1, 0, 2]), n_train=5)
+    with pytest.raises(MiaError, match="5 records, 5 labels, 2 classes"):
+        data.load("acs_travel_time")
+
+
 def test_no_network_says_how_to_get_it_and_what_works(folder, monkeypatch):
     def offline(*args, **options):
         raise ConnectionError("no route")
@@ -429,6 +525,8 @@ def test_no_network_says_how_to_get_it_and_what_works(folder, monkeypatch):
     monkeypatch.setattr("pooch.retrieve", offline)
     with pytest.raises(MiaError) as error:
         data.load("purchase100")
+    with pytest.raises(MiaError, match="no route.*`mia data get openml_361067` fetches it"):
+        data.load("openml_361067")
     for part in ("no route", "mia data get purchase100", str(folder), "fashion_mnist_20k, german_credit"):
         assert part in str(error.value)
     with pytest.raises(MiaError, match=r"cinic10/\{train,valid,test\}/CLASS/"):
@@ -475,6 +573,8 @@ def test_describe_lists_every_set_without_reading_any(folder, monkeypatch):
         table.loc["cifar10", "how to get"] == "mia data get cifar10"
         and table.loc["imagenet", "classes"] == 1000
     )
+    assert table.loc["openml_361057", ["records", "shape", "classes"]].tolist() == ["unknown"] * 3
+    assert table.loc["acs_income", ["records", "classes"]].tolist() == ["unknown", 2]
 
 
 def test_the_data_folder_is_the_users_unless_set(monkeypatch):

@@ -64,6 +64,13 @@ def test_every_direct_dependency_is_pinned_within_its_range(project, constraints
         assert Requirement(line).specifier.contains(constraints[name]), line
 
 
+def test_setup_brings_what_the_book_runs_with(repo, project):
+    assert '-e ".[test,lab]"' in (repo / "Makefile").read_text()
+    installed = requirements(project, "test", "lab")
+    for extra in ("dp", "tabular", "cluster"):
+        assert requirements(project, extra).items() <= installed.items(), extra
+
+
 def test_every_import_of_the_library_is_a_declared_dependency(repo, project):
     import ast
 

@@ -51,7 +51,7 @@ def test_theorems_hold_to_rounding(outputs):
     assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
 
 
-@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha"])
+@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha", "quantile"])
 def test_nothing_is_printed_on_the_side(built_book, name):
     assert [o for o in outputs_of(built_book, name) if o["output_type"] in ("stream", "error")] == []
 
@@ -99,3 +99,19 @@ def test_iha_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
         assert f'id="{name}"' in page
     for printed in ("0.703", "13.69", "0.592", "19.96", "0.718", "0.767", "2,580", "0.843", "0.582", "0.577"):
         assert printed in page
+
+
+def test_quantile_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
+    outputs = outputs_of(built_book, "quantile")
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    verdicts = {record["claim"]: record["verdict"] for record in records}
+    assert list(verdicts) == list(claims.claims("quantile"))
+    assert {verdicts[claim] for claim in ("C2", "A4")} == {"reproduced"}
+    assert {verdicts[claim] for claim in ("C3", "C4", "C12")} == {"not run"}
+    page = (built_book / "notebooks" / "quantile.html").read_text(encoding="utf-8")
+    for name in [*(f"quantile-figure-{k}" for k in (1, 3, 4, 5)), *(f"quantile-table-{k}" for k in (1, 2, 3)),
+                 "quantile-tables-4-5", "quantile-tables-6-7", "quantile-central", "quantile-quarters"]:
+        assert f'id="{name}"' in page
+    for printed in ("48.56", "97.45", "99.64", "83.35", "0.1454", "95.04", "91.0", "7,680"):
+        assert printed in page
+    assert "loguniform(1e-6, 1e-2)" in page and "loguniform(1e-2, 1e+6)" in page

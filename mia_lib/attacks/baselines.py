@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri
 
 from mia_lib.attacks import check_present, check_references, in_blocks, needs
 from mia_lib.errors import MiaError, check_range
@@ -248,6 +249,46 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
     """
     signal, (mean, variance) = _fit(signal, reference_signal, reference_members, fixed_variance, online=False)
     return log_ndtr((signal - mean) / np.sqrt(variance)).sum(1)
+
+
+def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarray:
+    """Levels of quantiles as float64 [L].
+
+    Raises:
+        MiaError: none, or one that is not above 0 and below 1.
+    """
+    levels = np.atleast_1d(np.asarray(levels, np.float64))
+    if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
+        raise MiaError(f"{argument} = {levels.tolist()}: at least one is needed, and all above 0 and below 1. A level is "
+                       "1 - alpha.")
+    return levels
+
+
+def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, levels: Sequence[float],
+                   fixed_variance: bool = False) -> np.ndarray:
+    """The thresholds that `lira_offline` stands for: quantiles of each record's OUT Gaussian.
+
+    mean + standard deviation * Phi^-1(level), with means and variances of `lira_offline`. A signal that lies on it has the
+    score log(level). Bertran et al. (2023) compute the pinball loss of LiRA from it.
+
+    Args:
+        reference_signal: under R references, [R, N].
+        reference_members: bool [R, N]; references trained on a record are left aside.
+        levels: 1 - alpha, above 0 and below 1, [L].
+        fixed_variance: one variance for all records.
+
+    Returns:
+        thresholds [L, N].
+
+    Raises:
+        MiaError: levels out of range; as `lira_offline`.
+    """
+    levels, reference_signal = check_levels(levels), np.atleast_2d(reference_signal)
+    if reference_signal.ndim != 2:
+        raise MiaError(f"reference_signal has shape {reference_signal.shape}: [R, N] is needed, a threshold is of one view.")
+    unused = np.zeros(reference_signal.shape[1])  # in place of the target's signal, which no threshold depends on
+    _, (mean, variance) = _fit(unused, reference_signal, reference_members, fixed_variance, online=False)
+    return mean[:, 0] + ndtri(levels)[:, None] * np.sqrt(variance[:, 0])
 
 
 def _check_probabilities(argument: str, values: np.ndarray) -> None:

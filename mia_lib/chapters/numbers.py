@@ -13,17 +13,18 @@ _known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the
 
 
 def number(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None,
-           draws: int = 200) -> Interval:
+           draws: int = 200, measures: tuple[str, ...] = MEASURES) -> Interval:
     """A metric of a method over targets that share their records, or its paired difference from another method's.
 
     Args:
         found: with "members" [T, n] and the methods' ranks [T, n].
-        metric: one of `MEASURES`.
+        metric: one of `measures`.
+        measures: metrics computed together, from the same resamples.
     """
     given = [found[key] for key in (name, "members", minus) if key is not None]
-    key = (*map(store.fingerprint, given), draws)
+    key = (*map(store.fingerprint, given), draws, tuple(measures))
     if key not in _known:
-        _known[key] = metrics.intervals(MEASURES, found[name], found["members"], None if minus is None else found[minus],
+        _known[key] = metrics.intervals(measures, found[name], found["members"], None if minus is None else found[minus],
                                         draws=draws)
     return _known[key][metric]
 

@@ -1,0 +1,192 @@
+"""Boosted trees by CatBoost, for tables: classifiers that are attacked, and regressions of scores.
+
+CatBoost comes with the extra `tabular` and is imported when something is fitted. All fits take one thread, since runs use
+the processors for several at once, and give the same trees for the same seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+
+from mia_lib.errors import MiaError, check_range
+
+
+def lacking() -> str:
+    """Why boosted trees cannot be fitted here; "" where they can."""
+    try:
+        found = find_spec("catboost") is not None
+    except ValueError:  # a module without a specification, or None in its place
+        found = False
+    return "" if found else "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
+
+
+@dataclass(frozen=True)
+class TreeConfig:
+    """How boosted trees are fitted.
+
+    Attributes:
+        iterations: trees.
+        depth: of each, 1 to 16.
+        learning_rate: above 0, to 1; None leaves it to CatBoost, which goes by the number of records and trees.
+        l2_leaf_reg: strength of the L2 penalty on leaves.
+        subsample: share of the records that each tree sees; None for CatBoost's own scheme.
+        seed: of what is random in it.
+
+    Raises:
+        MiaError: a value out of range.
+    """
+
+    iterations: int = 300
+    depth: int = 4
+    learning_rate: float | None = None
+    l2_leaf_reg: float = 3.0
+    subsample: float | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        check_range("iterations", self.iterations, 1)
+        check_range("depth", self.depth, 1, 16)
+        check_range("l2_leaf_reg", self.l2_leaf_reg, 0.0)
+        check_range("seed", self.seed, 0)
+        for name in ("learning_rate", "subsample"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise MiaError(f"{name} = {value!r} is out of range: allowed is above 0, to 1, or None for CatBoost's own.")
+
+
+def _arguments(config: TreeConfig) -> dict:
+    given = dict(iterations=int(config.iterations), depth=int(config.depth), l2_leaf_reg=float(config.l2_leaf_reg),
+                 random_seed=int(config.seed), thread_count=1, verbose=False, allow_writing_files=False)
+    if config.learning_rate is not None:
+        given["learning_rate"] = float(config.learning_rate)
+    if config.subsample is not None:
+        given |= {"bootstrap_type": "Bernoulli", "subsample": float(config.subsample)}
+    return given
+
+
+def _catboost():
+    if lacking():
+        raise MiaError(lacking())
+    import catboost
+
+    return catboost
+
+
+def _fitted(model, x, target, **given):
+    """The model, fitted; CatBoost's own errors cannot leave a process that did not import it from its package."""
+    import catboost
+
+    try:
+        return model.fit(x, target, **given)
+    except catboost.CatBoostError as error:
+        raise MiaError(f"CatBoost could not fit {len(x)} records with {model.get_params()}: {error}") from None
+
+
+def _table(x, columns: int | None = None) -> np.ndarray:
+    x = np.asarray(x)
+    if x.ndim != 2 or not len(x) or (columns is not None and x.shape[1] != columns):
+        wanted = "[N, D]" if columns is None else f"[N, {columns}]"
+        raise MiaError(f"x has shape {x.shape}: boosted trees need a table {wanted}, not empty. Images become one by "
+                       "Dataset.as_table.")
+    return x
+
+
+def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeConfig, *others: np.ndarray) -> list[np.ndarray]:
+    """Train a classifier, and ask it.
+
+    Args:
+        x, y: the training set, [N, D] and labels int [N].
+        classes: K. Two classes are told apart by one number s, CatBoost's log odds; their logits are 0 and s.
+        config: how.
+        others: tables [M, D] to classify.
+
+    Returns:
+        logits of each of `others`, float64 [M, K].
+
+    Raises:
+        MiaError: no CatBoost, shapes that do not fit, or a class without a training record, to which CatBoost gives minus
+            infinity.
+    """
+    catboost, x, y = _catboost(), _table(x), np.asarray(y)
+    check_range("classes", classes, 2)
+    others = [_table(one, x.shape[1]) for one in others]
+    if y.shape != x.shape[:1]:
+        raise MiaError(f"x has {len(x)} records and y the shape {y.shape}: one label a record is needed.")
+    for label in (y.min(), y.max()):
+        check_range("y", int(label), 0, classes - 1)
+    lost = np.setdiff1d(np.arange(classes), y)
+    if len(lost):
+        raise MiaError(f"y has no record of {len(lost)} of {classes} classes, the first is {lost[0]}: each needs one.")
+    loss = {"loss_function": "Logloss"} if classes == 2 else {"loss_function": "MultiClass", "classes_count": classes}
+    model = _fitted(catboost.CatBoostClassifier(**loss, **_arguments(config)), x, y)
+    raw = [np.asarray(model.predict(one, prediction_type="RawFormulaVal"), np.float64) for one in others]
+    return [np.stack([np.zeros(len(s)), s], 1) for s in raw] if classes == 2 else raw
+
+
+def _regression(loss: str, x, target, config: TreeConfig, validation):
+    catboost, x, target = _catboost(), _table(x), np.asarray(target, np.float64)
+    given = {}
+    if validation is not None:
+        held = _table(validation[0], x.shape[1]), np.asarray(validation[1], np.float64)
+        given = {"eval_set": held, "use_best_model": True}
+    for one, wanted in [(x, target), *([given["eval_set"]] if given else [])]:
+        if wanted.shape != one.shape[:1]:
+            raise MiaError(f"x has {len(one)} records and target the shape {wanted.shape}: one number a record is needed.")
+        if not np.isfinite(wanted).all():
+            raise MiaError("target holds values that are not finite numbers; nothing can be fitted to them.")
+    return _fitted(catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **given)
+
+
+def fit_gaussian(x: np.ndarray, target: np.ndarray, config: TreeConfig, validation: tuple | None = None):
+    """Regress mean and spread of a target by the likelihood of a Gaussian (CatBoost's RMSEWithUncertainty).
+
+    Args:
+        x: table [N, D].
+        target: [N].
+        config: how.
+        validation: (x, target) of other records; the number of trees is the best one on them.
+
+    Returns:
+        a CatBoost model for `predict_gaussian`.
+
+    Raises:
+        MiaError: no CatBoost, shapes that do not fit, a target that is not finite.
+    """
+    return _regression("RMSEWithUncertainty", x, target, config, validation)
+
+
+def predict_gaussian(model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and spread (standard deviation), float64 [N] each, of a model of `fit_gaussian`; CatBoost gives the variance."""
+    mean, variance = model.predict(_table(x, len(model.feature_names_))).T
+    return np.asarray(mean, np.float64), np.sqrt(variance)
+
+
+def fit_quantiles(x: np.ndarray, target: np.ndarray, levels: Sequence[float], config: TreeConfig,
+                  validation: tuple | None = None):
+    """Regress quantiles of a target by the pinball loss (CatBoost's MultiQuantile).
+
+    Args:
+        x, target, config, validation: as for `fit_gaussian`.
+        levels: of L quantiles, above 0 and below 1.
+
+    Returns:
+        a CatBoost model for `predict_quantiles`.
+
+    Raises:
+        MiaError: as for `fit_gaussian`; levels out of range.
+    """
+    levels = [float(level) for level in np.atleast_1d(levels)]
+    if not levels or not all(0 < level < 1 for level in levels):
+        raise MiaError(f"levels = {levels}: at least one is needed, and all above 0 and below 1.")
+    loss = "Quantile" if len(levels) == 1 else "MultiQuantile"  # which needs two
+    return _regression(f"{loss}:alpha={','.join(map(repr, levels))}", x, target, config, validation)
+
+
+def predict_quantiles(model, x: np.ndarray) -> np.ndarray:
+    """Quantiles, float64 [L, N], of a model of `fit_quantiles`; they may cross."""
+    found = np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64)
+    return np.atleast_2d(found.T)
