@@ -9,6 +9,7 @@ pool's members and non-members. Scores are hinge scores, higher for members; att
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -632,7 +633,9 @@ def _tried(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.ndarra
 
 def _optuna():
     try:
-        import optuna
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "IProgress not found")  # of tqdm, about a bar that is not drawn
+            import optuna
     except ImportError as error:
         raise MiaError("Tuning needs Optuna: the extra tabular brings it, pip install -e '.[tabular]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
