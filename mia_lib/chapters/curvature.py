@@ -20,7 +20,7 @@ from scipy import stats
 from mia_lib import curvature, dp, membership, metrics, signals, store
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
-from mia_lib.chapters.numbers import log_odds, ranks
+from mia_lib.chapters.numbers import TITLES, log_odds, ranks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.intervals import Interval
@@ -37,7 +37,6 @@ NAMES = PAPER | OURS
 COMPARED = ("nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed")  # with fewer references
 # Of image and mirror image; the others see the image.
 TWO_VIEWS = ("nll", "lr", "log_ratio", "lira_released", "lira_top", "lira_lr", "lira", "lira_fixed")
-TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 QUANTILE = 1e-4  # level of attack R in the released code
 DELTA = 1e-5  # of DP-SGD, the paper's
 POPULATION = 2000  # records outside the pool that RMIA compares with, at most

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from mia_lib import data, devices, hessian, membership, metrics, signals, store, training
 from mia_lib import models as architectures
 from mia_lib.attacks import baselines, iha
-from mia_lib.chapters.numbers import log_odds, ranks
+from mia_lib.chapters.numbers import TITLES, log_odds, ranks
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training import Ensemble, TrainConfig, train
@@ -42,8 +42,6 @@ ABLATION = {"I1": ("I1",), "I2": ("I2",), "I1, I2": ("I1", "I2"), "I1, I2, I3, I
             "loss, I1": ("loss", "I1"), "loss, I2": ("loss", "I2"), "loss, I1, I2": ("loss", "I1", "I2"),
             "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
 KEPT = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
-TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST",
-          "german_credit": "German credit", "location30": "Location-30", "purchase100": "Purchase-100", "adult": "Adult"}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What several chapters compute alike: numbers of scores kept as ranks, each computed once, and log odds of losses."""
+"""What several chapters share: numbers of scores kept as ranks, each computed once; log odds of losses; names of data sets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from mia_lib import metrics, store
 from mia_lib.intervals import Interval
 
 MEASURES = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
+          "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
+          "location30": "Location-30", "purchase100": "Purchase-100"}  # what tables call data sets
 _known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the same numbers
 
 

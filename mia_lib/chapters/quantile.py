@@ -21,6 +21,7 @@ from scipy import stats
 
 from mia_lib import data, membership, metrics, regressors, signals, store, training, trees
 from mia_lib.attacks import baselines, quantile
+from mia_lib.chapters.numbers import TITLES
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.recipe import augment, draw_views
@@ -34,8 +35,6 @@ ALPHAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # nominal false posi
 LEVELS = (0.99, 0.999)  # of the pinball losses that are compared
 Settings = NetworkConfig | TreeConfig  # of a regression
 CLASS_ALPHA = 0.05  # of the comparison by class
-TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100",
-          "mnist": "MNIST", "german_credit": "German credit", "adult": "Adult", "cinic10": "CINIC-10"}
 OWN_VARIANCE_FROM = 64  # references; with fewer, LiRA has one variance for all records (Carlini et al. 2022, section VI)
 
 
@@ -870,20 +869,22 @@ def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequenc
         wanted = [Regression(target, head, settings, tuple(levels), None if size == len(case.splits["fit"]) else size)
                   for head in heads for size in sizes for target in case.attacked]
         values: dict[str, list] = {}
+
+        def keep(method, score, q, public, inside):
+            for name, value in (("pinball", metrics.pinball_loss(q, public[calibration], level)),
+                                ("auc", metrics.auc(score, inside)), ("tpr", metrics.tpr_at_fpr(score, inside, 1 - level))):
+                values.setdefault(f"{name}.{method}", []).append(value)
+
         for one, said in zip(wanted, regressions(case, wanted), strict=True):
             (pool, public), inside = (scores[one.target] for scores in case.scores), case.members[one.target]
             score = position(one, said, "pool", pool)
             q = thresholds(one, said, "public", [level])[0, calibration]
-            for name, value in (("pinball", metrics.pinball_loss(q, public[calibration], level)),
-                                ("auc", metrics.auc(score, inside)), ("tpr", metrics.tpr_at_fpr(score, inside, 1 - level))):
-                values.setdefault(f"{name}.{one.head}", []).append(value)
+            keep(one.head, score, q, public, inside)
         for size in sizes:
             for target in case.attacked:
                 (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
                 q = np.full(len(calibration), np.quantile(public[case.splits["fit"][:size]], level))
-                for name, value in (("pinball", metrics.pinball_loss(q, public[calibration], level)),
-                                    ("auc", metrics.auc(pool, inside)), ("tpr", metrics.tpr_at_fpr(pool, inside, 1 - level))):
-                    values.setdefault(f"{name}.marginal", []).append(value)
+                keep("marginal", pool, q, public, inside)
         return {"sizes": np.array(sizes), **{name: np.reshape(column, (len(sizes), len(case.attacked)))
                                              for name, column in values.items()}}
 

@@ -240,8 +240,9 @@ def correlations(plays: Mapping[str, Found], level: float, methods: Sequence[str
         names = [name for name in methods_of(found) if "off" not in name and (methods is None or name in methods)]
         if len(names) < 4:
             continue
-        loss = np.stack([(found.get(f"pinball_all.{name}") if every else None, found[f"pinball.{name}"])[
-            not (every and f"pinball_all.{name}" in found)][:, place] for name in names], 1)
+        whole = {name: found.get(f"pinball_all.{name}") for name in names} if every else {}
+        loss = np.stack([(found[f"pinball.{name}"] if whole.get(name) is None else whole[name])[:, place]
+                         for name in names], 1)
         hits = np.stack([metrics.tpr_at_fpr(found[name], found["members"], rate) for name in names], 1)
         out[case] = np.array([stats.spearmanr(a, b).statistic if np.ptp(a) and np.ptp(b) else 0.0
                               for a, b in zip(loss, hits, strict=True)])
