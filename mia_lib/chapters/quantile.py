@@ -569,9 +569,9 @@ def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_
          head: str = "gauss_xy") -> dict[str, np.ndarray]:
     """Settings of the regression against the first target, by Optuna within the ranges of Tables 4 and 5; kept in the store.
 
-    The only objective is the pinball loss at 1 % on the selection split. The first trial is
-    `base`; after it Optuna's sampler proposes, two at a time. Each trial is kept when it is done and the sampler is seeded, so
-    a search that was stopped goes on where it was.
+    The only objective is the pinball loss at 1 % on the selection split. The first trial is `base`; after it Optuna's sampler
+    proposes, two at a time. Each trial is kept when it is done and the sampler is seeded, so a search that was stopped goes on
+    where it was.
 
     Args:
         base: settings to begin with; what is not searched stays as it is there. trials: how many. most_epochs: the longest
@@ -582,10 +582,12 @@ def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_
         "tpr" at 1 % FPR; "seconds".
 
     Raises:
-        MiaError: Optuna is not installed.
+        MiaError: Optuna, or what the backbone needs, is not installed.
     """
     check_range("trials", trials, 1)
     check_range("most_epochs", most_epochs, 5)
+    if isinstance(base, NetworkConfig) and regressors.lacking(base.backbone):  # before the targets are trained
+        raise MiaError(regressors.lacking(base.backbone))
 
     def compute() -> dict[str, np.ndarray]:
         optuna = _optuna()
