@@ -72,7 +72,8 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
                 else:
                     record = runner.execute(name, values[name], executed[name], preset=preset, root=root, bars=bars)
                     bars.say(f"{name}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
-            made = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in executed.items()}
+            made = {name: runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
+                    for name, path in executed.items()}
             return _render(_pages(root, made), root, folder, force, bars)
     except Timeout:
         raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
@@ -186,7 +187,7 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
     record = notebook["metadata"].pop("mia")
     cells, folded = [], set()
     for cell in notebook["cells"]:
-        if "injected-parameters" in cell["metadata"].get("tags", []):
+        if runner.INJECTED in cell["metadata"].get("tags", []):
             cell["metadata"]["tags"].append("hide-input")
         for part in _captioned(cell):
             cells.append(part)
@@ -222,7 +223,8 @@ def _folded(state: State, shown: dict, name: str) -> dict:
                    f"{figure['caption']}\n:::\n")
     title = (f"The same, recorded at preset `{state.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
              f"{manifest['date'][:10]}")
-    since = {"source changed": f" The source has changed since ({state.why}).",
+    since = {recorded.OTHER_CODE: f" The code behind it has changed since ({state.why}).",
+             recorded.OTHER_EXHIBITS: f" What draws and judges it has changed since ({state.why}).",
              "stale": f" It no longer fits the preset ({state.why})."}.get(state.state, "")
     again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
              f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
@@ -278,7 +280,7 @@ def provenance(record: dict) -> str:
         "Device": record["device"],
         "Versions": _versions(record),
         "Read from recorded results": _read_from_records(record),
-        "Hash of source, library, data and parameters": f"`{record['key']}`",
+        "Hash of the code that bears on it, data and parameters": f"`{record['key']}`",
         "Again, or with other parameters": f"`{rerun_command(record)} -p NAME VALUE`",
     }
     table = "\n".join(f"| {left} | {right} |" for left, right in rows.items())
@@ -287,10 +289,11 @@ def provenance(record: dict) -> str:
 
 
 def _read_from_records(record: dict) -> str:
-    found = [entry for entry in record.get("entries", []) if entry["source"] == "recorded"]
-    if not found:
-        return "nothing"
-    return f"{len(found)} results of {min(e['date'] for e in found)[:10]} to {max(e['date'] for e in found)[:10]}"
+    entries = record.get("entries", [])
+    found, anew = [e for e in entries if e["source"] == "recorded"], sum(e.get("other_code", False) for e in entries)
+    said = (f"{len(found)} results of {min(e['date'] for e in found)[:10]} to {max(e['date'] for e in found)[:10]}" if found
+            else "nothing")
+    return said + (f"; {anew} that are recorded were computed by this run, since their code has changed" if anew else "")
 
 
 def _versions(record: dict) -> str:

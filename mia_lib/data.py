@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mia_lib import _readers
+from mia_lib.definitions import ByName
 from mia_lib.errors import MiaError, check_range, choose
 
 EMBEDDED = Path(__file__).resolve().parents[1] / "data" / "embedded"
@@ -130,7 +131,7 @@ _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Sh
             "Ankle boot")
 _CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _CENSUS = "terms of the US Census Bureau"
-_KNOWN = {
+_KNOWN: ByName = {
     "fashion_mnist_20k": _Known(20_000, (28, 28, 1), _CLOTHES, "MIT",
                                 "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1"),
     "german_credit": _Known(1000, (20,), ("good", "bad"), "CC BY 4.0"),

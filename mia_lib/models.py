@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from mia_lib.definitions import ByName
 from mia_lib.errors import MiaError, check_range, choose
 
 _SEEDED = Lock()  # layers draw their weights from the one global generator, which threads share
@@ -292,7 +293,7 @@ class _Known(NamedTuple):
     channels: int | None = None  # any
 
 
-_KNOWN = {
+_KNOWN: ByName = {
     "logistic_regression": _Known(_mlp),
     "sigmoid_regression": _Known(_sigmoid_regression),
     "mlp": _Known(_mlp, (64,)),

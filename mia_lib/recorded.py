@@ -2,27 +2,26 @@
 
 `data/recorded/` holds, in git: `study/`, entries of the store that a page asked for; `ensemble/`, the weights of the shared
 ensembles, one file each; and `runs/NAME.PRESET/`, the exhibits of a notebook run at that preset. Each has a manifest with
-parameters, hashes of the source, versions, device, seconds, memory and date.
+parameters, fingerprints of the code, versions, device, seconds, memory and date.
+
+What a record is of is judged twice: each entry by the definitions that computed its arrays, and the run by those that made
+tables, figures and verdicts of them.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import io
 import json
 import re
-import tokenize
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mia_lib import runner, store
+from mia_lib import definitions, runner, store
 from mia_lib.parameters import QUICK, find_root, notebooks, presets, validate
 
 NOT_RECORDED = (QUICK, "smoke")
-# These draw, print or run; no recorded number depends on them.
-DISPLAY = {"_sweep_page", "bars", "book", "claims", "cli", "health", "parameters", "plotting", "progress", "recorded",
-           "recording", "results", "runner", "sweep"}
+OTHER_CODE, OTHER_EXHIBITS = "source changed", "to be drawn anew"
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,8 @@ class State:
 
     Attributes:
         name, preset: of the notebook; a shared ensemble has the preset "ensemble".
-        state: "recorded", "source changed", "stale", "damaged" or "absent".
+        state: "recorded"; "source changed", where arrays are of other code than there is now; "to be drawn anew", where arrays
+            stand and what became tables, figures and verdicts is of other code; "stale"; "damaged"; or "absent".
         why: what changed, in words.
         cpu_minutes, gpu_minutes: expected; None when unknown.
         manifest: of what is there, {} when nothing is.
@@ -48,71 +48,8 @@ class State:
     @property
     def command(self) -> str:
         """What records it, or checks it when only its source changed."""
-        check = " --check" if self.state == "source changed" else ""
+        check = " --check" if self.state == OTHER_CODE else ""
         return f"mia record {self.name}" + ("" if self.preset == "ensemble" else f" --preset {self.preset}") + check
-
-
-# ---------------------------------------------------------------------------------------------------------- the source
-
-
-def code_hash(source: str) -> str:
-    """Hash of Python code that comments, docstrings and empty lines do not change."""
-    lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        said = body[0] if isinstance(body, list) and body and isinstance(body[0], ast.Expr) else None
-        if said and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str):
-            first, last = said.lineno - 1, said.end_lineno - 1
-            before, after = lines[first].encode()[:said.col_offset], lines[last].encode()[said.end_col_offset:]
-            lines[first:last + 1] = [(before + after).decode()] + [""] * (last - first)
-    kept = [line.rstrip() for line in lines if line.strip()]
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
-
-
-def _imports(source: str) -> set[str]:
-    """Modules of the library that code imports by name, such as "attacks.bayes"."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.removeprefix("mia_lib.") for alias in node.names if alias.name.startswith("mia_lib.")}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mia_lib":
-            inside = (node.module or "").removeprefix("mia_lib").lstrip(".")
-            found |= {f"{inside}.{alias.name}".lstrip(".") for alias in node.names} | ({inside} if inside else set())
-    return found
-
-
-def sources(start: Path | list[str], root: Path) -> dict[str, str]:
-    """Hashes of all code that can bear on a result.
-
-    Args:
-        start: a notebook's source, or names of modules.
-        root: folder of the book.
-
-    Returns:
-        "notebook" and names of modules -> `code_hash`.
-    """
-    library, found = runner._library(root), {}
-    waiting = set(start) if isinstance(start, list) else set()
-    if isinstance(start, Path):
-        text = start.read_text(encoding="utf-8")
-        found["notebook"], waiting = code_hash(text), _imports(text)
-    while waiting:
-        name = waiting.pop()
-        path = library.joinpath(*name.split("."))
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if name in found or name in DISPLAY or not path.is_file():
-            continue
-        text = path.read_text(encoding="utf-8")
-        found[name] = code_hash(text)
-        waiting |= _imports(text)
-    return found
-
-
-ENSEMBLE_SOURCES = ["data", "membership", "training"]
 
 
 # -------------------------------------------------------------------------------------------------- what there is
@@ -164,8 +101,39 @@ def _minutes(name: str, preset: str, root: Path) -> tuple[float | None, float | 
     return by_device.get("CPU"), by_device.get("GPU")
 
 
-def _changed(before: dict[str, str], now: dict[str, str]) -> str:
-    return ", ".join(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Names of definitions that stand on one side only, wherever they lie: "attacks.bayes:malt"."""
+    here, there = set(before.values()), set(now.values())
+    different = {name for name, digest in before.items() if digest not in there}
+    different |= {name for name, digest in now.items() if digest not in here}
+    return sorted(name.removeprefix("mia_lib.") for name in different)
+
+
+def _said(names: list[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def of_other_code(entry: Mapping, root: Path) -> bool:
+    """Whether what an entry's manifest names as its code is another now; of code in a notebook's cells the run has to tell."""
+    if entry.get("own"):
+        return False
+    return _reach(entry, root).fingerprint != entry.get("code")
+
+
+def _reach(entry: Mapping, root: Path) -> definitions.Reached:
+    """What the roots that a manifest names reach now."""
+    sources = definitions.of_folder(runner._library(root))
+    return sources.reach([sources.find(name) for name in entry.get("roots", ())], entry.get("words", ()))
+
+
+def path_of(entry: Mapping, root: Path) -> Path:
+    """The manifest of an entry that a run's manifest names."""
+    return layer(root) / entry["kind"] / entry["key"][:2] / f"{entry['key']}.json"
+
+
+def manifest_of(entry: Mapping, root: Path) -> dict:
+    """What it holds."""
+    return json.loads(path_of(entry, root).read_bytes())
 
 
 def state_of_run(name: str, preset: str, root: Path | None = None) -> State:
@@ -183,8 +151,16 @@ def state_of_run(name: str, preset: str, root: Path | None = None) -> State:
     if different or manifest["schema"] != store.SCHEMA:
         why = f"parameters {', '.join(different)}" if different else "the store's schema"
         return State(name, preset, "stale", why, *minutes, manifest)
-    changed = _changed(manifest["sources"], sources(root / "notebooks" / f"{name}.py", root))
-    return State(name, preset, "source changed" if changed else "recorded", changed, *minutes, manifest)
+    different = changed(manifest["definitions"], definitions_of_run(name, values, root))
+    entries = [manifest_of(entry, root) for entry in manifest["entries"]]
+    other = any(of_other_code(entry, root) or (entry.get("own") and different) for entry in entries)
+    state = OTHER_CODE if other else OTHER_EXHIBITS if different else "recorded"
+    return State(name, preset, state, _said(different), *minutes, manifest)
+
+
+def definitions_of_run(name: str, values: dict, root: Path) -> dict[str, str]:
+    """Definition -> digest of all that bears on the numbers and verdicts of a notebook."""
+    return dict(runner.bearing(name, values, root, definitions.FOR_NUMBERS).definitions)
 
 
 def state_of_ensemble(name: str, root: Path | None = None) -> State:
@@ -207,8 +183,10 @@ def state_of_ensemble(name: str, root: Path | None = None) -> State:
         if manifest["schema"] != store.SCHEMA or (shared.config and asdict(shared.config) != manifest["config"]):
             why = "the store's schema" if manifest["schema"] != store.SCHEMA else "the recipe"
             return State(name, "ensemble", "stale", why, *minutes, manifest)
-        changed = _changed(manifest["sources"], sources(ENSEMBLE_SOURCES, root))
-        return State(name, "ensemble", "source changed" if changed else "recorded", changed, *minutes, manifest)
+        state, why = "recorded", ""
+        if of_other_code(manifest, root):
+            state, why = OTHER_CODE, _said(changed(manifest.get("definitions", {}), _reach(manifest, root).definitions))
+        return State(name, "ensemble", state, why, *minutes, manifest)
     return State(name, "ensemble", "absent", "", *minutes, {})
 
 

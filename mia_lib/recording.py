@@ -7,21 +7,23 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from mia_lib import progress, recorded, runner, store
+from mia_lib import definitions, progress, recorded, runner, store
 from mia_lib.bars import Bars
 from mia_lib.errors import MiaError, choose
 from mia_lib.parameters import find_root, notebooks, presets, validate
 
 FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
 TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
-UNTOUCHED = "nothing was computed anew, so its source still counts as changed: --check settles that"
 TABLE, CLAIMS = runner.OURS + "table+json", runner.OURS + "claims+json"
 
 
@@ -50,21 +52,28 @@ def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bar
     return _keep_run(name, preset, run, json.loads(target.read_text(encoding="utf-8")), root)
 
 
+KEPT = ("key", "kind", "study", "source", "seconds", "date")  # what the manifest of a run says of an entry
+
+
+def _path(kind: str, name: str) -> Path:
+    """Where an entry lies in a layer of the store."""
+    return Path(kind) / name[:2] / f"{name}.npz"
+
+
 def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> str:
     layer, folder = recorded.layer(root), recorded.run_folder(name, preset, root)
     entries, left_out, copies = [], [], {}
     for entry in run["entries"]:
-        spec_path = Path(entry["kind"]) / entry["key"][:2]
-        folders = [f / spec_path for f in (store.cache_dir(), layer)]
-        held = next((f for f in folders if all((f / f"{entry['key']}{end}").is_file() for end in (".npz", ".json"))), None)
+        path = _path(entry["kind"], entry["key"])
+        held = next((one for one in (store.cache_dir() / _path(entry["kind"], entry["cached"]), layer / path)
+                     if one.is_file() and one.with_suffix(".json").is_file()), None)
         if held is None:
             continue
-        size = (held / f"{entry['key']}.npz").stat().st_size
-        if size > FILE_LIMIT:
+        if (size := held.stat().st_size) > FILE_LIMIT:
             left_out.append(f"{entry['study']} ({size / 2**20:.0f} MB)")
             continue
-        entries.append(entry)
-        copies |= {spec_path / f"{entry['key']}{end}": held / f"{entry['key']}{end}" for end in (".npz", ".json")}
+        entries.append({name: entry[name] for name in KEPT})
+        copies |= {path: held, path.with_suffix(".json"): held.with_suffix(".json")}
     files = exhibits_of(notebook)
     too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
     new = {layer / path: source.read_bytes() for path, source in copies.items()}
@@ -73,13 +82,10 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     for path, content in new.items():
         if not path.is_file() or path.read_bytes() != content:
             store.write(path, content)
-    before = recorded.state_of_run(name, preset, root)
-    untouched = before.state == "source changed" and all(e["source"] != "computed" for e in run["entries"])
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     manifest = {
         "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
-        "sources": before.manifest["sources"] if untouched else recorded.sources(root / "notebooks" / f"{name}.py", root),
-        "versions": run["versions"],
+        "definitions": recorded.definitions_of_run(name, run["parameters"], root), "versions": run["versions"],
         "device": run["device"], "seconds": _seconds(run), "peak_memory_mb": run["peak_memory_mb"], "date": run["date"],
         "entries": entries, "left_out": left_out, "files": hashes,
     }
@@ -89,7 +95,6 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
     _prune(layer)
     said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
-    said += f"; {UNTOUCHED}" if untouched else ""
     return said + (f"; too large and computed when asked for: {', '.join(left_out)}" if left_out else "")
 
 
@@ -167,20 +172,17 @@ def _prune(layer: Path) -> None:
 def _record_ensemble(name: str, root: Path) -> str:
     from mia_lib import ensembles
 
-    layer, ensemble, state = recorded.layer(root), ensembles.get(name), recorded.state_of_ensemble(name, root)
-    untouched = state.state == "source changed" and not ensemble.missing()
-    ensemble.fit()
+    layer, ensemble = recorded.layer(root), ensembles.get(name).fit()
     held = [store.look_up(ensemble.spec(m)) for m in range(len(ensemble))]
     arrays = {k: np.stack([entry.arrays[k] for entry in held]) for k in held[0].arrays}
     size = sum(a.nbytes for a in arrays.values())
     _check_limits([name] if size > FILE_LIMIT else [], _size(layer, set()) + size)
     first = held[0].manifest
     path = store.write_pack(
-        layer, ensemble.key, [store.key(ensemble.spec(m)) for m in range(len(ensemble))], arrays, name=name,
+        layer, ensemble.key, [store.address(ensemble.spec(m)) for m in range(len(ensemble))], arrays, name=name,
         data=ensemble.records.name, config=asdict(ensemble.config),
         seconds=round(sum(entry.manifest["seconds"] for entry in held), 1), device=first["device"], date=first["date"],
-        versions={k: first[k] for k in ("torch", "numpy", "python")},
-        sources=state.manifest["sources"] if untouched else recorded.sources(recorded.ENSEMBLE_SOURCES, root))
+        versions={k: first[k] for k in ("torch", "numpy", "python")}, **_code_of(ensemble))
     for other in layer.glob("ensemble/*/*.json"):  # the new one is in its place
         manifest = json.loads(other.read_bytes())
         if manifest.get("name") == name and other != path:
@@ -189,7 +191,13 @@ def _record_ensemble(name: str, root: Path) -> str:
     for weights in layer.glob("ensemble/*/*.safetensors"):
         if weights not in packed:
             weights.unlink()
-    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB" + (f"; {UNTOUCHED}" if untouched else "")
+    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB"
+
+
+def _code_of(ensemble) -> dict:
+    """For the manifest of an ensemble: the code that trains it."""
+    spec = ensemble.spec(0)
+    return {**store.made_by(spec), "definitions": dict(definitions.known(spec["code"]).definitions)}
 
 
 # ------------------------------------------------------------------------------------------------------- checking
@@ -224,26 +232,33 @@ def check(name: str | None = None, preset: str = "paper", minutes: float = 5.0, 
     choose("name", name, [*notebooks(root), *ensembles.names()])
     ensemble = name in ensembles.names()
     state = recorded.state_of_ensemble(name, root) if ensemble else recorded.state_of_run(name, preset, root)
-    if state.state not in ("recorded", "source changed"):
+    if not state.manifest or state.state == "stale":
         raise MiaError(f"The record of {name} is {state.state} ({state.why or 'nothing is there'}): `{state.command}` makes "
                        "it anew.")
     if ensemble:
         agrees, said = _check_ensemble(name, state.manifest, minutes, rng)
-    else:
-        with tempfile.TemporaryDirectory(prefix="mia-check-") as scratch:
-            agrees, said = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root, bars)
-    if agrees and state.state == "source changed":
-        _confirm(name, preset, ensemble, root)
+        if agrees and state.state != "recorded":
+            said += _adopt_ensemble(name, root)
+        return agrees, f"{name}: {said}"
+    with tempfile.TemporaryDirectory(prefix="mia-check-") as scratch:
+        agrees, said, run, notebook = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root, bars)
+    if agrees and state.state != "recorded":
+        said += _adopt_run(name, preset, state, run, notebook, root)
     return agrees, f"{name}: {said}"
 
 
 def _difference(recorded_arrays: dict[str, np.ndarray], anew: dict[str, np.ndarray]) -> float:
-    """Largest difference of two sets of arrays, each relative to the largest absolute value of its array."""
+    """Largest difference of two sets of arrays, each relative to the largest absolute value of its array.
+
+    What a clock said, under names with "seconds" in them, is another in every run and not compared.
+    """
     if recorded_arrays.keys() != anew.keys() or any(recorded_arrays[k].shape != anew[k].shape for k in anew):
         return float("inf")
     worst = 0.0
     for k, before in recorded_arrays.items():
         now = np.asarray(anew[k])
+        if "seconds" in k:
+            continue
         if before.dtype.kind not in "biuf":
             worst = worst if np.array_equal(before, now) else float("inf")
             continue
@@ -272,7 +287,8 @@ def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Ge
     each = max(manifest["seconds"] / len(ensemble), 1e-9)
     sample = rng.permutation(len(ensemble))[:int(np.clip(60 * minutes / each, 1, 8))]
     worst, unlike = 0.0, 0.0
-    held = [store._read_pack(ensemble.spec(m)) for m in range(len(ensemble))]
+    with _records_of_any_code():
+        held = [store._read_pack(ensemble.spec(m)) for m in range(len(ensemble))]
     if None in held:
         raise MiaError(f"Model {held.index(None)} of {name} is not in its record: data, design or recipe changed. "
                        f"`mia record {name}` makes it anew.")
@@ -290,44 +306,116 @@ def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Ge
                                f"{unlike:.1f} standard deviations, 4 are allowed")
 
 
+@contextmanager
+def _records_of_any_code(**more: str) -> Iterator[None]:
+    """Within, records are read whatever code made them, and the environment holds `more`."""
+    more = {"MIA_RECORDS_OF_ANY_CODE": "1", **more}
+    before = {k: os.environ.get(k) for k in more}
+    os.environ |= more
+    try:
+        yield
+    finally:
+        for k, value in before.items():
+            os.environ.pop(k) if value is None else os.environ.update({k: value})
+
+
 def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.random.Generator, scratch: Path,
-               root: Path, bars: Bars | None) -> tuple[bool, str]:
+               root: Path, bars: Bars | None) -> tuple[bool, str, dict, dict]:
+    """Compute entries anew, those of other code first; whether they agree, in words, the run, and its notebook."""
     order = [manifest["entries"][i] for i in rng.permutation(len(manifest["entries"]))]
-    cheapest = sorted(order, key=lambda entry: entry["seconds"])[:1]
+    changed = {e["key"] for e in order if recorded.of_other_code(recorded.manifest_of(e, root), root)}
+    order.sort(key=lambda entry: entry["key"] not in changed)
+    cheapest = sorted(order, key=lambda entry: (entry["key"] not in changed, entry["seconds"]))[:1]
     affordable = [entry for entry in order if entry["seconds"] <= 60 * minutes] or cheapest
     if not affordable:
         raise MiaError(f"The record of {name} holds no entry of the store to check; `mia record {name} --preset {preset}` "
                        "makes it anew.")
     spent = np.cumsum([entry["seconds"] for entry in affordable])
     sample = affordable[:max(1, int((spent <= 60 * minutes).sum()))]
-    before = {k: os.environ.get(k) for k in ("MIA_CACHE", "MIA_RECOMPUTE")}
-    os.environ |= {"MIA_CACHE": str(scratch / "cache"), "MIA_RECOMPUTE": ",".join(entry["key"] for entry in sample)}
-    try:
-        values = validate(name, {}, preset, root)
-        runner.execute(name, values, scratch / f"{name}.ipynb", preset=preset, root=root, bars=bars)
+    with _records_of_any_code(MIA_CACHE=str(scratch / "cache"), MIA_RECOMPUTE=",".join(entry["key"] for entry in sample)):
+        values, target = validate(name, {}, preset, root), scratch / f"{name}.ipynb"
+        run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
+        anew = {entry["key"]: store.cache_dir() / _path(entry["kind"], entry["cached"]) for entry in run["entries"]}
         worst, compared = 0.0, 0
         for entry in sample:
-            path = Path(entry["kind"]) / entry["key"][:2] / f"{entry['key']}.npz"
-            if (store.cache_dir() / path).is_file():
-                folders = recorded.layer(root), store.cache_dir()
-                kept, anew = (store._decode((folder / path).read_bytes(), ".npz") for folder in folders)
-                worst, compared = max(worst, _difference(kept, anew)), compared + 1
-    finally:
-        for k, value in before.items():
-            os.environ.pop(k) if value is None else os.environ.update({k: value})
+            path = anew.get(entry["key"])
+            if path is not None and path.is_file():
+                kept = recorded.layer(root) / _path(entry["kind"], entry["key"])
+                arrays = (store._decode(one.read_bytes(), ".npz") for one in (kept, path))
+                worst, compared = max(worst, _difference(*arrays)), compared + 1
     if not compared:
         raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
-    return worst <= TOLERANCE, (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference "
-                                f"{worst:.1e} of the largest value, {TOLERANCE:g} is allowed")
+    said = (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference {worst:.1e} of the largest "
+            f"value, {TOLERANCE:g} is allowed")
+    return worst <= TOLERANCE, said, run, json.loads(target.read_text(encoding="utf-8"))
 
 
-def _confirm(name: str, preset: str, ensemble: bool, root: Path) -> None:
-    if ensemble:
-        paths = [p for p in recorded.layer(root).glob("ensemble/*/*.json") if json.loads(p.read_bytes()).get("name") == name]
-        start = recorded.ENSEMBLE_SOURCES
-    else:
-        paths, start = [recorded.run_folder(name, preset, root) / "manifest.json"], root / "notebooks" / f"{name}.py"
-    for path in paths:
+def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, root: Path) -> str:
+    """Note that a record's arrays are what the code now gives, and the rest where that shows the same tables and verdicts."""
+    now = {entry["key"]: entry for entry in run["entries"]}
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    for entry in state.manifest["entries"]:
+        if entry["key"] in now and "roots" in now[entry["key"]]:
+            path, made = recorded.path_of(entry, root), {k: now[entry["key"]][k] for k in ("code", "roots", "words", "own")}
+            manifest = json.loads(path.read_bytes())
+            if {k: manifest.get(k) for k in made} != made:
+                store.write(path, json.dumps(manifest | made | {"adopted": today}, indent=1, sort_keys=True).encode())
+    folder, manifest = recorded.run_folder(name, preset, root), dict(state.manifest)
+    before = json.loads((folder / recorded.stored_name("exhibits.json", manifest["files"]["exhibits.json"])).read_bytes())
+    different = _shown_differently(before, json.loads(exhibits_of(notebook)["exhibits.json"]))
+    manifest["confirmed"] = today
+    if not different:
+        manifest["definitions"] = recorded.definitions_of_run(name, run["parameters"], root)
+    store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    return "; its code is adopted" + (f", but it now shows {', '.join(different)} otherwise: `mia record {name} --preset "
+                                      f"{preset}` draws them anew" if different else "")
+
+
+NUMBERS = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+CLOCK = re.compile(r"\b(seconds?|minutes?|hours?)\b")
+
+
+def _shown_differently(before: dict, now: dict) -> list[str]:
+    """Names of tables whose numbers or words differ by more than rounding, and of claims whose verdicts do.
+
+    Tables that show what a clock said are compared by their size.
+    """
+    tables = [name for name in before["tables"].keys() | now["tables"].keys()
+              if not _same_table(before["tables"].get(name, {}), now["tables"].get(name, {}))]
+    verdicts = [{f"{c['paper']} {c['claim']}": (c["verdict"], c["text"]) for c in one["claims"]} for one in (before, now)]
+    claims = [key for key in verdicts[0].keys() | verdicts[1].keys() if verdicts[0].get(key) != verdicts[1].get(key)]
+    return sorted(tables) + sorted(claims)
+
+
+def _same_table(one: dict, other: dict) -> bool:
+    cells = [[*table.get("columns", ()), *(cell for row in table.get("rows", ()) for cell in row)] for table in (one, other)]
+    if len(cells[0]) != len(cells[1]):
+        return False
+    if CLOCK.search(json.dumps([one.get("columns"), one.get("caption")])):
+        return True
+    return all(map(_same_cell, *cells))
+
+
+def _same_cell(one, other) -> bool:
+    """Whether two cells of a table are equal but for rounding: a number by a thousandth, a printed one by its last digit."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same_cell(one[k], other[k]) for k in one)
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return one == other or (one != one and other != other) or abs(one - other) <= 1e-3 * max(abs(one), abs(other), 1e-3)
+    one, other = str(one), str(other)
+    if NUMBERS.sub("#", one) != NUMBERS.sub("#", other):
+        return False
+    pairs = zip(*(NUMBERS.findall(text) for text in (one, other)), strict=True)
+    return all(abs(float(a.replace("−", "-")) - float(b.replace("−", "-"))) <= 1.01 * 10 ** -len(a.partition(".")[2])
+               for a, b in pairs)
+
+
+def _adopt_ensemble(name: str, root: Path) -> str:
+    from mia_lib import ensembles
+
+    made = _code_of(ensembles.get(name)) | {"confirmed": time.strftime("%Y-%m-%d", time.gmtime())}
+    for path in recorded.layer(root).glob("ensemble/*/*.json"):
         manifest = json.loads(path.read_bytes())
-        manifest |= {"sources": recorded.sources(start, root), "confirmed": time.strftime("%Y-%m-%d", time.gmtime())}
-        store.write(path, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+        if manifest.get("name") == name:
+            store.write(path, json.dumps(manifest | made, indent=1, sort_keys=True).encode())
+    return "; its code is adopted"

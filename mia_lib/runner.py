@@ -1,8 +1,9 @@
 """Runs notebooks: parameters in, an executed notebook and a record of the run out.
 
 A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by Papermill in a kernel of this very
-interpreter (whatever kernels happen to be installed). Its key is the hash of all that determines the result: source,
-library, data, parameters, versions. A finished notebook under the same key is never run again.
+interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs: the definitions
+that it reaches, data, parameters, versions. A finished notebook under the same key is never run again; text and comments
+that changed since are put around its outputs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import threading
 import time
 from pathlib import Path
 
+from mia_lib import definitions
 from mia_lib.bars import Bars, Tail, duration
+from mia_lib.definitions import Reached
 from mia_lib.errors import MiaError
 from mia_lib.parameters import QUICK, find_root, notebooks, parameters, presets, read, validate
 
@@ -32,10 +35,9 @@ __all__ = ["NotebookFailed", "changed", "execute", "find_root", "finished", "key
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
 RUN_MIME = OURS + "run+json"
+INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
+CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
-# These draw, stage and print; no number in a notebook depends on them.
-NOT_IN_KEY = {"_sweep_page.py", "bars.py", "book.py", "cli.py", "health.py", "parameters.py", "progress.py", "recorded.py",
-              "recording.py", "runner.py", "sweep.py"}
 
 
 class NotebookFailed(RuntimeError):
@@ -66,8 +68,31 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[str] = definitions.FOR_PAGES) -> Reached:
+    """The definitions that a notebook reaches: its own cells, and what they name.
+
+    Args:
+        name: of the notebook.
+        values: all its parameters, as `validate` returns them.
+        root: folder of the book.
+        but: what bears on no page or, `definitions.FOR_NUMBERS`, on no number.
+    """
+    root = find_root(root)
+    cells = [cell.source for cell in read(root / "notebooks" / f"{name}.py").cells if cell.cell_type == "code"]
+    beside = [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+    return definitions.of_cells(cells, _texts(values), _library(root), beside, but)
+
+
+def _texts(value) -> list[str]:
+    """All texts in parameters."""
+    if isinstance(value, dict | list | tuple):
+        return [text for one in (value.values() if isinstance(value, dict) else value) for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
 def key(name: str, values: dict, root: Path | None = None) -> str:
-    """Hash of all that determines the result of a run, as 12 hexadecimal digits.
+    """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: the code that it reaches, the data and what
+    the paper printed, parameters, versions. Text and comments are not among them.
 
     Args:
         name: of the notebook.
@@ -75,16 +100,11 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
         root: folder of the book.
     """
     root = find_root(root)
-    library = _library(root)
     # Recorded results are left out: they are what the library computes, so with or without them a page is the same.
-    data = [p for part in ("papers", "embedded") for p in (root / "data" / part).rglob("*") if p.is_file()]
-    spec = {
-        "notebook": (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"),
-        "library": digest([p for p in library.rglob("*.py") if p.name not in NOT_IN_KEY], library),
-        "data": digest(data, root),
-        "parameters": values,
-        "versions": versions("torch", "numpy"),
-    }
+    papers = list((root / "data" / "papers").glob(f"{name}_*")) or list((root / "data" / "papers").glob("*"))
+    data = [p for p in [*papers, *(root / "data" / "embedded").rglob("*")] if p.is_file()]
+    spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
+            "versions": versions("torch", "numpy")}
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -94,6 +114,29 @@ def finished(path: Path) -> dict | None:
         return json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["mia"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def retold(notebook: dict, name: str, root: Path | None = None) -> dict:
+    """An executed notebook with text, comments and tags as its source has them now.
+
+    Args:
+        notebook: as JSON, of the same code: its key is that of the source.
+        name: of the source.
+        root: folder of the book.
+    """
+    source = read(find_root(root) / "notebooks" / f"{name}.py")
+    stable_ids(source)
+    injected = [cell for cell in notebook["cells"] if INJECTED in cell["metadata"].get("tags", [])]
+    ran = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected]
+    cells = []
+    for cell in json.loads(json.dumps(source.cells)):
+        cells.append(cell)
+        if cell["cell_type"] == "code":
+            before = ran.pop(0)
+            cell |= {"outputs": before["outputs"], "execution_count": before["execution_count"]}
+            if "parameters" in cell["metadata"].get("tags", []):
+                cells += injected
+    return {**notebook, "cells": cells}
 
 
 def changed(name: str, values: dict, root: Path | None = None) -> dict:
@@ -126,7 +169,7 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
     root, output = find_root(root), Path(output).resolve()
     notebook = read(root / "notebooks" / f"{name}.py")
     stable_ids(notebook)
-    different = changed(name, values, root)
+    different, code = changed(name, values, root), key(name, values, root)
     began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
     with tempfile.TemporaryDirectory(prefix="mia-") as scratch, (bars or Bars()) as drawn:
         session = _Session(name, notebook, different, output, root, Path(scratch))
@@ -138,9 +181,12 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
             for cell in executed.cells:
                 for result in cell.get("outputs", []):
                     notes |= result.get("data", {}).get(RUN_MIME, {})
+            if key(name, values, root) != code:
+                drawn.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
+                code = CHANGED_MEANWHILE
             record = {
                 **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
-                "key": key(name, values, root), "date": started.isoformat(timespec="seconds"),
+                "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
                 "device": notes.get("device", f"{os.cpu_count()} CPU cores"),
                 "versions": notes.get("versions", {}) | versions(), "entries": _asked_for(Path(scratch) / "trace.jsonl"),

@@ -203,7 +203,8 @@ def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable
     if records.shape != models.records.shape:
         raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
                        f"{models.records.shape}.")
-    specs = [{**spec, "model": store.key(models.spec(m)), "records": records.fingerprint} for m in range(len(models))]
+    spec = store.under({**spec, "records": records.fingerprint}, per_model, function, models, arguments)
+    specs = [{**spec, "model": store.address(models.spec(m))} for m in range(len(models))]
     rows: list = [None] * len(models)
     if judged is not None:
         if np.shape(judged) != (len(models), len(records)):
@@ -288,7 +289,7 @@ def spread(values: list[np.ndarray], judged: np.ndarray | None) -> np.ndarray:
 
 def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False,
             judged: np.ndarray | None = None) -> np.ndarray:
-    spec = {"kind": "logits"} if full else {"kind": "signals", "version": 2}
+    spec = {"kind": "logits" if full else "signals"}
     found = per_model(models, records, spec, _outputs_task, "signals", training.MOST_AT_ONCE, judged, full=full)
     return spread([arrays[name] for arrays in found], judged)
 

@@ -1,8 +1,11 @@
 """Results under the hash of what determines them: nothing is computed twice, nothing damaged is used.
 
-An entry is a set of named arrays and the spec (plain data) that determines them. Look-up goes
-working cache -> `data/recorded/` (read-only) -> compute. On disk an entry is `KEY.npz` (or `KEY.safetensors` for
-weights) with a manifest `KEY.json` beside it, which holds the spec, the file's sha256 and how the arrays came about.
+An entry is a set of named arrays, the spec (plain data) that says what was asked for, and in it, as "code", the fingerprint
+of the definitions that compute it (`definitions`). Look-up goes working cache -> `data/recorded/` (read-only) -> compute, and
+no layer serves an entry of other code. On disk an entry is `KEY.npz` (or `KEY.safetensors` for weights) with a manifest
+`KEY.json` beside it, which holds the spec, the file's sha256 and how the arrays came about. In the working cache KEY is the
+hash of the whole spec; in `data/recorded/` it is the spec's address, its hash without the code: so a record stays where it is
+when code moves or changes, and its manifest says which code it is of.
 The manifest is written last, so a file without a matching manifest is a write that never ended. Recorded ensembles are
 one file each, read model by model.
 """
@@ -29,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
-from mia_lib import progress
+from mia_lib import definitions, progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
@@ -65,6 +68,21 @@ def size() -> int:
     return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file()) if cache_dir().is_dir() else 0
 
 
+def under(spec: dict, *things) -> dict:
+    """A spec with the fingerprint of the code that computes it.
+
+    Args:
+        spec: plain data.
+        things: what computes it and what that holds, as `definitions.of` takes them.
+    """
+    return {**spec, "code": definitions.of(*things).fingerprint}
+
+
+def address(spec: dict) -> str:
+    """The name of what a spec asks for, whatever code computes it; what specs call each other by."""
+    return key({name: value for name, value in spec.items() if name != "code"})
+
+
 def key(spec: dict) -> str:
     """The name of a spec: sha256 of its canonical JSON and the schema number.
 
@@ -84,8 +102,9 @@ def fingerprint(array: np.ndarray) -> str:
     return hashlib.sha256(f"{array.dtype.str}{array.shape}".encode() + array.tobytes()).hexdigest()[:40]
 
 
-def _paths(folder: Path, spec: dict) -> tuple[Path, Path]:
-    name = key(spec)
+def _paths(folder: Path, spec: dict, name: str) -> tuple[Path, Path]:
+    if "code" not in spec:
+        raise MiaError(f"The spec of a {spec['kind']} has no code: say what computes it, store.under(spec, function, ...).")
     suffix = "safetensors" if spec["kind"] == "model" else "npz"
     place = folder / spec["kind"] / name[:2]
     return place / f"{name}.{suffix}", place / f"{name}.json"
@@ -111,9 +130,11 @@ def _encode(arrays: dict[str, np.ndarray], suffix: str, compress: bool = True) -
 
 
 def _read(folder: Path, spec: dict, source: str) -> Entry | None:
-    path, manifest_path = _paths(folder, spec)
+    path, manifest_path = _paths(folder, spec, address(spec) if source == "recorded" else key(spec))
     try:
         manifest = json.loads(manifest_path.read_bytes())
+        if not _by_this_code(manifest, spec):
+            return None
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")
@@ -125,8 +146,14 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
         return None
 
 
+def _by_this_code(manifest: dict, spec: dict) -> bool:
+    """Whether an entry is of the code that the spec names; `mia record --check`, which is to find out whether other code
+    gives the same, takes records of any."""
+    return manifest["code"] == spec["code"] or bool(os.environ.get("MIA_RECORDS_OF_ANY_CODE"))
+
+
 def look_up(spec: dict) -> Entry | None:
-    """The entry under `spec` if the cache or the recorded results hold an undamaged one."""
+    """The entry under `spec` if the cache or the recorded results hold an undamaged one, made by the same code."""
     return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec)
 
 
@@ -167,7 +194,7 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     """Write an entry into the working cache.
 
     Args:
-        spec: plain data with a `kind`.
+        spec: plain data with a `kind` and a `code`, see `under`.
         arrays: name -> array.
         seconds: what computing them took.
         notes: further plain data for the manifest.
@@ -175,11 +202,12 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     Raises:
         MiaError: the disk is full or the cache cannot be written.
     """
-    path, manifest_path = _paths(cache_dir(), spec)
+    definitions.check()  # what runs is what the code says
+    path, manifest_path = _paths(cache_dir(), spec, key(spec))
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
-        "spec": spec, "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(), "seconds": round(seconds, 3),
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "numpy": np.__version__,
+        "spec": spec, **made_by(spec), "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
+        "seconds": round(seconds, 3), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "numpy": np.__version__,
         "python": platform.python_version(), **notes,
     }
     put(path, data)
@@ -187,9 +215,16 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     return Entry(arrays, manifest, "computed")
 
 
+def made_by(spec: dict) -> dict:
+    """For a manifest: the code of a spec and where it starts, from which `definitions.Sources.reach` finds it again."""
+    reached = definitions.known(spec["code"])
+    where = {"roots": list(reached.roots), "words": list(reached.words), "own": reached.own} if reached else {}
+    return {"code": spec["code"], **where}
+
+
 def discard(spec: dict) -> None:
     """Take an entry out of the working cache, such as a checkpoint of a training that has ended."""
-    for path in reversed(_paths(cache_dir(), spec)):  # the manifest first: without it the rest is no entry
+    for path in reversed(_paths(cache_dir(), spec, key(spec))):  # the manifest first: without it the rest is no entry
         path.unlink(missing_ok=True)
 
 
@@ -237,13 +272,15 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float 
     """The entry under `spec`: looked up, or computed once however many processes ask.
 
     Args:
-        spec: plain data that determines the arrays; `spec["kind"]` names the folder.
-        compute: makes the arrays when no layer holds them.
+        spec: plain data that determines the arrays together with the code; `spec["kind"]` names the folder.
+        compute: makes the arrays when no layer holds them. What it reaches, itself and through the objects that it holds, is
+            part of what the entry is kept under.
         wait: seconds to wait for another process that computes the same entry; by default until it is done.
 
     Raises:
         MiaError: another process has held the lock for longer than `wait`.
     """
+    spec = under(spec, compute)
     found = _look_up_unless_asked_anew(spec)
     if found is None:
         with lock(spec, wait):
@@ -253,7 +290,7 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float 
 
 
 def _look_up_unless_asked_anew(spec: dict) -> Entry | None:
-    name = key(spec)
+    name = address(spec)
     if name in os.environ.get("MIA_RECOMPUTE", "").split(",") and name not in _anew:
         return None
     return look_up(spec)
@@ -265,17 +302,23 @@ def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
         arrays = compute()
     finally:
         _inside.reset(token)
-    _anew.add(key(spec))
+    _anew.add(address(spec))
     return keep(spec, arrays, time.perf_counter() - start)
 
 
 def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
     """Append to the file that `MIA_TRACE` names what a page asked for, leaving out what that asked for in turn."""
     if os.environ.get("MIA_TRACE") and (nested or not _inside.get()):
-        line = {"key": key(spec), "kind": spec["kind"], "study": spec.get("study", ""), "source": entry.source,
-                "seconds": entry.manifest["seconds"], "date": entry.manifest["date"]}
+        line = {"key": address(spec), "cached": key(spec), **made_by(spec), "kind": spec["kind"],
+                "study": spec.get("study", ""), "source": entry.source, "seconds": entry.manifest["seconds"],
+                "date": entry.manifest["date"], "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
+
+
+def _recorded_otherwise(spec: dict) -> bool:
+    """Whether a record holds what a spec asks for, made by other code."""
+    return spec["kind"] != "model" and _paths(RECORDED, spec, address(spec))[1].is_file()
 
 
 # -------------------------------------------------------------------------------------------- ensembles in one file
@@ -287,9 +330,9 @@ def write_pack(folder: Path, ensemble: str, models: list[str], arrays: dict[str,
     Args:
         folder: the layer.
         ensemble: its key.
-        models: store keys of its M models.
+        models: addresses of its M models.
         arrays: name -> [M, ...].
-        notes: plain data for the manifest.
+        notes: plain data for the manifest, `made_by` among them.
 
     Returns:
         the manifest's path; the weights lie beside it, in the file it names, which no older manifest does.
@@ -306,7 +349,7 @@ def write_pack(folder: Path, ensemble: str, models: list[str], arrays: dict[str,
 
 @lru_cache
 def _pack_index(manifests: tuple[tuple[str, int], ...]) -> dict[str, tuple[Path, dict, int]]:
-    """Model key -> pack, its manifest, row; from (manifest, time of its last change)."""
+    """Address of a model -> pack, its manifest, row; from (manifest, time of its last change)."""
     found = {}
     for path, _ in manifests:
         try:
@@ -335,8 +378,10 @@ def _read_pack(spec: dict) -> Entry | None:
     if spec["kind"] != "model" or not folder.is_dir():
         return None
     manifests = tuple((str(p), p.stat().st_mtime_ns) for p in sorted(folder.glob("*/*.json")))
-    path, manifest, row = _pack_index(manifests).get(key(spec), (None, None, 0))
-    if path is None or not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
+    path, manifest, row = _pack_index(manifests).get(address(spec), (None, None, 0))
+    if path is None or not _by_this_code(manifest, spec):
+        return None
+    if not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
         return None
     from safetensors import safe_open
 

@@ -16,13 +16,14 @@ import platform
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
-from mia_lib import devices, store
+from mia_lib import definitions, devices, store
 from mia_lib import models as architectures
 from mia_lib.backends import card
 from mia_lib.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, slots, stacks
@@ -149,20 +150,29 @@ class Ensemble:
         return list(rows) if self.numbers is None else [self.numbers[row] for row in rows]
 
     def spec(self, index: int) -> dict:
-        """What determines model `index`."""
-        given = {}
+        """What determines model `index`: data, training set, recipe and code."""
+        given = {"code": self._code}
         if self.validation is not None:
             given["validation"] = store.fingerprint(self.validation[index])
         if self.start is not None:
-            given["start"] = store.key(self.start[0].spec(self.start[1][index]))
+            given["start"] = store.address(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
                 "classes": len(self.records.classes), "config": asdict(self.config), "index": self._numbers([index])[0],
                 **given}
 
+    @cached_property
+    def _code(self) -> str:
+        """Fingerprint of the code that trains them."""
+        return definitions.of(self).fingerprint
+
+    def __definitions__(self) -> tuple:
+        """What of an ensemble bears on its models' code: neither its label nor who trains it."""
+        return self.config, self.start and self.start[0]
+
     @property
     def key(self) -> str:
-        """Name of the ensemble: hash of what determines each of its models."""
-        return store.key({"kind": "ensemble", "models": [store.key(self.spec(m)) for m in range(len(self))]})
+        """Name of the ensemble: hash of what its models are, whatever code trains them."""
+        return store.key({"kind": "ensemble", "models": [store.address(self.spec(m)) for m in range(len(self))]})
 
     def missing(self) -> list[int]:
         """Models that no layer of the store holds undamaged."""
@@ -195,7 +205,8 @@ class Ensemble:
                        device=devices.describe(where))
 
     def _checkpoint(self, indices: list[int], device: str = "cpu") -> dict:
-        return {"kind": "checkpoint", "models": [store.key(self.spec(m)) for m in indices], "device": device}
+        return {"kind": "checkpoint", "models": [store.address(self.spec(m)) for m in indices], "device": device,
+                "code": self._code}
 
     def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
         path, classes, diverged, lacking = _data_file(self.records), len(self.records.classes), [], set(todo)

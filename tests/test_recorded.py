@@ -155,21 +155,6 @@ def test_what_cannot_be_recorded_is_refused(shelf, name, preset, words):
 # ------------------------------------------------------------------------------------------------------------- stale
 
 
-def test_comments_and_docstrings_are_no_code():
-    one = 'def f(x):\n    """Say."""\n    return x  # why\n'
-    two = 'def f(x):\n\n    """Say something else."""\n    # because\n    return x\n'
-    assert recorded.code_hash(one) == recorded.code_hash(two) != recorded.code_hash(two.replace("return x", "return -x"))
-    assert recorded.code_hash("x = 'a # b'\n") != recorded.code_hash("x = 'a # c'\n")
-    assert recorded.code_hash("class E(A): ...\n") != recorded.code_hash("class E(B): ...\n")
-    assert recorded.code_hash('def f(): "doc"; return 1\n') != recorded.code_hash('def f(): "doc"; return 2\n')
-
-
-def test_the_source_of_a_record_is_what_it_can_reach(shelf):
-    found = recorded.sources(shelf / "notebooks" / "tiny.py", shelf)
-    assert {"notebook", "store", "intervals"} <= set(found) and not {"plotting", "results", "training"} & set(found)
-    assert {"recipe", "stacking", "backends.loop", "models"} <= set(recorded.sources(recorded.ENSEMBLE_SOURCES, shelf))
-
-
 def test_a_record_knows_when_code_changed_and_does_not_mind_comments(shelf):
     recording.record("tiny", "paper", shelf)
     source = shelf / "notebooks" / "tiny.py"
@@ -177,16 +162,19 @@ def test_a_record_knows_when_code_changed_and_does_not_mind_comments(shelf):
     assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
     source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
     state = recorded.state_of_run("tiny", "paper", shelf)
-    assert (state.state, state.why) == ("source changed", "notebook")
+    assert (state.state, state.command) == ("source changed", "mia record tiny --preset paper --check")
+    assert "notebook:<cell 1>" in state.why and "notebook:compute" in state.why
 
 
-def test_recording_what_the_store_already_holds_does_not_renew_its_source(shelf):
+def test_recording_computes_what_is_of_other_code_and_nothing_else(shelf):
     recording.record("tiny", "paper", shelf)
     source = shelf / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
-    assert "--check settles that" in recording.record("tiny", "paper", shelf)
-    state = recorded.state_of_run("tiny", "paper", shelf)
-    assert state.state == "source changed" and state.command == "mia record tiny --preset paper --check"
+    recording.record("tiny", "paper", shelf)
+    assert computed(shelf) == 2 and recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+    source.write_text(source.read_text().replace("a line", "one line"))  # draws, computes nothing
+    recording.record("tiny", "paper", shelf)
+    assert computed(shelf) == 2 and recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
 
 
 def test_a_schema_that_changed_makes_a_record_stale(shelf, monkeypatch):
@@ -335,7 +323,7 @@ def test_an_ensemble_is_recorded_as_one_file_and_read_model_by_model(shelf, shar
     forget()
     monkeypatch.setattr(training, "run_tasks", lambda *a, **k: pytest.fail("everything is recorded"))
     assert all((shared().parameters(m) == expected[m]).all() for m in range(4))
-    assert store.look_up(shared().spec(2)).source == "recorded" and store.look_up({"kind": "model", "a": 1}) is None
+    assert store.look_up(shared().spec(2)).source == "recorded" and store.look_up({"kind": "model", "a": 1, "code": ""}) is None
     assert shared().history().shape == (4, 2, 2)
     first = training.train(TABLE, membership.balanced_halves(60, 2), TrainConfig("mlp:3", epochs=2))
     assert first.missing() == []  # a smaller bank is the beginning of the larger
@@ -439,7 +427,7 @@ def test_a_page_says_when_the_source_changed_since(shelf):
     source.write_text(source.read_text().replace("np.ones(2)", "np.ones(3)"))
     runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
     text = json.dumps(book.page(executed(shelf), runs)["cells"])
-    assert "The source has changed since (notebook)" in text
+    assert "The code behind it has changed since (notebook:" in text
     (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("steps: 8\n")
     runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
     assert "It no longer fits the preset (parameters steps)" in json.dumps(book.page(executed(shelf), runs)["cells"])
@@ -490,7 +478,7 @@ def test_what_is_asked_anew_is_computed_once_and_what_lies_in_the_store_stays(is
 
     monkeypatch.setattr(store, "_anew", set())
     store.fetch(spec, compute)
-    monkeypatch.setenv("MIA_RECOMPUTE", store.key(spec))
+    monkeypatch.setenv("MIA_RECOMPUTE", store.address(spec))
     assert store.fetch(spec, compute).source == "computed" or len(calls) == 1
     monkeypatch.setattr(store, "_anew", set())
     assert [store.fetch(spec, compute).source for _ in range(2)] == ["computed", "cache"]

@@ -14,7 +14,7 @@ import pytest
 from mia_lib import store
 from mia_lib.errors import MiaError
 
-SPEC = {"kind": "test", "a": 1}
+SPEC = {"kind": "test", "a": 1, "code": "of nothing"}
 ARRAYS = {"x": np.arange(1000.0), "flag": np.array(True)}
 
 
@@ -24,17 +24,25 @@ def _own_cache(isolated_cache):
 
 
 def path_of(spec, manifest=False):
-    return store._paths(store.cache_dir(), spec)[manifest]
+    return store._paths(store.cache_dir(), spec, store.key(spec))[manifest]
+
+
+def kept(arrays=ARRAYS, **more):
+    """An entry computed by this function; its spec, as it is kept, and what came back."""
+    entry = store.fetch({"kind": "test", "a": 1, **more}, lambda: arrays)
+    return entry.manifest["spec"], entry
 
 
 def test_an_entry_comes_back_as_it_was_and_is_computed_once():
-    calls = []
-    first = store.fetch(SPEC, lambda: calls.append(1) or ARRAYS)
-    second = store.fetch(dict(reversed(SPEC.items())), lambda: calls.append(1) or ARRAYS)
+    calls, asked = [], {"kind": "test", "a": 1}
+    first = store.fetch(asked, lambda: calls.append(1) or ARRAYS)
+    second = store.fetch(dict(reversed(asked.items())), lambda: calls.append(1) or ARRAYS)
     assert (first.source, second.source, len(calls)) == ("computed", "cache", 1)
     assert (second.arrays["x"] == ARRAYS["x"]).all()
-    assert second.manifest["spec"] == SPEC
-    assert store.look_up(SPEC) is not None and store.look_up({**SPEC, "a": 2}) is None
+    spec = second.manifest["spec"]
+    assert spec == {**asked, "code": spec["code"]}
+    assert store.look_up(spec) is not None and store.look_up({**spec, "a": 2}) is None
+    assert store.look_up({**spec, "code": "other"}) is None
     assert store.size() > 0
 
 
@@ -45,32 +53,59 @@ def test_the_schema_number_is_part_of_the_key(monkeypatch):
 
 
 def test_weights_are_safetensors():
-    spec = {"kind": "model", "a": 1}
+    spec = {"kind": "model", "a": 1, "code": "of nothing"}
     store.keep(spec, {"w": np.ones((2, 3), np.float32)})
     assert path_of(spec).suffix == ".safetensors"
     assert (store.look_up(spec).arrays["w"] == 1).all()
 
 
 def test_recorded_results_are_the_second_layer_and_say_so(tmp_path, monkeypatch):
-    store.keep(SPEC, ARRAYS)
-    store.cache_dir().rename(tmp_path / "recorded")
+    spec, _ = kept()
+    record(spec, tmp_path / "recorded")
     monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
-    assert store.fetch(SPEC, lambda: pytest.fail("recorded, not computed")).source == "recorded"
+    assert kept()[1].source == "recorded"
+
+
+def record(spec, folder):
+    """Move an entry from the cache to where records lie."""
+    target = folder / "test" / store.address(spec)[:2] / f"{store.address(spec)}.npz"
+    target.parent.mkdir(parents=True)
+    path_of(spec).rename(target)
+    path_of(spec, manifest=True).rename(target.with_suffix(".json"))
+    return target
+
+
+def test_a_record_made_by_other_code_is_computed_anew_and_serves_only_who_asks_for_any(tmp_path, monkeypatch):
+    spec, _ = kept({"x": np.zeros(3)})
+    manifest = record(spec, tmp_path / "recorded").with_suffix(".json")
+    manifest.write_text(manifest.read_text().replace(spec["code"], "0" * 16))
+    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
+    assert store.look_up(spec) is None and store._recorded_otherwise(spec)
+    monkeypatch.setenv("MIA_RECORDS_OF_ANY_CODE", "1")
+    assert store.look_up(spec).source == "recorded"
+    monkeypatch.delenv("MIA_RECORDS_OF_ANY_CODE")
+    assert kept({"x": np.ones(3)})[1].source == "computed"
+
+
+def test_what_is_kept_without_code_is_refused():
+    for function in (store.look_up, store.discard, lambda spec: store.keep(spec, ARRAYS)):
+        with pytest.raises(MiaError, match="has no code"):
+            function({"kind": "test"})
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list"])
 def test_a_damaged_entry_is_reported_and_computed_anew(harm):
-    store.keep(SPEC, ARRAYS)
-    path = path_of(SPEC, manifest=harm.startswith("manifest"))
+    spec, _ = kept()
+    path = path_of(spec, manifest=harm.startswith("manifest"))
     data = bytearray(path.read_bytes())
     if harm == "flip":
         data[len(data) // 2] ^= 1
     path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b"", "manifest": b"{", "manifest_list": b"[]"}[harm])
     with pytest.warns(UserWarning, match="damaged"):
-        assert store.fetch(SPEC, lambda: {"x": np.ones(3)}).source == "computed"
+        assert kept({"x": np.ones(3)})[1].source == "computed"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (store.look_up(SPEC).arrays["x"] == 1).all()
+        assert (store.look_up(spec).arrays["x"] == 1).all()
 
 
 @pytest.mark.parametrize("which", [False, True])
@@ -100,7 +135,7 @@ WRITER = """
 import numpy as np
 from mia_lib import store
 for i in range(10_000):
-    store.keep({"kind": "test", "i": i}, {"x": np.full(200_000, float(i))})
+    store.keep({"kind": "test", "i": i, "code": ""}, {"x": np.full(200_000, float(i))})
     print(i, flush=True)
 """
 
@@ -116,7 +151,7 @@ def test_kill_9_while_writing_leaves_only_whole_entries():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing is even damaged
         for i in range(max(done, default=5) + 3):
-            entry = store.look_up({"kind": "test", "i": i})
+            entry = store.look_up({"kind": "test", "i": i, "code": ""})
             assert entry is None or (entry.arrays["x"] == i).all()
             assert entry is not None or i > max(done, default=5)
 
@@ -152,12 +187,16 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_lock_that_is_held_too_long_is_named():
-    with store.lock(SPEC), pytest.raises(MiaError, match="Another process has been computing the test for 0.1 s"):
-        store.fetch(SPEC, lambda: ARRAYS, wait=0.1)
+    def compute():
+        return ARRAYS
+
+    with store.lock(store.under(SPEC, compute)), pytest.raises(
+            MiaError, match="Another process has been computing the test for 0.1 s"):
+        store.fetch(SPEC, compute, wait=0.1)
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):
-    store.keep({"kind": "test", "a": 0}, ARRAYS)
+    store.keep({**SPEC, "a": 0}, ARRAYS)
 
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -166,7 +205,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):
     with pytest.raises(MiaError, match="disk is full.*kept"):
         store.keep(SPEC, ARRAYS)
     assert store.look_up(SPEC) is None and not list(store.cache_dir().rglob(".writing-*"))
-    assert store.look_up({"kind": "test", "a": 0}) is not None
+    assert store.look_up({**SPEC, "a": 0}) is not None
 
 
 def test_a_spec_must_be_plain_data():

@@ -143,7 +143,7 @@ class Features:
     @property
     def spec(self) -> dict:
         """What determines them."""
-        return {"model": store.key(self.models.spec(0)), "records": self.records.fingerprint}
+        return {"model": store.address(self.models.spec(0)), "records": self.records.fingerprint}
 
     @property
     def width(self) -> int:
@@ -217,7 +217,7 @@ def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int,
         features: frozen features of N records. labels, n, seeds, c: as for `play_logistic`.
     """
     spec = {"kind": "study", "study": "bayes.logistic_games", "features": features.spec, "labels": store.fingerprint(labels),
-            "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c, "version": 4}
+            "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c}
     return store.fetch(spec, lambda: numbers_of(play_logistic(features.values, labels, n, seeds, c))).arrays
 
 
@@ -443,7 +443,7 @@ def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int =
     for g, target in progress.track(rows, "attacks of Table 2"):
         apart = banks[(g + 1) % len(banks)] if len(banks) > 1 else None
         spec = {"kind": "study", "study": "bayes.judge_banks", "models": banks[g].models.key, "target": target,
-                "apart": apart and apart.models.key, "shadows": shadows, "rehearsals": rehearsals, "version": 1}
+                "apart": apart and apart.models.key, "shadows": shadows, "rehearsals": rehearsals}
         found.append(store.fetch(spec, partial(_judge, banks[g], target, apart, shadows, rehearsals)).arrays)
     names = [name.removeprefix("score.") for name in found[0] if name.startswith("score.")]
     return Judged({a: np.array([f[f"score.{a}"] for f in found]) for a in names},

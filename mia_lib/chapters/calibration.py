@@ -123,7 +123,7 @@ class Games:
     def spec(self) -> dict:
         """What determines the games."""
         return {"models": self.models.key, "private": store.fingerprint(self.private), "scratch": self.scratch.key,
-                "forgotten": self.forgotten.key, "views": [view.fingerprint for view in self.views], "version": 2}
+                "forgotten": self.forgotten.key, "views": [view.fingerprint for view in self.views]}
 
 
 def forgetting(config: TrainConfig, epochs: int, learning_rate: float) -> TrainConfig:
@@ -469,7 +469,7 @@ def gradient_variants(games: Games) -> dict[str, dict[str, np.ndarray]]:
             found[f"{name}.scratch"] = metrics.auc(own - reference, members)
         return found
 
-    spec = {"kind": "study", "study": "calibration.gradient_variants", **games.spec, "version": 1}
+    spec = {"kind": "study", "study": "calibration.gradient_variants", **games.spec}
     found = store.fetch(spec, compute).arrays
     return {name: {variant: found[f"{name}.{variant}"] for variant in ("original", "scratch")} for name in GRADIENTS}
 
@@ -608,7 +608,7 @@ def private_training(games: Games, epsilons: list[float], config: TrainConfig, p
                 "test": np.stack([_mean(one, judged & ~own) for one in right])}
 
     spec = {"kind": "study", "study": "calibration.private_training", "private": store.fingerprint(games.private),
-            "models": [models.key for models in banks], "version": 1}
+            "models": [models.key for models in banks]}
     return store.fetch(spec, compute).arrays
 
 

@@ -245,7 +245,7 @@ def play(bank: Bank) -> dict[str, np.ndarray]:
         not trained on the record, and "reference_difficulty" [T, N], under those that serve against each target; accuracies
         "train" and "test" [T], and median losses "median_in" and "median_out" [T].
     """
-    return store.fetch({"kind": "study", "study": "curvature.play", **bank.spec, "version": 3}, lambda: _play(bank)).arrays
+    return store.fetch({"kind": "study", "study": "curvature.play", **bank.spec}, lambda: _play(bank)).arrays
 
 
 def _play(bank: Bank) -> dict[str, np.ndarray]:
@@ -287,7 +287,7 @@ def by_references(bank: Bank, counts: Sequence[int]) -> dict[int, dict[str, np.n
                 for name, ranks in _ranks([_against(bank, t, count=count) for t in bank.attacked]).items() if name in COMPARED}
 
     check_counts(bank, counts)
-    spec = {"kind": "study", "study": "curvature.by_references", **bank.spec, "counts": list(counts), "version": 1}
+    spec = {"kind": "study", "study": "curvature.by_references", **bank.spec, "counts": list(counts)}
     arrays = store.fetch(spec, compute).arrays
     return {count: {name: arrays[f"{count}.{name}"] for name in COMPARED} for count in counts}
 
@@ -327,8 +327,7 @@ def record_curves(bank: Bank, percentiles: Sequence[float]) -> dict[str, np.ndar
                 "p.log": p["log"], "p.raw": p["raw"],
                 "spread": np.array([np.median([one.std(ddof=1) for one in side]) for side in (inside, outside)])}
 
-    spec = {"kind": "study", "study": "curvature.record_curves", **bank.spec, "percentiles": list(percentiles),
-            "version": 3}
+    spec = {"kind": "study", "study": "curvature.record_curves", **bank.spec, "percentiles": list(percentiles)}
     return store.fetch(spec, compute).arrays
 
 
@@ -391,7 +390,7 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
                       "wrong": np.array([wrong[inside].mean(), wrong[~inside].mean()])}
 
     spec = {"kind": "study", "study": "curvature.estimators", **bank.spec, "count": len(rows), "steps": list(steps),
-            "probes": list(iterations), "version": 4}
+            "probes": list(iterations)}
     return store.fetch(spec, compute).arrays
 
 
@@ -417,7 +416,7 @@ def slices(bank: Bank, percentile: float, reach: float = 0.05, points: int = 41)
         return {"t": t, "loss": np.stack(losses), "members": bank.members[:, record], "record": np.array(record)}
 
     spec = {"kind": "study", "study": "curvature.slices", **bank.spec, "percentile": percentile, "reach": reach,
-            "points": points, "version": 1}
+            "points": points}
     return store.fetch(spec, compute).arrays
 
 
@@ -447,8 +446,7 @@ def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> dict[str
         out["expected"] = curvature.limit_trace(losses, x.double(), bank.iterations, y=records.y, variant="released_code")
         return out | {"loss": signals.loss(model, records)[0].astype(np.float64)}
 
-    spec = {"kind": "study", "study": "curvature.step_sizes", **bank.spec, "steps": list(steps), "count": len(rows),
-            "version": 2}
+    spec = {"kind": "study", "study": "curvature.step_sizes", **bank.spec, "steps": list(steps), "count": len(rows)}
     return store.fetch(spec, compute).arrays
 
 
@@ -513,7 +511,7 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
         return out
 
     spec = {"kind": "study", "study": "curvature.by_size", **bank.spec, "set": kind, "most": most,
-            "targets": [models.key for models in ensembles.values()], "version": 2}
+            "targets": [models.key for models in ensembles.values()]}
     arrays = store.fetch(spec, compute).arrays
     return {size: {name.split(".", 1)[1]: one for name, one in arrays.items() if name.startswith(f"{size}.")}
             for size in sizes}
@@ -564,7 +562,7 @@ def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: 
                 "test": np.stack([np.average(one, 1, ~members) for one in right])}
 
     spec = {"kind": "study", "study": "curvature.private_training", **bank.spec, "most": most,
-            "targets": [models.key for models in banks], "version": 2}
+            "targets": [models.key for models in banks]}
     return store.fetch(spec, compute).arrays
 
 

@@ -323,8 +323,9 @@ def audits(case: Case, targets: Sequence[int], ways: Sequence[Conditioning] | No
     """
     models, given = case.models, [asdict(way) for way in (case.ways if ways is None else ways)]
     known = [models.members[m] for m in targets] if known is None else list(known)
-    specs = [{"kind": "audit", "model": store.key(models.spec(m)), "rows": store.fingerprint(case.rows), "ways": given,
-              "known": store.fingerprint(part), "precision": case.precision, "version": 1}
+    spec = store.under({"kind": "audit", "rows": store.fingerprint(case.rows), "ways": given, "precision": case.precision},
+                       _audit_task, case)
+    specs = [{**spec, "model": store.address(models.spec(m)), "known": store.fingerprint(part)}
              for m, part in zip(targets, known, strict=True)]
     found = [store.look_up(spec) for spec in specs]
     missing = [k for k, entry in enumerate(found) if entry is None]
@@ -426,7 +427,7 @@ def play(case: Case) -> dict[str, np.ndarray]:
                 "inverting": np.array([one["seconds"][:2].sum() for one in found]),
                 "training": np.array([_training_seconds(case, target) for target in targets])}
 
-    return store.fetch({"kind": "study", "study": "iha.play", **case.spec, "version": 3}, compute).arrays
+    return store.fetch({"kind": "study", "study": "iha.play", **case.spec}, compute).arrays
 
 
 def _check_definite(case: Case, target: int, found: dict[str, np.ndarray]) -> None:
@@ -466,7 +467,7 @@ def conditioning(case: Case) -> dict[str, np.ndarray]:
         return kept | {"gradient": np.stack(out["gradient"]), "values": values.astype(np.float32),
                        "epsilon": np.percentile(np.abs(values), case.sweep.percentiles, axis=1).T}
 
-    return store.fetch({"kind": "study", "study": "iha.conditioning", **case.spec, "version": 1}, compute).arrays
+    return store.fetch({"kind": "study", "study": "iha.conditioning", **case.spec}, compute).arrays
 
 
 def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> dict[str, np.ndarray]:
@@ -503,8 +504,7 @@ def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> 
             out["gradient"].append(_measured(iha.stationarity(along, one["squares"], inside / part.sum(), n), members))
         return {name: np.reshape(rows, (len(case.attacked), len(fractions), 3)) for name, rows in out.items()}
 
-    spec = {"kind": "study", "study": "iha.partial_knowledge", **case.spec, "fractions": list(fractions), "seed": seed,
-            "version": 1}
+    spec = {"kind": "study", "study": "iha.partial_knowledge", **case.spec, "fractions": list(fractions), "seed": seed}
     return store.fetch(spec, compute).arrays
 
 
@@ -533,7 +533,7 @@ def placebo(case: Case) -> dict[str, np.ndarray]:
                 out[name].append(_measured(scores[score][kept], members[kept]))
         return {name: np.stack(rows) for name, rows in out.items()}
 
-    return store.fetch({"kind": "study", "study": "iha.placebo", **case.spec, "version": 1}, compute).arrays
+    return store.fetch({"kind": "study", "study": "iha.placebo", **case.spec}, compute).arrays
 
 
 EDGES = (-np.inf, 5e-4, 0.01, 0.1, 1.0, np.inf)  # of eigenvalues
@@ -568,7 +568,7 @@ def residuals(case: Case) -> dict[str, np.ndarray]:
         names = ("directions", "left", "own", "noise", "noise_iha")
         return dict(zip(names, np.moveaxis(np.array(rows), 2, 0), strict=True))
 
-    return store.fetch({"kind": "study", "study": "iha.residuals", **case.spec, "version": 1}, compute).arrays
+    return store.fetch({"kind": "study", "study": "iha.residuals", **case.spec}, compute).arrays
 
 
 def _rms(squares: np.ndarray, where: np.ndarray) -> float:
@@ -612,7 +612,7 @@ def conjugate(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]
 
     if not 0 < tolerance < 1:
         raise MiaError(f"cg_tolerance = {tolerance!r}: above 0 and below 1 is needed.")
-    spec = {"kind": "study", "study": "iha.conjugate", **case.spec, "count": count, "tolerance": tolerance, "version": 1}
+    spec = {"kind": "study", "study": "iha.conjugate", **case.spec, "count": count, "tolerance": tolerance}
     return store.fetch(spec, compute).arrays
 
 
@@ -652,7 +652,7 @@ def leave_one_out(case: Case, count: int, references: int) -> dict[str, np.ndarr
         games = [_left_out(case, target, place, references) for target, place in zip(targets, places, strict=True)]
         return {name: np.stack([game[name] for game in games]) for name in games[0]}
 
-    spec = {"kind": "study", "study": "iha.leave_one_out", **case.spec, "count": count, "references": references, "version": 2}
+    spec = {"kind": "study", "study": "iha.leave_one_out", **case.spec, "count": count, "references": references}
     return store.fetch(spec, compute).arrays
 
 
@@ -772,7 +772,7 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
         out["lira"][0] = _training_seconds(case, target)
         return out
 
-    spec = {"kind": "study", "study": "iha.cost", **case.spec, "count": count, "tolerance": tolerance, "version": 2}
+    spec = {"kind": "study", "study": "iha.cost", **case.spec, "count": count, "tolerance": tolerance}
     return store.fetch(spec, compute).arrays
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from mia_lib import data, membership, metrics, regressors, signals, store, training, trees
+from mia_lib import data, definitions, membership, metrics, regressors, signals, store, training, trees
 from mia_lib.attacks import baselines, quantile
 from mia_lib.chapters.numbers import TITLES
 from mia_lib.data import Dataset
@@ -255,8 +255,9 @@ def _grow_task(x, y, classes, config, pool, public, labels):
 def _grown(case: Case) -> list[dict[str, np.ndarray]]:
     """Hinge scores of each tree model, kept in the store as soon as it is there."""
     pool, public, classes = case.pool, case.public, len(case.pool.classes)
-    specs = [{"kind": "trees", "pool": pool.fingerprint, "public": public.fingerprint, "members": store.fingerprint(row),
-              "config": asdict(case.recipe), "index": m, "version": 1} for m, row in enumerate(case.members)]
+    recipe = {"pool": pool.fingerprint, "public": public.fingerprint, "config": asdict(case.recipe)}
+    spec = store.under({"kind": "trees", **recipe}, _grow_task, case.recipe)
+    specs = [{**spec, "members": store.fingerprint(row), "index": m} for m, row in enumerate(case.members)]
     tasks = [(pool.x[row], pool.y[row], classes, replace(case.recipe, seed=case.recipe.seed + 1000 * (1 + m)), pool.x,
               public.x, (pool.y, public.y)) for m, row in enumerate(case.members)]
     return _kept(specs, _grow_task, tasks, f"boosted trees on {case.name}")
@@ -323,10 +324,10 @@ def _feature_seconds(case: Case, settings: Settings) -> float:
 def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> list[dict[str, np.ndarray]]:
     """Features of a frozen backbone, `size` records at a time, kept in the store as soon as they are there."""
     spec = {"kind": "features", "records": records.fingerprint, "backbone": settings.backbone, "size": size,
-            "image_size": settings.image_size, "version": 1}
+            "image_size": settings.image_size}
     if settings.backbone not in regressors.PRETRAINED:  # random weights
         spec["seed"] = settings.seed
-    starts = range(0, len(records), size)
+    spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
     tasks = [(settings, training._data_file(records), start, start + size) for start in starts]
     return _kept([{**spec, "start": start} for start in starts], _features_task, tasks, f"features by {settings.backbone}")
 
@@ -370,10 +371,11 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
     specs = []
     for one in wanted:
         rows = case.splits["fit"][:one.size]
-        specs.append({"kind": "regression", "records": [each.fingerprint for each in case.seen], "version": 1,
+        specs.append({"kind": "regression", "records": [each.fingerprint for each in case.seen],
+                      "code": definitions.of(_regress_task, case, one.settings).fingerprint,
                       "members": store.fingerprint(case.members[one.target]), "recipe": asdict(case.recipe),
-                      "target": one.target, "head": one.head, "settings": asdict(one.settings), "fit": store.fingerprint(rows),
-                      "levels": list(one.levels) if one.head.startswith("pinball") else [],
+                      "target": one.target, "head": one.head, "settings": asdict(one.settings),
+                      "fit": store.fingerprint(rows), "levels": list(one.levels) if one.head.startswith("pinball") else [],
                       "selection": store.fingerprint(case.splits["selection"])})
     if all(store.look_up(spec) for spec in specs):
         return [store.look_up(spec).arrays for spec in specs]
@@ -440,7 +442,7 @@ def play(case: Case, settings: Mapping[str, Settings], heads: Sequence[str],
                 "calibration": np.bincount(case.public.y[case.splits["calibration"]], minlength=len(case.pool.classes)),
                 **{name: np.stack([row[name] for row in rows]) for name in rows[0]}}
 
-    spec = {"kind": "study", "study": "quantile.play", **case.spec, "heads": list(heads), "levels": list(levels), "version": 3,
+    spec = {"kind": "study", "study": "quantile.play", **case.spec, "heads": list(heads), "levels": list(levels),
             "settings": {name: asdict(one) for name, one in settings.items()}}
     return store.fetch(spec, compute).arrays
 
@@ -558,7 +560,7 @@ def mismatch(cases: Mapping[str, Case], count: int) -> dict[str, np.ndarray]:
         return out
 
     spec = {"kind": "study", "study": "quantile.mismatch", "cases": {name: one.spec for name, one in cases.items()},
-            "count": count, "version": 2}
+            "count": count}
     return store.fetch(spec, compute).arrays
 
 
@@ -618,7 +620,7 @@ def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     spec = {"kind": "study", "study": "quantile.tune", **case.spec, "base": asdict(base), "trials": trials,
-            "most_epochs": most_epochs, "head": head, "levels": list(levels), "version": 2}
+            "most_epochs": most_epochs, "head": head, "levels": list(levels)}
     return store.fetch(spec, compute).arrays
 
 
@@ -767,7 +769,7 @@ def flattery(case: Case, candidates: Sequence[tuple[str, Settings]], levels: Seq
         raise MiaError(f"{case.name}: a nominal rate of 1 % needs 99 records for calibration and twice as many judged "
                        f"non-members; there are {len(case.splits['calibration'])} and {int((~case.judged).sum(1).min())}.")
     spec = {"kind": "study", "study": "quantile.flattery", **case.spec, "levels": list(levels), "halvings": halvings,
-            "version": 2, "candidates": [[head, asdict(settings)] for head, settings in candidates]}
+            "candidates": [[head, asdict(settings)] for head, settings in candidates]}
     return store.fetch(spec, compute).arrays
 
 
@@ -794,8 +796,7 @@ def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> dict[st
         rows = [_quarters(case, one, said, level) for one, said in zip(wanted, regressions(case, wanted), strict=True)]
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
-    spec = {"kind": "study", "study": "quantile.quarters", **case.spec, "settings": asdict(settings), "levels": list(levels),
-            "version": 2}
+    spec = {"kind": "study", "study": "quantile.quarters", **case.spec, "settings": asdict(settings), "levels": list(levels)}
     return store.fetch(spec, compute).arrays
 
 
@@ -848,7 +849,7 @@ def views(case: Case, settings: NetworkConfig, levels: Sequence[float]) -> dict[
                     out.setdefault(f"{method}.{who}", []).append(packed_ranks(score))
         return {"members": case.judged, **{name: np.stack(rows) for name, rows in out.items()}}
 
-    spec = {"kind": "study", "study": "quantile.views", **case.spec, "settings": asdict(settings), "version": 2}
+    spec = {"kind": "study", "study": "quantile.views", **case.spec, "settings": asdict(settings)}
     return store.fetch(spec, compute).arrays
 
 
@@ -891,7 +892,7 @@ def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequenc
                                              for name, column in values.items()}}
 
     spec = {"kind": "study", "study": "quantile.growth", **case.spec, "settings": asdict(settings), "sizes": list(sizes),
-            "heads": list(heads), "levels": list(levels), "version": 2}
+            "heads": list(heads), "levels": list(levels)}
     return store.fetch(spec, compute).arrays
 
 
@@ -915,5 +916,5 @@ def transfer(tuned: Case, other: Case, settings: Mapping[str, Settings], levels:
         return out
 
     spec = {"kind": "study", "study": "quantile.transfer", "from": tuned.spec, **other.spec,
-            "settings": {name: asdict(one) for name, one in settings.items()}, "version": 1}
+            "settings": {name: asdict(one) for name, one in settings.items()}}
     return store.fetch(spec, compute).arrays

@@ -1,0 +1,801 @@
+"""What bears on a number: the definitions that a computation reaches, and one fingerprint of them.
+
+A definition is a function, a class or a constant at the top level of a module. Its fingerprint is taken from its tokens,
+without comments, docstrings, imports, line breaks within a statement, and the modules' names before a dot. So an edited
+formula, constant or default is another definition; a comment, a moved module or a renamed import is not. What a
+definition names is followed through the library, and through modules of the user's own that lie beside the notebooks or on
+`PYTHONPATH`; installed packages are not followed, their versions are noted elsewhere.
+
+Classes count whole, with all their methods. A dictionary annotated `ByName` counts by its entries: of the architectures,
+only those are reached whose name the computation holds, in its code or in the objects that it was given.
+
+Not followed are modules that carry results and compute none (`CARRIERS`); where numbers are asked for and not pages, also
+`READERS`, since what they read enters every result by its content, and `DRAWING`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import io
+import sys
+import sysconfig
+import tokenize
+import types
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib.errors import MiaError
+
+ByName = dict  # what a dictionary is annotated with that counts by its entries
+PACKAGE, NOTEBOOK = "mia_lib", "notebook"
+LIBRARY = Path(__file__).resolve().parent
+CARRIERS = frozenset({
+    "errors", "progress", "bars", "store", "definitions", "backends.pool", "parameters", "runner", "book", "recorded",
+    "recording", "sweep", "_sweep_page", "cli", "health"})
+READERS = frozenset({"_readers", "_torchvision", "data:load", "data:get", "data:describe", "data:names"})
+DRAWING = frozenset({"plotting"})
+FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING
+SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
+MARKS = {tokenize.NEWLINE: "\n", tokenize.INDENT: "\t>", tokenize.DEDENT: "\t<"}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A top-level name of a module.
+
+    Attributes:
+        name: "mia_lib.attacks.bayes:malt", or "mia_lib.models:_KNOWN[mlp]" of an entry by name.
+        digest: of its tokens, 16 hexadecimal digits.
+        references: names of the definitions that it names; "module:*" is all of a module.
+        words: the short texts in it, by which entries of a `ByName` are reached.
+    """
+
+    name: str
+    digest: str
+    references: frozenset[str]
+    words: frozenset[str]
+
+
+# ------------------------------------------------------------------------------------------------- one module's text
+
+
+class _Text:
+    """The definitions of one Python text, before names are followed into other modules."""
+
+    def __init__(self, text: str, package: str = ""):
+        self.package = package
+        self.tree = ast.parse(text)
+        self._lines = text.splitlines(keepends=True) or [""]
+        self._tokens = list(_tokens(text))
+        self._begins = [begin for _, _, begin, _ in self._tokens]
+        self.imports: dict[str, tuple[str, str | None]] = {}  # name here -> module, and the name there
+        self.nodes: dict[str, list[ast.stmt]] = defaultdict(list)
+        self.by_name: dict[str, ast.Dict] = {}
+        self.statements: list[ast.stmt] = []  # what runs at import and defines nothing
+        self._collect(self.tree.body)
+
+    def _collect(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self.imports |= self._imported(node)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self.nodes[node.name].append(node)
+            elif names := list(_assigned(node)):
+                for name in names:
+                    self.nodes[name].append(node)
+                if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict) and "ByName" in ast.dump(
+                        node.annotation):
+                    self.by_name[names[0]] = node.value
+            elif isinstance(node, ast.If | ast.Try):
+                for part in ("body", "orelse", "finalbody"):
+                    self._collect(getattr(node, part, []))
+                for handler in getattr(node, "handlers", []):
+                    self._collect(handler.body)
+            elif not _is_text(node):
+                self.statements.append(node)
+
+    def _imported(self, node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str | None]]:
+        if isinstance(node, ast.Import):
+            return {alias.asname or alias.name.split(".")[0]: (alias.name if alias.asname else alias.name.split(".")[0], None)
+                    for alias in node.names}
+        base = node.module or ""
+        if node.level:
+            above = self.package.split(".")
+            base = ".".join([*above[:len(above) - node.level + 1], *filter(None, [node.module])])
+        return {alias.asname or alias.name: (base, alias.name) for alias in node.names}
+
+    def definition(self, name: str, nodes: list[ast.AST], resolve: Callable[[str, str | None], str | None]) -> Definition:
+        """What the statements `nodes` come to, under the name `name`; `resolve` is `Sources.resolve`."""
+        seen = _Names(self, resolve)
+        for node in nodes:
+            seen.visit(node)
+        total = hashlib.sha256()
+        for token in self._kept(nodes, seen):
+            total.update(token.encode() + b"\x1f")
+        return Definition(name, total.hexdigest()[:16], frozenset(seen.references), frozenset(seen.words))
+
+    def _kept(self, nodes: list[ast.AST], seen: _Names) -> Iterator[str]:
+        """The tokens of statements, without what `seen` says bears on nothing."""
+        dropped, renamed = seen.dropped, seen.renamed
+        for node in nodes:
+            first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: (one.lineno, one.col_offset))
+            start, stop = self._place(first.lineno, first.col_offset), self._place(node.end_lineno, node.end_col_offset)
+            if start[1] and first is not node:
+                start = start[0], start[1] - 1  # the @ of a decorator
+            end_of_drop, statement = (0, 0), False
+            for kind, text, begin, _ in self._tokens[bisect_left(self._begins, start):bisect_left(self._begins, stop)]:
+                if kind in SKIPPED:
+                    continue
+                if begin in dropped:
+                    end_of_drop, statement = dropped[begin]
+                if begin < end_of_drop:
+                    continue
+                if statement and kind == tokenize.NEWLINE:
+                    statement = False
+                    continue
+                if kind in (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE):
+                    yield MARKS[kind]
+                else:
+                    yield renamed.get(begin, text)
+
+    def _place(self, row: int, offset: int) -> tuple[int, int]:
+        """Where a node begins or ends, as tokens count: in characters, not bytes."""
+        line = self._lines[row - 1]
+        return row, len(line.encode()[:offset].decode())
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(text: str, package: str) -> _Text:
+    return _Text(text, package)
+
+
+def _tokens(text: str) -> Iterator[tuple[int, str, tuple[int, int], tuple[int, int]]]:
+    """Kind, text, begin and end; an f-string is one token in every version of Python."""
+    lines, depth, begun = text.splitlines(keepends=True), 0, (0, 0)
+    start, end = getattr(tokenize, "FSTRING_START", None), getattr(tokenize, "FSTRING_END", None)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if start is not None and token.type == start:
+            begun, depth = (token.start, depth + 1) if not depth else (begun, depth + 1)
+        elif end is not None and token.type == end and depth:
+            depth -= 1
+            if not depth:
+                (top, left), (bottom, right) = begun, token.end
+                part = lines[top - 1:bottom]
+                part[-1] = part[-1][:right]
+                part[0] = part[0][left:]
+                yield tokenize.STRING, "".join(part), begun, token.end
+        elif not depth:
+            yield token.type, token.string, token.start, token.end
+
+
+def _assigned(node: ast.stmt) -> Iterator[str]:
+    """The top-level names that a statement sets, adds to or changes an entry of."""
+    targets = node.targets if isinstance(node, ast.Assign) else (
+        [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else [])
+    for target in targets:
+        for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+            while isinstance(part, ast.Attribute | ast.Subscript | ast.Starred):
+                part = part.value
+            if isinstance(part, ast.Name):
+                yield part.id
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+class _Names(ast.NodeVisitor):
+    """What a definition names: references, words, and which of its tokens bear on nothing."""
+
+    def __init__(self, text: _Text, find: Callable[[str, str | None], str | None]):
+        self.text, self.find, self.references, self.words = text, find, set(), set()
+        self.dropped: dict[tuple[int, int], tuple[tuple[int, int], bool]] = {}  # begin -> end, whether a whole statement
+        self.renamed: dict[tuple[int, int], str] = {}
+        self._scopes: list[tuple[set[str], dict]] = []  # names bound in each function around, and what it imports
+
+    def _drop(self, node: ast.AST, stop: tuple[int, int] | None = None, statement: bool = False) -> None:
+        place = self.text._place
+        self.dropped[place(node.lineno, node.col_offset)] = (stop or place(node.end_lineno, node.end_col_offset), statement)
+
+    def _resolve(self, name: str) -> tuple[str, str | None] | None:
+        """Module and name there that a name means, or None for a local name, a builtin or an unknown one."""
+        for bound, imports in reversed(self._scopes):
+            if name in imports:
+                return imports[name]
+            if name in bound:
+                return None
+        if name in self.text.nodes:
+            return "", name
+        return self.text.imports.get(name)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        target = self._resolve(node.id)
+        if target is None:
+            return
+        module, there = target
+        if not module:
+            self.references.add(f":{there}")
+            return
+        found = self.find(module, there)
+        if found is None:
+            return
+        self.references.add(found)
+        if not found.endswith(":*"):
+            self.renamed[self.text._place(node.lineno, node.col_offset)] = found.partition(":")[2]
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        chain, base = [], node
+        while isinstance(base, ast.Attribute):
+            chain.append(base)
+            base = base.value
+        target = self._resolve(base.id) if isinstance(base, ast.Name) else None
+        if target is None or not target[0]:
+            self.visit(base)
+            return
+        found = self.find(*target)
+        while found is not None and found.endswith(":*") and chain:
+            link = chain.pop()
+            deeper = self.find(found[:-2], link.attr)
+            if deeper is None:  # made by the module when asked, so anything in it may bear
+                break
+            found = deeper
+            # everything before the last name of the chain is where the definition lies, which bears on nothing
+            end = self.text._place(link.end_lineno, link.end_col_offset)
+            self._drop(base, (end[0], end[1] - len(link.attr)))
+            self.renamed[end[0], end[1] - len(link.attr)] = found.partition(":")[2] if not found.endswith(":*") else link.attr
+        if found is not None:
+            self.references.add(found)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str) and 0 < len(node.value) < 64:
+            self.words.add(node.value)
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        self._drop(node, statement=True)
+
+    visit_ImportFrom = visit_Import
+
+    def _body(self, node) -> None:
+        """Statements of a function or class, without its docstring."""
+        for place, part in enumerate(node.body):
+            if not place and _is_text(part):
+                self._drop(part, statement=True)
+            else:
+                self.visit(part)
+
+    def _around(self, node) -> None:
+        """What of a function is evaluated outside of it: decorators, defaults, annotations."""
+        for part in [*getattr(node, "decorator_list", []), *node.args.defaults, *filter(None, node.args.kw_defaults)]:
+            self.visit(part)
+        arguments = node.args
+        for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
+            if one is not None and one.annotation is not None:
+                self.visit(one.annotation)
+        if getattr(node, "returns", None):
+            self.visit(node.returns)
+
+    def visit_FunctionDef(self, node) -> None:
+        self._around(node)
+        bound, imports = _bound(node, self.text)
+        self._scopes.append((bound, imports))
+        if isinstance(node, ast.Lambda):
+            self.visit(node.body)
+        else:
+            self._body(node)
+        self._scopes.pop()
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for part in [*node.decorator_list, *node.bases, *(k.value for k in node.keywords)]:
+            self.visit(part)
+        self._body(node)
+
+    def _comprehension(self, node) -> None:
+        names = {name.id for one in node.generators for name in ast.walk(one.target) if isinstance(name, ast.Name)}
+        self.visit(node.generators[0].iter)  # the one part that is evaluated outside
+        self._scopes.append((names, {}))
+        self.generic_visit(node)
+        self._scopes.pop()
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+def _bound(function, text: _Text) -> tuple[set[str], dict]:
+    """Names that a function binds, and those it imports: module and name there."""
+    arguments = function.args
+    bound = {one.arg for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg,
+                                 arguments.kwarg] if one is not None}
+    imports, outer = {}, set()
+    waiting: list[ast.AST] = list(function.body) if isinstance(function.body, list) else [function.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            waiting += [part.target for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports |= text._imported(node)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            outer |= set(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
+            bound.add(node.name)
+        waiting += ast.iter_child_nodes(node)
+    return bound - outer, imports
+
+
+# ------------------------------------------------------------------------------------------------------- many modules
+
+
+@dataclass(frozen=True)
+class Reached:
+    """All that bears on a computation.
+
+    Attributes:
+        definitions: full name -> digest.
+        roots: where it starts, full names.
+        words: names of the entries by name that were reached.
+        own: whether code took part that lies in no file, such as a function of a notebook's cell.
+    """
+
+    definitions: Mapping[str, str]
+    roots: tuple[str, ...]
+    words: tuple[str, ...]
+    own: bool = False
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Of the definitions, wherever they lie: 16 hexadecimal digits."""
+        return fingerprint(self.definitions.values())
+
+
+def fingerprint(digests: Iterable[str]) -> str:
+    """One for many, in any order: 16 hexadecimal digits."""
+    return _digest(" ".join(sorted(digests)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Sources:
+    """Python modules as they lie in folders: the library, and the user's own.
+
+    Args:
+        library: folder of the package.
+        beside: folders in which the user's modules are looked for.
+    """
+
+    def __init__(self, library: Path = LIBRARY, beside: Iterable[Path] = ()):
+        self.library, self.beside = Path(library), tuple(map(Path, beside))
+        self._texts: dict[str, _Text | None] = {}
+        self._definitions: dict[str, Definition | None] = {}
+        self.read: dict[Path, tuple[int, int]] = {}  # files that were read -> time of their last change, size
+
+    def copy(self) -> Sources:
+        """The same, to which cells can be added."""
+        other = Sources(self.library, self.beside)
+        other._texts, other._definitions, other.read = dict(self._texts), dict(self._definitions), dict(self.read)
+        return other
+
+    def take(self, other: Sources) -> None:
+        """Keep what a copy has read since."""
+        for mine, theirs in ((self._texts, other._texts), (self._definitions, other._definitions)):
+            mine |= {name: one for name, one in theirs.items() if name.partition(":")[0] != NOTEBOOK}
+        self.read |= other.read
+
+    def path(self, module: str) -> Path | None:
+        """The file of a module that is followed."""
+        first, *rest = module.split(".")
+        bases = [self.library] if first == PACKAGE else [folder / first for folder in self.beside]
+        for base in bases:
+            whole = base.joinpath(*rest)
+            for path in (whole / "__init__.py", whole.with_name(whole.name + ".py")):
+                if path.is_file():
+                    return path
+        return None
+
+    def text(self, module: str) -> _Text | None:
+        """A module's text; None of one that is not followed."""
+        if module not in self._texts:
+            path = self.path(module)
+            self._texts[module] = None
+            if path is not None:
+                self.read[path] = _state(path)
+                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+                self._texts[module] = _parsed(path.read_text(encoding="utf-8"), package)
+        return self._texts[module]
+
+    def add_cells(self, module: str, text: str, ends: list[int]) -> list[str]:
+        """A module that lies in no file: the code of a notebook, of which each cell is a definition at its place.
+
+        Args:
+            ends: number of lines before each cell, and of all.
+
+        Returns:
+            names of these definitions.
+        """
+        whole, names = _Text(text), []
+        self._texts[module] = whole
+        for number, (before, end) in enumerate(pairwise(ends)):
+            name = f"{module}:<cell {number}>"
+            cell = self._made(name, [node for node in whole.tree.body if before < node.lineno <= end])
+            self._definitions[name] = replace(cell, digest=_digest(f"{number} {cell.digest}"))
+            names.append(name)
+        return names
+
+    def resolve(self, module: str, name: str | None) -> str | None:
+        """Where a name of a module is defined: "module:name", "module:*" of a module, None of what is not followed."""
+        for _ in range(9):  # a chain of imports
+            if name is None:
+                return f"{module}:*" if self.path(module) or module in self._texts else None
+            if self.path(f"{module}.{name}") is not None:
+                return f"{module}.{name}:*"
+            text = self.text(module)
+            if text is None:
+                return None
+            if name in text.nodes:
+                return f"{module}:{name}"
+            if name not in text.imports:
+                return None
+            module, name = text.imports[name]
+        return None
+
+    def find(self, name: str) -> str:
+        """A full name as it is now, of a definition that may have moved: the one of that name in another module."""
+        if self.definition(name) is not None:
+            return name
+        module, _, here = name.partition(":")
+        modules = [".".join((PACKAGE, *path.relative_to(self.library).with_suffix("").parts)).removesuffix(".__init__")
+                   for path in sorted(self.library.rglob("*.py"))]
+        moved = [one for one in modules if here in getattr(self.text(one), "nodes", ())]
+        last = set(module.split(".")[1:])
+        return f"{max(moved, key=lambda one: len(last & set(one.split('.'))))}:{here}" if moved else name
+
+    def definition(self, name: str) -> Definition | None:
+        """The definition of a full name, "module:name" or "module:name[entry]"."""
+        if name not in self._definitions:
+            self._definitions[name] = self._define(name)
+        return self._definitions[name]
+
+    def _define(self, name: str) -> Definition | None:
+        module, _, here = name.partition(":")
+        text = self.text(module)
+        if text is None:
+            return None
+        if here == "*":
+            inside = {f"{module}:{one}" for one in text.nodes}
+            return Definition(name, "", frozenset(inside), frozenset())
+        if here == "<statements>":
+            return self._made(name, text.statements)
+        known, _, entry = here.partition("[")
+        if entry:
+            table = text.by_name.get(known)
+            parts = [value for key, value in zip(table.keys, table.values, strict=True)
+                     if isinstance(key, ast.Constant) and key.value == entry[:-1]] if table else []
+            return self._made(name, parts) if parts else None
+        if known in text.by_name:  # reached entry by entry
+            return Definition(name, "", frozenset(), frozenset())
+        return self._made(name, text.nodes[known]) if known in text.nodes else None
+
+    def _made(self, name: str, nodes: list[ast.AST]) -> Definition:
+        """The definition that statements make, its references to names of the same module in full."""
+        module = name.partition(":")[0]
+        found = self.text(module).definition(name, nodes, self.resolve)
+        full = frozenset(f"{module}{one}" if one.startswith(":") else one for one in found.references)
+        return Definition(found.name, found.digest, full, found.words)
+
+    def entries(self, name: str) -> list[str]:
+        """Keys of a `ByName`."""
+        module, _, known = name.partition(":")
+        table = self.text(module).by_name.get(known)
+        return [key.value for key in table.keys if isinstance(key, ast.Constant)] if table else []
+
+    def _asked(self, table: str, heard: Mapping[str, set[str]]) -> list[str]:
+        """Keys of a `ByName` that were said."""
+        own = {table.partition(":")[0]}
+        return [key for key in self.entries(table) if heard.get(key, own) - own]
+
+    def reach(self, roots: Iterable[str], words: Iterable[str] = (), but: frozenset[str] = FOR_NUMBERS) -> Reached:
+        """All definitions that bear on what starts at `roots`.
+
+        Args:
+            roots: full names.
+            words: texts that the computation was given.
+            but: modules, and names in modules, that are not followed, without the package's name.
+        """
+        # A word counts for a table where it is said outside of the table's own module.
+        heard, found, tables = {word.partition(":")[0]: {""} for word in words}, {}, set()
+        waiting = list(roots)
+        while waiting:
+            name = waiting.pop()
+            if name in found or self._left_out(name, but):
+                continue
+            definition = self.definition(name)
+            if definition is None:
+                continue
+            found[name] = definition.digest
+            module = name.partition(":")[0]
+            waiting += definition.references
+            if self.text(module).statements and module not in (PACKAGE, NOTEBOOK):
+                waiting.append(f"{module}:<statements>")
+            for word in definition.words:
+                heard.setdefault(word.partition(":")[0], set()).add(module)
+            if self.entries(name):
+                tables.add(name)
+            waiting += [f"{table}[{key}]" for table in tables for key in self._asked(table, heard)]
+        used = sorted({key for table in tables for key in self._asked(table, heard)})
+        return Reached({name: digest for name, digest in found.items() if digest}, tuple(sorted(roots)), tuple(used))
+
+    @staticmethod
+    def _left_out(name: str, but: frozenset[str]) -> bool:
+        module, _, here = name.partition(":")
+        inside = module.removeprefix(f"{PACKAGE}.") if module.startswith(f"{PACKAGE}.") else None
+        return inside is not None and (inside in but or f"{inside}:{here}" in but)
+
+
+def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRARY, beside: Iterable[Path] = (),
+             but: frozenset[str] = FOR_PAGES) -> Reached:
+    """All that bears on what the code of a notebook shows.
+
+    Args:
+        cells: code of each cell.
+        words: texts among its parameters.
+        library: folder of the package that it runs with.
+        beside: folders from which it imports modules of the user's own.
+        but: what is not followed.
+    """
+    held, cells, lost, ends = of_folder(library, beside), list(cells), {}, [0]
+    sources = held.copy()
+    for number, code in enumerate(cells):
+        try:
+            ast.parse(code)
+        except SyntaxError:
+            from IPython.core.inputtransformer2 import TransformerManager
+
+            code = TransformerManager().transform_cell(code)  # magics
+        try:
+            ast.parse(code)
+        except SyntaxError:  # it will say so itself when it runs
+            lost[f"{NOTEBOOK}:<cell {number}>"], code = _digest(code), "\n"
+        cells[number] = code.rstrip("\n") + "\n"
+        ends.append(ends[-1] + cells[number].count("\n"))
+    roots = sources.add_cells(NOTEBOOK, "".join(cells), ends)
+    found = sources.reach(roots, words, but)
+    held.take(sources)
+    return Reached({**found.definitions, **lost}, found.roots, found.words)
+
+
+_held: dict[tuple, Sources] = {}
+
+
+def of_folder(library: Path = LIBRARY, beside: Iterable[Path] = ()) -> Sources:
+    """The modules of folders as they are now; what was read before is read again only where a file changed."""
+    place = Path(library), tuple(map(Path, beside))
+    if place not in _held or any(_state(path) != before for path, before in _held[place].read.items()):
+        _held[place] = Sources(*place)
+    return _held[place]
+
+
+# ------------------------------------------------------------------------------------------------ what runs, as objects
+
+
+class _Running(Sources):
+    """The modules of this process. A file edited after the process began is refused: what runs is what it held before."""
+
+    def __init__(self):
+        super().__init__()
+        self._then = {path: _state(path) for path in LIBRARY.rglob("*.py")}
+        self._installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+    def path(self, module: str) -> Path | None:
+        if module.split(".")[0] == PACKAGE:
+            return super().path(module)
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if not file or not file.endswith(".py") or file.startswith(self._installed) or not Path(file).is_file():
+            return None
+        path = Path(file)
+        self._then.setdefault(path, _state(path))
+        return path
+
+    def check(self) -> None:
+        """Raise when a file is no longer what this process runs."""
+        for path, before in self._then.items():
+            if _state(path) != before:
+                raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
+                               "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+_running = _Running()
+_memo: dict[tuple, Reached] = {}
+_known: dict[str, Reached] = {}  # by fingerprint
+
+
+def of(*things) -> Reached:
+    """All that bears on what functions compute with the objects that they hold.
+
+    Args:
+        things: functions, methods, partials, classes; objects, of which classes and fields count; containers of such; texts.
+
+    Raises:
+        MiaError: a source file was edited after this process had begun.
+    """
+    _running.check()
+    walk = _Walk()
+    for thing in things:
+        walk.see(thing)
+    asked = frozenset(walk.roots), frozenset(walk.words), tuple(sorted(walk.own.items()))
+    if asked not in _memo:
+        found = _running.reach(walk.roots, walk.words, FOR_NUMBERS)
+        _memo[asked] = Reached({**found.definitions, **walk.own}, found.roots, found.words, bool(walk.own))
+        _known[_memo[asked].fingerprint] = _memo[asked]
+    return _memo[asked]
+
+
+def check() -> None:
+    """Raise when a source file was edited after this process had begun.
+
+    Raises:
+        MiaError: it was.
+    """
+    _running.check()
+
+
+def known(code: str) -> Reached | None:
+    """What stood behind a fingerprint that this process has taken."""
+    return _known.get(code)
+
+
+class _Walk:
+    """Goes through objects and gathers the definitions behind them."""
+
+    def __init__(self):
+        self.roots, self.words, self.own, self._seen = set(), set(), {}, {}
+
+    def see(self, thing) -> None:
+        """Take in an object."""
+        if isinstance(thing, str):
+            if len(thing) < 64:
+                self.words.add(thing)
+            return
+        if id(thing) in self._seen or thing is None or isinstance(thing, bool | int | float | complex | bytes | np.ndarray):
+            return
+        self._seen[id(thing)] = thing  # held, so that no other object gets its id
+        if isinstance(thing, functools.partial):
+            self._each([thing.func, *thing.args, *thing.keywords.values()])
+        elif isinstance(thing, types.MethodType):
+            self._each([thing.__func__, thing.__self__])
+        elif isinstance(thing, types.FunctionType):
+            self._function(thing)
+        elif isinstance(thing, type):
+            self._class(thing)
+        elif isinstance(thing, Mapping):
+            self._each([*thing.keys(), *thing.values()])
+        elif isinstance(thing, list | tuple | set | frozenset):
+            self._each(thing)
+        elif isinstance(thing, types.ModuleType):
+            if _running.path(thing.__name__):
+                self.roots.add(f"{thing.__name__}:*")
+        elif hasattr(thing, "__wrapped__"):  # such as functools.cache makes
+            self.see(thing.__wrapped__)
+        elif hasattr(type(thing), "__definitions__"):  # says itself what of it bears
+            self._each([type(thing), *thing.__definitions__()])
+        else:
+            self.see(type(thing))
+            if is_dataclass(thing):
+                self._each(getattr(thing, one.name, None) for one in fields(thing))
+            elif _followed(type(thing).__module__):
+                self._each(vars(thing).values() if hasattr(thing, "__dict__") else ())
+
+    def _each(self, things: Iterable) -> None:
+        for thing in things:
+            self.see(thing)
+
+    def _function(self, function: types.FunctionType) -> None:
+        if hasattr(function, "__wrapped__"):
+            self.see(function.__wrapped__)
+        self._each([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
+        for cell in function.__closure__ or ():
+            try:
+                self.see(cell.cell_contents)
+            except ValueError:  # not filled yet
+                continue
+        if not self._root(function):
+            self._from_bytes(function)
+
+    def _class(self, one: type) -> None:
+        for base in one.__bases__:
+            if base is not object:
+                self.see(base)
+        if _followed(one.__module__) and not self._root(one):
+            for name, value in vars(one).items():
+                if isinstance(value, types.FunctionType | staticmethod | classmethod | property | functools.cached_property):
+                    self._each(getattr(value, part, None) for part in ("__func__", "fget", "fset", "func"))
+                    self.see(value if isinstance(value, types.FunctionType) else None)
+                elif not name.startswith("__"):
+                    self._plain(f"{one.__qualname__}.{name}", value)
+
+    def _root(self, thing) -> bool:
+        """Note where a function or class is defined, if a file that is followed says."""
+        module, top = thing.__module__, thing.__qualname__.split(".")[0]
+        if not module or _running.path(module) is None:
+            return module is not None and not _followed(module)
+        text = _running.text(module)
+        if top not in text.nodes or top in text.by_name:
+            return False
+        self.roots.add(f"{module}:{top}")
+        return True
+
+    def _from_bytes(self, function: types.FunctionType) -> None:
+        """A function that no file defines, such as one of a notebook's cell: by what it runs, and the names it uses."""
+        waiting, total, names = [function.__code__], hashlib.sha256(), set()
+        while waiting:
+            code = waiting.pop()
+            constants = [one for one in code.co_consts if not isinstance(one, types.CodeType)]
+            if constants and constants[0] == function.__doc__:
+                constants = constants[1:]
+            total.update(code.co_code + repr((constants, code.co_names, code.co_varnames)).encode())
+            names |= set(code.co_names)
+            self._each(one for one in constants if isinstance(one, str))
+            waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        total.update(repr((function.__defaults__, function.__kwdefaults__)).encode() if _is_plain(
+            [function.__defaults__, function.__kwdefaults__]) else b"")
+        self.own[f"{function.__module__}:{function.__qualname__}"] = total.hexdigest()[:16]
+        for name in sorted(names & function.__globals__.keys()):
+            value = function.__globals__[name]
+            if isinstance(value, types.ModuleType):
+                if _running.path(value.__name__):
+                    inside = [_running.resolve(value.__name__, one) for one in names]
+                    self.roots |= set(filter(None, inside)) or {f"{value.__name__}:*"}
+            else:
+                self.see(value)
+                self._plain(name, value)
+
+    def _plain(self, name: str, value) -> None:
+        """A constant of the user's own, by its value."""
+        if isinstance(value, np.ndarray):
+            self.own[name] = hashlib.sha256(f"{value.dtype}{value.shape}".encode() + value.tobytes()).hexdigest()[:16]
+        elif _is_plain(value):
+            self.own[name] = _digest(repr(value))
+
+
+def _is_plain(value) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value.keys(), *value.values()]))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | complex | str | bytes)
+
+
+def _followed(module: str | None) -> bool:
+    """Whether definitions of a module count at all: not those of Python and of installed packages."""
+    return bool(module) and module.split(".")[0] not in _outside() and (
+        _running.path(module) is not None or getattr(sys.modules.get(module), "__file__", None) is None)
+
+
+@functools.cache
+def _outside() -> frozenset[str]:
+    """First names of the modules of Python, and of the installed packages that this process has loaded."""
+    return frozenset(sys.stdlib_module_names - {"__main__"}) | {"builtins"}
