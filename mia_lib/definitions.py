@@ -88,7 +88,7 @@ class _Text:
                 self.imports |= self._imported(node)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self.nodes[node.name].append(node)
-            elif names := list(_assigned(node)):
+            elif names := [name for name, anew in _assigned(node) if anew or name in self.nodes]:
                 for name in names:
                     self.nodes[name].append(node)
                 if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict) and "ByName" in ast.dump(
@@ -176,16 +176,17 @@ def _tokens(text: str) -> Iterator[tuple[int, str, tuple[int, int], tuple[int, i
             yield token.type, token.string, token.start, token.end
 
 
-def _assigned(node: ast.stmt) -> Iterator[str]:
-    """The top-level names that a statement sets, adds to or changes an entry of."""
+def _assigned(node: ast.stmt) -> Iterator[tuple[str, bool]]:
+    """The names that a statement sets, adds to or changes an entry of, and whether it sets them."""
     targets = node.targets if isinstance(node, ast.Assign) else (
         [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else [])
     for target in targets:
         for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+            anew = not isinstance(part, ast.Attribute | ast.Subscript) and not isinstance(node, ast.AugAssign)
             while isinstance(part, ast.Attribute | ast.Subscript | ast.Starred):
                 part = part.value
             if isinstance(part, ast.Name):
-                yield part.id
+                yield part.id, anew
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -217,7 +218,7 @@ class _Names(ast.NodeVisitor):
         return self.text.imports.get(name)
 
     def visit_Name(self, node: ast.Name) -> None:
-        target = self._resolve(node.id)
+        target = self._resolve(node.id) if isinstance(node.ctx, ast.Load) else None
         if target is None:
             return
         module, there = target
@@ -714,8 +715,9 @@ class _Walk:
             self.see(thing)
 
     def _function(self, function: types.FunctionType) -> None:
-        if hasattr(function, "__wrapped__"):
+        if hasattr(function, "__wrapped__"):  # a decorator's: what it wraps names the decorator
             self.see(function.__wrapped__)
+            return
         self._each([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
         for cell in function.__closure__ or ():
             try:
@@ -739,12 +741,14 @@ class _Walk:
 
     def _root(self, thing) -> bool:
         """Note where a function or class is defined, if a file that is followed says."""
-        module, top = thing.__module__, thing.__qualname__.split(".")[0]
-        if not module or _running.path(module) is None:
-            return module is not None and not _followed(module)
-        text = _running.text(module)
-        if top not in text.nodes or top in text.by_name:
+        module, top = thing.__module__ or "", thing.__qualname__.split(".")[0]
+        if not _followed(module):
+            return True
+        path = _running.path(module)
+        if path is None or top not in _running.text(module).nodes:
             return False
+        if isinstance(thing, types.FunctionType) and Path(thing.__code__.co_filename).resolve() != path.resolve():
+            return False  # made by other means, such as exec
         self.roots.add(f"{module}:{top}")
         return True
 
@@ -791,11 +795,8 @@ def _is_plain(value) -> bool:
 
 def _followed(module: str | None) -> bool:
     """Whether definitions of a module count at all: not those of Python and of installed packages."""
-    return bool(module) and module.split(".")[0] not in _outside() and (
-        _running.path(module) is not None or getattr(sys.modules.get(module), "__file__", None) is None)
-
-
-@functools.cache
-def _outside() -> frozenset[str]:
-    """First names of the modules of Python, and of the installed packages that this process has loaded."""
-    return frozenset(sys.stdlib_module_names - {"__main__"}) | {"builtins"}
+    if not module or module == "__main__":
+        return bool(module)
+    if module.split(".")[0] in sys.stdlib_module_names:
+        return False
+    return _running.path(module) is not None or getattr(sys.modules.get(module), "__file__", None) is None
