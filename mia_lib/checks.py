@@ -33,8 +33,8 @@ def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
               "f": "Leave out what is not known, and compare probabilities with a threshold, as in p > 0.5."}
     remedy |= {"S": remedy["U"], "u": remedy["i"]}
     shown = ", ".join(map(str, np.atleast_1d(wrong).ravel()[:3].tolist()))
-    raise MiaError(f"{argument} holds other values than True and False, such as {shown} ({wrong.size} of {array.size}): a mask "
-                   f"is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}")
+    raise MiaError(f"{argument} holds other values than True and False, such as {shown} ({wrong.size} of {array.size}): a "
+                   f"mask is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}")
 
 
 def check_labels(argument: str, given, classes: int | None = None, records: int | None = None) -> np.ndarray:
@@ -57,14 +57,14 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
         raise MiaError(f"{argument} has shape {array.shape}: {wanted} is needed, the number of each record's class.{remedy}")
     if array.dtype.kind not in "biuf":
         shown = repr(array.tolist()[0]) if len(array) else array.dtype
-        raise MiaError(f"{argument} holds no numbers but such as {shown}: whole numbers from 0 are needed. Names become numbers "
-                       f"by classes, {argument} = np.unique({argument}, return_inverse=True).")
+        raise MiaError(f"{argument} holds no numbers but such as {shown}: whole numbers from 0 are needed. Names become "
+                       f"numbers by classes, {argument} = np.unique({argument}, return_inverse=True).")
     if array.dtype.kind == "f":
         wrong = array[array != np.floor(array)]  # NaN, too
         if len(wrong) or not np.isfinite(array).all():
             shown = wrong[0] if len(wrong) else np.inf
-            raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {shown}: the number "
-                           "of each record's class, from 0, is needed. Regression targets and missing labels have none.")
+            raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {shown}: the "
+                           "number of each record's class, from 0, is needed. A missing label is none: leave it out.")
     array = array.astype(np.int64, copy=False)
     if not len(array):
         return array
@@ -79,8 +79,8 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
             remedy += " If -1 marks records without a label, leave them out."
         outside = (array < 0) | (array >= (high + 1 if classes is None else classes))
         span = "at least 0" if classes is None else f"from 0 to {classes - 1}"
-        raise MiaError(f"{argument} = {int(array[outside][0])} is out of range in {outside.sum()} of {len(array)} records, which "
-                       f"run from {low} to {high}: allowed is {span}. {remedy}")
+        raise MiaError(f"{argument} = {int(array[outside][0])} is out of range in {outside.sum()} of {len(array)} records, "
+                       f"which run from {low} to {high}: allowed is {span}. {remedy}")
     return array
 
 

@@ -32,7 +32,8 @@ def check_range(argument: str, value, low=None, high=None):
         MiaError: otherwise; text, True and False are no numbers.
     """
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise MiaError(f"{argument} = {value!r} is not a number{' but text: leave the quotes out' if isinstance(value, str) else ''}.")
+        raise MiaError(f"{argument} = {value!r} is {'text' if isinstance(value, str) else 'no number'}: a number is needed"
+                       f"{', without quotes' if isinstance(value, str) else ''}.")
     if (low is not None and value < low) or (high is not None and value > high) or value != value:
         span = f"from {low} to {high}" if low is not None and high is not None else (
             f"at least {low}" if high is None else f"at most {high}")

@@ -358,8 +358,8 @@ def _groups(groups, targets: int) -> np.ndarray | None:
 def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list[Interval]:
     """Intervals of K metrics for one set of scores, or of the difference for two."""
     if check_range("level", level, 0, 1) < 0.5:
-        warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.", UserWarning,
-                      stacklevel=3)
+        warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
+                      UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
     checked = [_check(scores, members)[:2] for scores in pair]
     if len({scores.shape for scores, _ in checked}) > 1:
@@ -523,8 +523,8 @@ def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float =
     one that gives everything away, and what is returned is then no confidence bound.
 
     One split in halves is a matter of luck, so the bound is the median over `splits` of them, each at the confidence
-    1 - (1 - confidence) / 2: should the median be too high, half of the splits are, and by Markov's inequality that has at most
-    twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
+    1 - (1 - confidence) / 2: should the median be too high, half of the splits are, and by Markov's inequality that has at
+    most twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
 
     Args:
         scores: [N], higher = more likely a member.

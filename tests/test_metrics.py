@@ -404,13 +404,13 @@ def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
     assert f"{bound:.3f}" == f"{bound.bound:.3f}" and np.mean([bound, bound]) == bound
 
 
-@pytest.mark.parametrize("splits", [1, 6, 11])
+@pytest.mark.parametrize("splits", [1, 6])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_epsilon_bound_holds_with_its_confidence_however_many_splits(splits, epsilon):
-    """Without a leak (epsilon = 0), and where the truth is known; 80 %, of which 60 of 200 would be twice too many."""
+    """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five."""
     bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 600, epsilon), confidence=0.8,
-                                          splits=splits, seed=k) for k in range(200)]
-    assert (np.array(bounds) > epsilon).sum() <= 50
+                                          splits=splits, seed=k) for k in range(100)]
+    assert np.mean(np.array(bounds) > epsilon) <= 0.2
 
 
 @pytest.mark.filterwarnings("error")

@@ -111,8 +111,8 @@ def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference
         return signal, reference_signal
     reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
     if reference_members.shape != reference_signal.shape[:2]:
-        raise MiaError(f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they must "
-                       "agree in references and records.")
+        raise MiaError(f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they "
+                       "must agree in references and records.")
     return signal, reference_signal, reference_members
 
 
@@ -139,8 +139,8 @@ def check_own(signal: np.ndarray, reference_signal: np.ndarray,
     first = np.flatnonzero((rows[:, :64].astype(kind) == own[:64]).all(1))  # few are worth a second look
     same = [int(row) for row in first if np.array_equal(rows[row].astype(kind), own)]
     if same and len(np.unique(own)) >= DISTINCT:
-        raise MiaError(f"{names[1]}: row {same[0]} equals {names[0]} in all {len(signal)} records, so the target is among its own "
-                       "references and its membership is given away. Leave that row out of the signals and of "
+        raise MiaError(f"{names[1]}: row {same[0]} equals {names[0]} in all {len(signal)} records, so the target is among its "
+                       "own references and its membership is given away. Leave that row out of the signals and of "
                        "reference_members, as membership.references_of does in a balanced bank.")
 
 
@@ -184,8 +184,8 @@ def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray,
     if (-apart if higher else apart).mean() > max(PLAIN * error, 1e-6 * np.abs(values).max()):  # beyond noise and rounding
         kind, other = ("higher", "lower") if higher else ("lower", "higher")
         warnings.warn(f"{argument} is {other} under references trained on a record (by {abs(apart.mean()):.3g} on average, "
-                      f"{abs(apart.mean()) / max(error, 1e-300):.0f} standard errors), where {kind} is wanted for members. Give "
-                      "the negative of both signals.", UserWarning, stacklevel=3)
+                      f"more than {PLAIN:g} standard errors), where {kind} is wanted for members. Give the negative of both "
+                      "signals.", UserWarning, stacklevel=3)
 
 
 def check_present(reference_members: np.ndarray, what: str, out: int = 1, inside: int = 0) -> None:

@@ -65,7 +65,7 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     shadow_labels = check_labels("shadow_labels", shadow_labels, probabilities.shape[1], shadow_probabilities.shape[1])
     shadow_members = check_mask("shadow_members", shadow_members)
     if shadow_members.shape != shadow_probabilities.shape[:2]:
-        raise MiaError(f"shadow_members has shape {shadow_members.shape}: {shadow_probabilities.shape[:2]} is needed, as [S, J].")
+        raise MiaError(f"shadow_members has shape {shadow_members.shape}: {shadow_probabilities.shape[:2]} is needed, [S, J].")
     if shadow_probabilities.shape[1:] == probabilities.shape:
         check_own(probabilities, shadow_probabilities, ("probabilities", "shadow_probabilities"))
     score = np.empty(len(labels))
