@@ -84,7 +84,7 @@ def _batched(function: Callable, model: nn.Module, x, scaling: str | tuple = "-1
     device = device_of(model)
 
     def part(start: int, stop: int) -> torch.Tensor:
-        return function(inputs(x, start, stop, device, scaling=scaling)).cpu()
+        return function(inputs(x, start, stop, device, torch.float32, scaling)).cpu()
 
     with devices.plain_float32():
         parts = devices.stream(part, len(x), batch_size(device))

@@ -1,6 +1,6 @@
 """Calls that give a plausible number and are wrong: each is refused, or warned of where it can be right, and says what to do.
 
-The table has a row a case: a name, the call, and words that the message must hold. `REFUSED` raises `MiaError`, `WARNED` warns.
+The table has a row a case: a name, the call, and words that the message must hold. `REFUSED` are refused, `WARNED` warned of.
 Below, the calls next to them that are right pass, without a word and with the numbers they should have.
 """
 
@@ -104,7 +104,8 @@ REFUSED = [
       for name, call in of_losses(WITH_OWN, MEMBERS_OWN).items()),
     ("own: calibrate", lambda: calibration.calibrate(SCORE, -WITH_OWN), "reference_scores: row 6 equals score"),
     ("own: lesser precision", lambda: baselines.attack_r(LOSS, WITH_OWN.astype(np.float32), MEMBERS_OWN), "row 6 equals loss"),
-    ("own: views", lambda: baselines.lira_online(np.stack([SCORE, SCORE], 1), np.stack([-WITH_OWN] * 2, 2), MEMBERS_OWN), "row 6"),
+    ("own: views", lambda: baselines.lira_online(np.stack([SCORE, SCORE], 1), np.stack([-WITH_OWN] * 2, 2), MEMBERS_OWN),
+     "row 6 equals signal in all 80 records"),
     ("own: rmia's population", lambda: baselines.rmia(P, REFERENCE_P, MEMBERS, REFERENCE_POPULATION[4], REFERENCE_POPULATION),
      "population_reference_probability: row 4 equals population_probability"),
     ("own: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, np.stack([SOFTMAX, SOFTMAX]), LABELS, MEMBERS[:2]),
@@ -114,7 +115,8 @@ REFUSED = [
       for name, call in of_losses(HOLED).items() if name != "rmia"),
     ("NaN: the target", lambda: bayes.mast(np.where(LOSS == LOSS[5], np.nan, LOSS), REFERENCES, MEMBERS),
      "loss holds 1 values .* 1 of 80 records .numbers 5..*leave these records out"),
-    ("NaN: rmia", lambda: baselines.rmia(P, np.exp(-HOLED), MEMBERS, POPULATION, REFERENCE_POPULATION), "reference_probability"),
+    ("NaN: rmia", lambda: baselines.rmia(P, np.exp(-HOLED), MEMBERS, POPULATION, REFERENCE_POPULATION),
+     "reference_probability holds 2 values"),
     # masks
     *((f"mask: {name}, {kind}", lambda name=name, mask=mask: of_losses(members=mask)[name](), words)
       for name in of_losses() for kind, (mask, words) in MASKS.items()),
@@ -123,10 +125,12 @@ REFUSED = [
     *((f"mask: iha, {kind}", lambda mask=mask: iha.scores(LOSS, X, np.eye(5), np.ones(5), mask[0], 40, 0.1, 0.9, 0.0),
        words.replace("must agree", "members_known has shape"))
       for kind, (mask, words) in MASKS.items()),
-    *((f"mask: train, {kind}", lambda mask=mask: training.train(TABLE, mask, CONFIG), words.replace("must agree", "79 columns"))
+    *((f"mask: train, {kind}", lambda mask=mask: training.train(TABLE, mask, CONFIG),
+       words.replace("must agree", "79 columns"))
       for kind, (mask, words) in MASKS.items()),
     ("mask: best_split", lambda: bayes.best_split(REFERENCES, MASKS["a half"][0]), "0.5"),
-    ("mask: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, SOFTMAX[None] / 1, LABELS, [["yes"] * N]), "'yes'"),
+    ("mask: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, SOFTMAX[None], LABELS, [["yes"] * N]),
+     "shadow_members == 'yes'"),
     ("mask: gap of classes", lambda: baselines.gap(LABELS), "True = classified right"),
     ("mask: leave_one_out", lambda: membership.leave_one_out(RNG.permutation(N), [0]), "permutation"),
     # labels
@@ -144,7 +148,8 @@ REFUSED = [
     ("probabilities for logits", lambda: signals.scalars(SOFTMAX, LABELS), "from_probabilities.*add 1 to each"),
     ("logits for probabilities", lambda: signals.from_probabilities(LOGITS, LABELS), "the sum 1 are needed.*scalars"),
     ("one column of probabilities", lambda: signals.from_probabilities(P[:, None], LABELS), r"\[1 - s, s\]"),
-    ("probabilities without logits", lambda: signals.from_probabilities(SOFTMAX, LABELS, "squared_error"), "Allowed: cross_ent"),
+    ("probabilities without logits", lambda: signals.from_probabilities(SOFTMAX, LABELS, "squared_error"),
+     "Allowed: cross_entropy, brier, double_softmax"),
     ("floor of nothing", lambda: signals.from_probabilities(SOFTMAX, LABELS, floor=0.0), "floor = 0.0"),
     ("NaN among logits", lambda: signals.scalars(np.where(LOGITS == LOGITS[7, 1], np.nan, LOGITS), LABELS), "number 7"),
     *((f"classes for views: {name}", lambda call=call: call(SOFTMAX, np.stack([SOFTMAX[::-1]] * R), MEMBERS),
@@ -192,7 +197,8 @@ REFUSED = [
         ("n_train", lambda: replace(TABLE, n_train=N + 1), "n_train = 81"),
         ("classes as number", lambda: replace(TABLE, classes=4), "classes = 4: the names"))),
     # networks from elsewhere
-    ("channels first", lambda: models.to_input(IMAGES.transpose(0, 3, 1, 2)), r"channels seem to come first.*transpose\(0, 2, 3"),
+    ("channels first", lambda: models.to_input(IMAGES.transpose(0, 3, 1, 2)),
+     r"channels seem to come first.*x.transpose\(0, 2, 3, 1\)"),
     ("scaling of floats", lambda: models.to_input(IMAGES / 255, "0 to 1"), "for uint8 images.*passed as they are"),
     ("unknown scaling", lambda: models.to_input(IMAGES, "0-1"), "Allowed: -1 to 1, 0 to 1, 0 to 255"),
     ("spread of zero in a scaling", lambda: models.to_input(IMAGES, (0.5, 0.0)), "spreads above 0"),
@@ -225,7 +231,8 @@ WARNED = [
     ("confidence as alpha", lambda: metrics.bootstrap("auc", SCORE, OWN_MEMBERS, level=0.05), "for 95 % give 0.95"),
     ("below resolution: bootstrap", lambda: metrics.bootstrap("tpr_at_fpr=0.001", SCORE, OWN_MEMBERS),
      "below the resolution: 40 non-members.*0.025.*Use more non-members"),
-    ("below resolution: compare", lambda: metrics.compare("precision_at_fpr", SCORE, P, OWN_MEMBERS, fpr=0.0), "below the res"),
+    ("below resolution: compare", lambda: metrics.compare("precision_at_fpr", SCORE, P, OWN_MEMBERS, fpr=0.0),
+     "precision_at_fpr=0 is below the resolution"),
     ("zero probabilities", lambda: signals.from_probabilities(np.eye(K)[LABELS], LABELS), "in 80 of 80 cases.*tie"),
 ]
 
