@@ -231,7 +231,7 @@ def split(found: Forms, taken_out: np.ndarray | float, n: int, learning_rate: fl
 
 def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -> None:
     check_range("n", n, 1)
-    if not check_range("learning_rate", learning_rate) > 0:
+    if learning_rate != learning_rate or not check_range("learning_rate", learning_rate) > 0:
         raise MiaError(f"learning_rate = {learning_rate!r}: above 0 is needed, since the score divides by it.")
     check_range("momentum", momentum, 0.0, 1.0)
     check_range("weight_decay", weight_decay, 0.0)
