@@ -169,11 +169,11 @@ def resolves(members, fpr: float) -> bool:
     return bool(_check_fpr(fpr) >= 1 / max((~np.atleast_2d(check_mask("members", members))).sum(1).min(), 1))
 
 
-def _warn_unresolved(name: str, scores, members) -> None:
+def _warn_unresolved(name: str, members) -> None:
     """Warn of a rate in a metric's full name that the non-members do not resolve."""
     _, _, rate = name.partition("_at_fpr=")
     if rate and not resolves(members, float(rate)):
-        count = int((~np.broadcast_to(check_mask("members", members), np.shape(scores))).sum(-1).min())
+        count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
         warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
                       f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
                       "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
@@ -421,8 +421,9 @@ def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, le
         UserWarning: a rate that the non-members do not resolve, see `resolves`.
     """
     name, core, bounds = _core(metric, fpr)
-    _warn_unresolved(name, scores, members)
-    return _intervals([core], [bounds], [scores], members, groups, level, draws, seed)[0]
+    interval = _intervals([core], [bounds], [scores], members, groups, level, draws, seed)[0]
+    _warn_unresolved(name, members)
+    return interval
 
 
 def compare(metric, scores_a, scores_b, members, fpr: float | None = None, groups=None, level: float = 0.95,
@@ -430,9 +431,10 @@ def compare(metric, scores_a, scores_b, members, fpr: float | None = None, group
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
     `bootstrap`."""
     name, core, (low, high) = _core(metric, fpr)
-    _warn_unresolved(name, scores_a, members)
     pair, bounds = [scores_a, scores_b], (low - high, high - low)
-    return _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
+    interval = _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
+    _warn_unresolved(name, members)
+    return interval
 
 
 def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,

@@ -15,7 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
-from mia_lib import curvature, data, hessian, membership, metrics, models, recipe, signals, training, trees
+from mia_lib import boundary, curvature, data, hessian, membership, metrics, models, recipe, signals, training, trees
 from mia_lib.attacks import baselines, bayes, calibration, iha, quantile
 from mia_lib.attacks import curvature as likelihood
 from mia_lib.errors import MiaError, check_range
@@ -51,6 +51,10 @@ def foreign(outputs: int = K, size: int = 36) -> nn.Module:
 
 def loss_of_inputs(x, y):
     return signals.precise_loss(signals.in_precision(NETWORK, "float64")(x), y)
+
+
+def classes_of_inputs(x):
+    return NETWORK(x).argmax(1)
 
 
 def of_losses(references=REFERENCES, members=MEMBERS, own=LOSS):
@@ -136,6 +140,9 @@ REFUSED = [
     # labels
     *((f"labels: {name}, {kind}", lambda call=call, y=y: call(y), words)
       for name, call in LABELLED.items() for kind, (y, words) in WRONG_LABELS.items()),
+    *((f"labels: hop_skip_jump, {kind}",  # which is not told how many classes there are
+       lambda y=y: boundary.hop_skip_jump(classes_of_inputs, torch.tensor(X), y, 300), words)
+      for kind, (y, words) in WRONG_LABELS.items() if kind not in ("from 1", "beyond", "too few")),
     *((f"labels: {name}, {kind}", lambda call=call, y=y: call(torch.tensor(LOGITS), y), words)
       for name, call in TENSORS.items() for kind, (y, words) in WRONG_TENSORS.items()),
     # outputs of another kind

@@ -130,14 +130,11 @@ def check_own(signal: np.ndarray, reference_signal: np.ndarray,
     Raises:
         MiaError: there is such a row.
     """
-    own, rows = signal.reshape(-1), reference_signal.reshape(len(reference_signal), -1)
-    if own.dtype.kind == rows.dtype.kind == "f":
-        kind = min(own.dtype, rows.dtype, key=lambda one: one.itemsize)
-        own = own.astype(kind, copy=False)
-    else:
-        kind = rows.dtype
-    first = np.flatnonzero((rows[:, :64].astype(kind) == own[:64]).all(1))  # few are worth a second look
-    same = [int(row) for row in first if np.array_equal(rows[row].astype(kind), own)]
+    kinds = signal.dtype, reference_signal.dtype
+    kind = min(kinds, key=lambda one: one.itemsize) if all(one.kind == "f" for one in kinds) else np.result_type(*kinds)
+    own = signal.astype(kind, copy=False)
+    head = (reference_signal[:, :64].astype(kind) == own[:64]).reshape(len(reference_signal), -1).all(1)
+    same = [int(row) for row in np.flatnonzero(head) if np.array_equal(reference_signal[row].astype(kind), own)]
     if same and len(np.unique(own)) >= DISTINCT:
         raise MiaError(f"{names[1]}: row {same[0]} equals {names[0]} in all {len(signal)} records, so the target is among its "
                        "own references and its membership is given away. Leave that row out of the signals and of "

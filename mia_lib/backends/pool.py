@@ -8,6 +8,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
@@ -51,9 +52,10 @@ def _end_with_parent() -> None:
 def refuse_unguarded() -> None:
     """End a process of the pool that is still importing the script and is about to start work of its own.
 
-    It ends without a word: the process that started it says why, as the last thing on the screen.
+    The process that started it tells by the exit code, and says why once more, as the last thing on the screen.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
+        print(GUARD, file=sys.stderr)
         raise SystemExit(UNGUARDED)
 
 
@@ -127,17 +129,16 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
     weights = weights or [1] * len(tasks)
     elsewhere = executor or cluster()
     futures: dict = {}
-    processes: list = []
     try:
         for position, task in enumerate(tasks):
             futures[(elsewhere or pool(workers)).submit(function, *task)] = position
-        processes = list((getattr(elsewhere or pool(workers), "_processes", None) or {}).values())
         with progress.Bar(label, sum(weights)) as bar:
             for future in as_completed(futures):
                 position = futures.pop(future)
                 finished(position, future.result())
                 bar.advance(weights[position])
     except BrokenProcessPool:
+        processes = list((getattr(elsewhere or pool(workers), "_processes", None) or {}).values())
         close_pools()
         raise MiaError(_why_died(processes, label)) from None
     except CancelledError as error:
