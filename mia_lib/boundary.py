@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 from mia_lib import devices, signals
+from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.training import Ensemble
@@ -78,7 +79,7 @@ def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, i
         MiaError: x of another type; labels or initial of another shape; no budget, or too small a one; evaluations below 2 or
             starts below 0; one bound alone, or records outside; `predict` gives anything but a class for each input.
     """
-    labels = torch.as_tensor(labels)
+    labels = torch.from_numpy(np.array(check_labels("labels", labels.cpu() if isinstance(labels, torch.Tensor) else labels)))
     box = _checked(x, labels, queries, initial, low, high, evaluations, starts)
     batch = batch or max(signals.batch_size(x.device), 2**18 // max(1, x[:1].numel()))
     model = _Model(predict, x.flatten(1), labels.to(x.device).long(), queries, x.shape[1:], batch)

@@ -30,6 +30,7 @@ import torch
 from torch.autograd import grad
 
 from mia_lib import devices, signals
+from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.models import _scramble
@@ -59,8 +60,8 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         iterations: number of probes, each of four losses.
         h: step of every coordinate, in the unit of x.
         seed: of the probes.
-        y: labels [N]. Without them `loss` gets all N records in each call (as far as memory goes), so that it may hold labels
-            itself.
+        y: labels int [N], from 0. Without them `loss` gets all N records in each call (as far as memory goes), so that it may
+            hold labels itself.
         variant: "paper", or "released_code": the mean of ``|q| h``, which measures the size of H rather than its trace.
         batch: records at a time; by default so many that `loss` gets batches of `signals.batch_size`. Where memory runs out
             it is halved.
@@ -70,7 +71,8 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         float64 [N].
 
     Raises:
-        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape.
+        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape, labels that are
+            no whole numbers from 0, one a record.
 
     Warns:
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
@@ -305,7 +307,9 @@ def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int
     most = signals.batch_size(x.device)
     if x.dtype == torch.float64 and x.device.type == "cpu":
         most //= 4  # what stays in its caches, for convolutions lay each number out many times over
-    y = None if y is None else torch.as_tensor(y, device=x.device)
+    if y is not None:
+        labels = check_labels("y", y.cpu() if isinstance(y, torch.Tensor) else y, records=len(x))
+        y = torch.as_tensor(np.array(labels), device=x.device)
 
     def part(start: int, stop: int) -> np.ndarray:
         losses = _of_points(loss, None if y is None else y[start:stop])

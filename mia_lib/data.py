@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mia_lib import _readers
+from mia_lib.checks import check_finite, check_labels
 from mia_lib.definitions import ByName
 from mia_lib.errors import MiaError, check_range, choose
 
@@ -38,6 +39,9 @@ class Dataset:
         y: int64 [N], indices into `classes`.
         n_train: the first `n_train` records are the publisher's training split; N where there is none.
         classes: names of the K classes.
+
+    Raises:
+        MiaError: other types or shapes, x with values that are not finite, labels that are no class.
     """
 
     name: str
@@ -45,6 +49,32 @@ class Dataset:
     y: np.ndarray
     n_train: int
     classes: tuple[str, ...]
+
+    def __post_init__(self):
+        for name in ("x", "y"):
+            if not isinstance(getattr(self, name), np.ndarray):
+                kind = type(getattr(self, name))
+                raise MiaError(f"{name} is of type {kind.__module__}.{kind.__name__}: a NumPy array is needed. Of a tensor "
+                               f"give {name}.numpy(), of a list np.array({name}).")
+        if isinstance(self.classes, str | int) or not len(self.classes):
+            raise MiaError(f"classes = {self.classes!r}: the names of the classes are needed, for ten of them "
+                           "tuple(map(str, range(10))).")
+        x, numbers = self.x, self.x.dtype.kind in "biuf"
+        if not (x.ndim == 2 and numbers or x.ndim == 4 and x.dtype == np.uint8):
+            raise MiaError(f"x has shape {x.shape} and type {x.dtype}: images uint8 [N, H, W, C] or tables of numbers [N, D] "
+                           "are needed. Grey images get their axis of channels by x[..., None]; pixels in [0, 1] become bytes "
+                           "by (255 * x).round().astype(np.uint8).")
+        check_labels("y", self.y, len(self.classes), len(x))
+        if self.y.dtype.kind not in "iu":
+            object.__setattr__(self, "y", self.y.astype(np.int64))
+        if not isinstance(self.n_train, int | np.integer) or not 0 <= self.n_train <= len(x):
+            raise MiaError(f"n_train = {self.n_train!r}: the number of training records is needed, 0 to {len(x)}.")
+        if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):  # one pass without a copy
+            check_finite("x", x, "records", "Fill in what is missing, as by the mean of its column, or leave them out.")
+
+    def __repr__(self) -> str:
+        size = f"images {' x '.join(map(str, self.shape))}" if self.is_image else f"records of {self.shape[0]} numbers"
+        return f"{self.name}: {len(self)} {size}, {len(self.classes)} classes"
 
     def __len__(self) -> int:
         return len(self.x)
@@ -222,7 +252,10 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     """The one way to a Dataset: types set, pixels checked, arrays closed to writing."""
     known = _KNOWN[name]
     x = np.ascontiguousarray(x, None if np.ndim(x) == 4 else np.float32)
-    y = np.asarray(y).astype(np.int64)
+    try:
+        y = np.array(check_labels("y", y))
+    except MiaError as problem:
+        raise MiaError(f"{source} cannot be used: {problem}") from problem
     if known.pixels:
         given = hashlib.sha256(x.data).hexdigest()
         if given != known.pixels:

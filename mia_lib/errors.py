@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Real
 
 
 class MiaError(ValueError):
@@ -25,11 +26,14 @@ def choose(argument: str, given, allowed: Iterable[str]) -> str:
 
 
 def check_range(argument: str, value, low=None, high=None):
-    """Return `value` when `low <= value <= high` (a bound of None is open).
+    """Return `value` when it is a number with `low <= value <= high` (a bound of None is open).
 
     Raises:
-        MiaError: otherwise.
+        MiaError: otherwise; text, True and False are no numbers.
     """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise MiaError(f"{argument} = {value!r} is {'text' if isinstance(value, str) else 'no number'}: a number is needed"
+                       f"{', without quotes' if isinstance(value, str) else ''}.")
     if (low is not None and value < low) or (high is not None and value > high) or value != value:
         span = f"from {low} to {high}" if low is not None and high is not None else (
             f"at least {low}" if high is None else f"at most {high}")

@@ -26,6 +26,7 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev, jvp, vmap
 
 from mia_lib import devices, models, recipe, signals
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
 
 VECTORS = 16  # at a time
@@ -34,7 +35,7 @@ VECTORS = 16  # at a time
 
 
 def products(model: nn.Module, x, y: np.ndarray, vectors: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-             batch: int | None = None) -> np.ndarray:
+             batch: int | None = None, scaling: str | tuple | None = None) -> np.ndarray:
     """H v of each vector v, where H is the Hessian of the mean loss over the records, without weight decay.
 
     H v is the derivative of the gradient along v (forward over reverse mode, Pearlmutter 1994), summed over batches of
@@ -49,32 +50,35 @@ def products(model: nn.Module, x, y: np.ndarray, vectors: np.ndarray, loss: str 
         dtype: "float64", or "float32": to about 1e-7 of the products, but where two inputs of max-pooling are nearly equal
             rounding can choose another piece.
         batch: records at a time, by default fewer for more vectors; where memory runs out it is halved.
+        scaling: of uint8 images, as for `signals.model_outputs`.
 
     Returns:
         [k, P] of type `dtype`.
 
     Raises:
-        MiaError: vectors of another shape, an unknown loss or dtype, no records, or not a label for each.
+        MiaError: vectors of another shape, an unknown loss or dtype, no records, not a label for each or one that is no class,
+            a model without parameters or of one output.
     """
-    return operator(model, x, y, loss, dtype, batch)(vectors)
+    return operator(model, x, y, loss, dtype, batch, scaling)(vectors)
 
 
 def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-             batch: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
+             batch: int | None = None, scaling: str | tuple | None = None) -> Callable[[np.ndarray], np.ndarray]:
     """H as a function of vectors: `products` of the same model and records, prepared once for any number of calls.
 
     Args:
-        model, x, y, loss, dtype, batch: as for `products`. The function keeps a copy of the model.
+        model, x, y, loss, dtype, batch, scaling: as for `products`. The function keeps a copy of the model.
 
     Returns:
         function: vectors [k, P] -> H v of each, [k, P] of type `dtype`.
 
     Raises:
-        MiaError: an unknown loss or dtype, no records, or not a label for each; the function: vectors of another shape.
+        MiaError: as for `products`; the function: vectors of another shape.
     """
     choose("loss", loss, recipe.LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
-    weights, labels = dict(network.named_parameters()), _labels(x, y, device)
+    scaling = signals.scaling_of(model, x, scaling)
+    weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
     sizes = [w.numel() for w in weights.values()]
 
     def summed(weights: dict, part: torch.Tensor, part_labels: torch.Tensor) -> torch.Tensor:
@@ -96,7 +100,7 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
         size = batch or max(1, 8 * signals.batch_size(device) // max(4, min(len(vectors), VECTORS)))
         for k in range(0, len(vectors), VECTORS):
             def add(start: int, stop: int, some: slice = slice(k, k + VECTORS)) -> None:
-                part = signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype])
+                part = signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype], scaling)
                 total[some] += several(vectors[some], part, labels[start:stop])
 
             with devices.plain_float32():
@@ -106,17 +110,18 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
     return apply
 
 
-def _labels(x, y, device: torch.device) -> torch.Tensor:
+def _labels(network: nn.Module, x, y, device: torch.device, scaling: str | tuple) -> torch.Tensor:
     if len(x) != len(y) or not len(x):
         raise MiaError(f"x has {len(x)} records and y {len(y)} labels: at least one record is needed, and a label for each.")
-    return torch.from_numpy(np.array(y, np.int64)).to(device)
+    labels = check_labels("y", y, signals.classes_of(network, x, scaling), len(x))
+    return torch.from_numpy(np.array(labels)).to(device)
 
 
 # ------------------------------------------------------------------------------------------------------------ H itself
 
 
 def exact(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-          batch: int | None = None) -> np.ndarray:
+          batch: int | None = None, scaling: str | tuple | None = None) -> np.ndarray:
     r"""H, the Hessian of the mean loss over the records with respect to all parameters, without weight decay.
 
     Of networks of linear layers with at most one hidden ReLU layer it is computed in closed form. With a record
@@ -141,6 +146,7 @@ def exact(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype
         model, x, y, loss: as for `products`.
         dtype: "float64", or "float32" for half the memory and about 1e-6 of the largest entry.
         batch: records at a time; where memory runs out it is halved.
+        scaling: of uint8 images, as for `signals.model_outputs`.
 
     Returns:
         [P, P] of type `dtype`, symmetric to the last bit, parameters in the order of `nn.Module.parameters`.
@@ -150,15 +156,17 @@ def exact(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype
     """
     choose("loss", loss, recipe.LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
-    labels, layers = _labels(x, y, device), _shallow(network)
+    scaling = signals.scaling_of(model, x, scaling)
+    labels, layers = _labels(network, x, y, device, scaling), _shallow(network)
     size = sum(w.numel() for w in network.parameters())
     _check_memory(size, dtype, device)
     if layers is None:
-        return _from_products(operator(model, x, y, loss, dtype, batch), size, dtype)
+        return _from_products(operator(model, x, y, loss, dtype, batch, scaling), size, dtype)
     totals: list[torch.Tensor] = []
 
     def add(start: int, stop: int) -> None:
-        found = _sums(layers, signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype]), labels[start:stop], loss)
+        part = signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype], scaling)
+        found = _sums(layers, part, labels[start:stop], loss)
         if totals:
             for total, part in zip(totals, found, strict=True):
                 total += part

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range
 
 
@@ -146,7 +147,7 @@ def leave_one_out(members: np.ndarray, records) -> np.ndarray:
     Returns:
         bool [R, N]; row r differs from `members` in record `records[r]` alone.
     """
-    members, records = np.asarray(members, bool), np.asarray(records)
+    members, records = check_mask("members", members), np.asarray(records)
     if records.size and (records.min() < 0 or records.max() >= members.size):
         raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed is 0 to {members.size - 1}.")
     turned = np.repeat(members[None], len(records), 0)

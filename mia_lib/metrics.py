@@ -11,12 +11,15 @@ Shapes: N records, T target models, G banks (independent repetitions), B bootstr
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.intervals import Interval, combined, t_interval
 
@@ -25,14 +28,10 @@ CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps a
 
 def _check(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
-    scores, members = np.asarray(scores), np.asarray(members)
+    scores, members = np.asarray(scores), check_mask("members", members)
     scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
     if scores.ndim not in (1, 2) or not scores.size:
         raise MiaError(f"scores of shape {scores.shape}: allowed are [N] and [T, N], not empty.")
-    if members.dtype != bool:
-        if not np.isin(members, (0, 1)).all():
-            raise MiaError("members hold other values than True and False: give bool, True = trained on.")
-        members = members.astype(bool)
     if members.shape not in (scores.shape, scores.shape[-1:]):
         raise MiaError(f"members of shape {members.shape} do not fit scores of {scores.shape}: give one "
                        "for each record, [N] or [T, N] like the scores.")
@@ -152,14 +151,45 @@ def auc(scores, members):
     return _per_target(_auc, scores, members)
 
 
+def _check_fpr(fpr) -> float:
+    """A false positive rate, from 0 (no non-member at all) to below 1."""
+    check_range("fpr", fpr, 0, 100)
+    if fpr >= 1:
+        raise MiaError(f"fpr = {fpr!r} is out of range: a rate from 0 to below 1 is needed, such as 0.01 for 1 %.")
+    return fpr
+
+
+def resolves(members, fpr: float) -> bool:
+    """Whether there are non-members enough to tell a false positive rate from zero: fpr >= 1 / #non-members.
+
+    Args:
+        members: bool [N], or [T, N] of which each target must have enough.
+        fpr: from 0 to below 1.
+    """
+    return bool(_check_fpr(fpr) >= 1 / max((~np.atleast_2d(check_mask("members", members))).sum(1).min(), 1))
+
+
+def _warn_unresolved(name: str, members) -> None:
+    """Warn of a rate in a metric's full name that the non-members do not resolve."""
+    _, _, rate = name.partition("_at_fpr=")
+    if rate and not resolves(members, float(rate)):
+        count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
+        warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
+                      f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
+                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
+
+
 def tpr_at_fpr(scores, members, fpr: float):
     """True positive rate at a false positive rate: the largest TPR of a threshold whose FPR is at most `fpr`.
 
     No interpolation between thresholds: an attacker who must stay below `fpr` cannot stand between two of
     them. Below the resolution 1 / #non-members this is the TPR of thresholds that no non-member reaches,
-    which says nothing about `fpr`; see `evaluate`.
+    which says nothing about `fpr`; `resolves` tells, `bootstrap` warns, and `evaluate` has a column for it.
+
+    Args:
+        fpr: from 0 to below 1; 0.01 for 1 %.
     """
-    check_range("fpr", fpr, 0, 1)
+    _check_fpr(fpr)
     return _per_target(lambda tp, fp: _tpr_at_fpr(tp, fp, fpr), scores, members)
 
 
@@ -177,7 +207,7 @@ def balanced_accuracy(scores, members):
 def precision_at_fpr(scores, members, fpr: float):
     """Share of members among the records called members, at the threshold of `tpr_at_fpr`; 0 where none is
     called."""
-    check_range("fpr", fpr, 0, 1)
+    _check_fpr(fpr)
     return _per_target(lambda tp, fp: _precision_at_fpr(tp, fp, fpr), scores, members)
 
 
@@ -279,7 +309,7 @@ def _core(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float,
         fpr = None
     if fpr is None:
         raise MiaError(f"metric = {given!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
-    check_range("fpr", fpr, 0, 1)
+    _check_fpr(fpr)
     return f"{name}={fpr:g}", lambda tp, fp: core(tp, fp, fpr), low_high
 
 
@@ -327,7 +357,9 @@ def _groups(groups, targets: int) -> np.ndarray | None:
 
 def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list[Interval]:
     """Intervals of K metrics for one set of scores, or of the difference for two."""
-    check_range("level", level, 0, 1)
+    if check_range("level", level, 0, 1) < 0.5:
+        warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
+                      UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
     checked = [_check(scores, members)[:2] for scores in pair]
     if len({scores.shape for scores, _ in checked}) > 1:
@@ -383,19 +415,26 @@ def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, le
         seed: of the resamples.
 
     Raises:
-        MiaError: as `roc_curve`; unknown metric, `fpr` missing or outside [0, 1], `groups` of another length.
+        MiaError: as `roc_curve`; unknown metric, `fpr` missing or outside [0, 1), `groups` of another length.
+
+    Warns:
+        UserWarning: a rate that the non-members do not resolve, see `resolves`.
     """
-    _, core, bounds = _core(metric, fpr)
-    return _intervals([core], [bounds], [scores], members, groups, level, draws, seed)[0]
+    name, core, bounds = _core(metric, fpr)
+    interval = _intervals([core], [bounds], [scores], members, groups, level, draws, seed)[0]
+    _warn_unresolved(name, members)
+    return interval
 
 
 def compare(metric, scores_a, scores_b, members, fpr: float | None = None, groups=None, level: float = 0.95,
             draws: int = 1000, seed: int = 0) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
     `bootstrap`."""
-    _, core, (low, high) = _core(metric, fpr)
+    name, core, (low, high) = _core(metric, fpr)
     pair, bounds = [scores_a, scores_b], (low - high, high - low)
-    return _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
+    interval = _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
+    _warn_unresolved(name, members)
+    return interval
 
 
 def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
@@ -429,9 +468,9 @@ def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: floa
         metrics: names, those at a false positive rate written as "tpr_at_fpr=0.01".
 
     Returns:
-        DataFrame with columns attack, metric, value, low, high, level, covers, targets, records and
+        DataFrame with columns attack, metric, value, low, high, level, covers, targets, records,
         resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
-        resolution").
+        resolution") and resolved (False for such a TPR).
     """
     names, cores, ranges = zip(*(_core(metric) for metric in metrics), strict=True)
     rows = []
@@ -442,12 +481,40 @@ def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: floa
         for name, i in zip(names, intervals, strict=True):
             rows.append({"attack": attack, "metric": name, "value": i.value, "low": i.low, "high": i.high,
                          "level": i.level, "covers": i.covers, "targets": len(checked),
-                         "records": checked.shape[1], "resolution": resolution})
+                         "records": checked.shape[1], "resolution": resolution,
+                         "resolved": float(name.partition("_at_fpr=")[2] or 1) >= resolution})
     return pd.DataFrame(rows)
 
 
-def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float = 0.95,
-                        seed: int = 0) -> float:
+@dataclass(frozen=True, eq=False)
+class EpsilonBound(float):
+    """A lower confidence bound on epsilon and the test that gave it; it is a number, the bound, wherever one is wanted.
+
+    Attributes:
+        bound: on epsilon, never below 0.
+        threshold: scores that reach it are called members.
+        direction: "members" where epsilon shows in those who are called members, so in (tpr - delta) / fpr; "non-members"
+            where it shows in the others, (tnr - delta) / fnr.
+        tpr, fpr: of that threshold, on the half of the records that did not choose it.
+        delta, confidence: as given.
+        splits: bound of each split in halves, [S], ascending.
+    """
+
+    bound: float
+    threshold: float
+    direction: str
+    tpr: float
+    fpr: float
+    delta: float
+    confidence: float
+    splits: np.ndarray = field(repr=False)
+
+    def __new__(cls, bound: float, *_, **__):
+        return super().__new__(cls, bound)
+
+
+def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
+                        splits: int = 11) -> EpsilonBound:
     """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy that these scores
     refute.
 
@@ -457,32 +524,48 @@ def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float =
     independent trials, one record a training run. Records of a single run are not: with delta > 0 that run may be the rare
     one that gives everything away, and what is returned is then no confidence bound.
 
+    One split in halves is a matter of luck, so the bound is the median over `splits` of them, each at the confidence
+    1 - (1 - confidence) / 2: should the median be too high, half of the splits are, and by Markov's inequality that has at
+    most twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
+
     Args:
         scores: [N], higher = more likely a member.
         members: bool [N].
         delta: in [0, 1].
         confidence: chance that the bound is below the true epsilon.
-        seed: of the split in halves.
+        seed: of the splits in halves.
+        splits: S, how many; 1 for a single one, at the confidence itself.
 
     Returns:
-        float, never below 0.
+        `EpsilonBound`: the bound, and threshold, direction and rates of the split that it is from.
+
+    Raises:
+        MiaError: as `roc_curve`; several targets, fewer than two members or non-members, numbers out of range.
     """
     check_range("delta", delta, 0, 1)
     check_range("confidence", confidence, 0, 1)
+    check_range("splits", splits, 1)
     scores, members, single = _check(scores, members)
     if not single or min(members.sum(), (~members).sum()) < 2:
         raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
                        "non-members; the threshold is chosen on one half and judged on the other.")
     scores, members = scores[0], members[0]
-    rng = np.random.default_rng(seed)
-    first = np.zeros(len(scores), bool)
-    for side in map(np.flatnonzero, (members, ~members)):
-        first[rng.permutation(side)[:len(side) // 2]] = True
+    rng, alpha = np.random.default_rng(seed), (1 - confidence) / (2 if splits == 1 else 4)
+    found = []
+    for _ in range(splits):
+        first = np.zeros(len(scores), bool)
+        for side in map(np.flatnonzero, (members, ~members)):
+            first[rng.permutation(side)[:len(side) // 2]] = True
+        found.append(_refuted(scores, members, first, delta, alpha))
+    found.sort(key=lambda one: one[0])
+    return EpsilonBound(*found[(splits - 1) // 2], delta, confidence, np.array([one[0] for one in found]))
 
+
+def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
+    """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
     def bounds(hits, hit_total, misses, miss_total):
-        alpha = (1 - confidence) / 2
-        low = np.where(hits > 0, stats.beta.ppf(alpha, hits, hit_total - hits + 1), 0)
-        high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, miss_total - misses), 1)
+        low = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0)
+        high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)), 1)
         return np.log(np.maximum(low - delta, 1e-300) / high)
 
     def both(tp, fp, total, other):  # calling members, and calling non-members
@@ -491,6 +574,8 @@ def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float =
     tp, fp, thresholds = tally(scores[first], members[first])
     some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
     direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
-    called, held = scores[~first] >= thresholds[some[best]], members[~first]
-    bound = both((called & held).sum(), (called & ~held).sum(), held.sum(), (~held).sum())
-    return max(0.0, float(bound[direction]))
+    threshold, held = thresholds[some[best]], members[~first]
+    called = scores[~first] >= threshold
+    hit, miss, total, other = (called & held).sum(), (called & ~held).sum(), held.sum(), (~held).sum()
+    bound = float(both(hit, miss, total, other)[direction])
+    return max(0.0, bound), float(threshold), ("members", "non-members")[direction], float(hit / total), float(miss / other)

@@ -47,28 +47,68 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-def to_input(x) -> torch.Tensor:
-    """Records in the form of `Dataset.x` as models take them.
+SCALINGS = {"-1 to 1": (127.5, 1.0), "0 to 1": (255.0, 0.0), "0 to 255": (1.0, 0.0)}  # divide by, subtract
 
-    Images are mapped to [-1, 1] by x / 127.5 - 1. The constants are fixed: statistics of the training images
-    would put something of every member into every score.
+
+def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
+    """Records as networks take them.
+
+    uint8 images [B, H, W, C] become float32 [B, C, H, W]; by default they are mapped to [-1, 1] by x / 127.5 - 1, which all
+    networks of this library are trained on. The constants are fixed: statistics of the training images would put something of
+    every member into every score. A network from elsewhere wants what it was trained on, see `scaling`.
+
+    Images of a floating type are passed as they are, whatever their layout: prepare them as the network wants them.
 
     Args:
-        x: uint8 images [B, H, W, C], or tables [B, D] of any number type, NumPy or torch.
+        x: uint8 images [B, H, W, C]; images of a floating type, 4 axes of any order; or tables [B, D] of any number type.
+            NumPy or torch.
+        scaling: of uint8 images: a name of `SCALINGS`, or (mean, spread) of pixels in [0, 1], each a number or one a channel,
+            as torchvision's `ToTensor` and `Normalize` have them.
 
     Returns:
-        float32 [B, C, H, W] or [B, D].
+        float32 [B, C, H, W] or [B, D]; images of a floating type unchanged.
 
     Raises:
-        MiaError: neither form.
+        MiaError: another form; uint8 images whose channels come first; an unknown scaling, or one of images that are floats.
     """
     x = torch.as_tensor(np.array(x) if isinstance(x, np.ndarray) and not x.flags.writeable else x)
+    mean_spread = _scaling(scaling)
     if x.ndim == 4 and x.dtype == torch.uint8:
-        return x.permute(0, 3, 1, 2).to(torch.float32).div_(127.5).sub_(1.0)
+        if x.shape[1] <= 4 < x.shape[3]:
+            raise MiaError(f"x has shape {tuple(x.shape)}: its channels seem to come first, where uint8 images are "
+                           "[B, H, W, C]. Give x.transpose(0, 2, 3, 1), or floats as the network takes them.")
+        x = x.permute(0, 3, 1, 2).to(torch.float32)
+        if mean_spread is None:
+            divisor, offset = SCALINGS[scaling]
+            return x.div_(divisor).sub_(offset)
+        mean, spread = (one.to(x.device).view(-1, 1, 1) for one in mean_spread)
+        if len(mean) not in (1, x.shape[1]) or len(spread) not in (1, x.shape[1]):
+            raise MiaError(f"scaling = {scaling!r}: {x.shape[1]} channels need one mean and one spread each, or one for all.")
+        return x.div_(255).sub_(mean).div_(spread)
+    if x.ndim == 4 and x.is_floating_point():
+        if scaling != "-1 to 1":
+            raise MiaError(f"scaling = {scaling!r} is for uint8 images; these are {x.dtype} and are passed as they are. Leave "
+                           "it out, and scale them yourself.")
+        return x
     if x.ndim == 2:
         return x.to(torch.float32)
-    raise MiaError(f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C] "
-                   "or tables [B, D].")
+    raise MiaError(f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C], images of a floating "
+                   "type as the network takes them, or tables [B, D].")
+
+
+def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Mean and spread [1] or [C] where they are given, None for a name."""
+    if isinstance(scaling, str):
+        choose("scaling", scaling, SCALINGS)
+        return None
+    try:
+        mean, spread = (torch.as_tensor(one, dtype=torch.float32).reshape(-1) for one in scaling)
+    except (TypeError, ValueError, RuntimeError):
+        mean = spread = torch.zeros(1)
+    if not (torch.isfinite(mean).all() and (spread > 0).all()):
+        raise MiaError(f"scaling = {scaling!r}: a name is needed ({', '.join(SCALINGS)}), or (mean, spread) of pixels in "
+                       "[0, 1] with spreads above 0.")
+    return mean, spread
 
 
 class Dropout(nn.Module):

@@ -15,16 +15,20 @@ import torch
 from torch import nn
 
 from mia_lib import models as architectures
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
 
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
 PRECISIONS = ("float32", "bfloat16")
+NO_CLASS = torch.iinfo(torch.int64).min
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """How a model is trained.
+
+    Numbers are numbers: text, True and values that are not finite are refused.
 
     Attributes:
         architecture: a name of `models.names()`, with optional widths: "tanh_cnn:16,32,64".
@@ -32,7 +36,7 @@ class TrainConfig:
         batch_size: records a step; a last batch of a single record is left out (batch normalisation needs two).
         optimizer: "sgd" or "adam".
         learning_rate: of the first epoch.
-        momentum, nesterov: of SGD.
+        momentum, nesterov: of SGD; Adam has none and refuses them.
         weight_decay: L2 penalty added to the gradient.
         schedule: "constant", "step" (times `step_factor` every `step_epochs`) or "cosine" (to zero).
         loss: as in `record_loss`.
@@ -60,19 +64,23 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self):
-        choose("architecture", self.architecture.split(":")[0], architectures.names())
+        choose("architecture", str(self.architecture).split(":")[0], architectures.names())
         choose("optimizer", self.optimizer, ("sgd", "adam"))
         choose("schedule", self.schedule, ("constant", "step", "cosine"))
         choose("loss", self.loss, LOSSES)
         choose("precision", self.precision, PRECISIONS)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
-            if not isinstance(getattr(self, name), int):
+            if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
                 raise MiaError(f"{name} = {getattr(self, name)!r}: a whole number is needed.")
             check_range(name, getattr(self, name), least)
-        check_range("learning_rate", self.learning_rate, 0.0, 1e3)
-        check_range("momentum", self.momentum, 0.0, 1.0)
-        check_range("weight_decay", self.weight_decay, 0.0)
+        for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
+            check_range(name, getattr(self, name), 0.0, most)
+        if not isinstance(self.nesterov, bool):
+            raise MiaError(f"nesterov = {self.nesterov!r}: True or False is needed.")
         _augmentation(self.augmentation)
+        if self.momentum and self.optimizer == "adam":
+            raise MiaError(f"momentum = {self.momentum!r} is SGD's, and optimizer = 'adam' would not use it: give "
+                           "optimizer = 'sgd', or leave momentum out.")
         if self.nesterov and not self.momentum:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
 
@@ -103,11 +111,46 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
 
     Returns:
         [...].
+
+    Raises:
+        MiaError: an unknown kind, outputs of fewer than two classes, labels of another shape or type, or that are no class (on
+            a graphics card that is PyTorch's to say).
     """
+    choose("loss", kind, LOSSES)
+    check_outputs(outputs, labels)
+    try:
+        return _record_loss(outputs, labels, kind)
+    except (IndexError, RuntimeError):  # PyTorch's own look at the labels costs nothing
+        if labels.device.type == "cpu":
+            check_labels("labels", labels.flatten(), outputs.shape[-1])
+        raise
+
+
+def check_outputs(outputs: torch.Tensor, labels: torch.Tensor) -> None:
+    """Refuse outputs and labels whose shapes or types do not fit each other.
+
+    Args:
+        outputs: logits [..., K]. labels: int [...].
+
+    Raises:
+        MiaError: one output a record, labels of another shape, or labels that are no whole numbers.
+    """
+    if outputs.ndim < 2 or outputs.shape[-1] < 2:
+        raise MiaError(f"outputs have shape {tuple(outputs.shape)}: logits of at least two classes are needed, [..., K]. Of "
+                       "one sigmoid output s [N, 1] make two: torch.cat([0 * s, s], 1).")
+    if labels.shape != outputs.shape[:-1]:
+        raise MiaError(f"labels have shape {tuple(labels.shape)} and outputs {tuple(outputs.shape)}: "
+                       f"{tuple(outputs.shape[:-1])} is needed, the number of each record's class.")
+    if labels.is_floating_point() or labels.dtype == torch.bool:
+        raise MiaError(f"labels are of type {labels.dtype}: the number of each record's class is needed, as labels.long().")
+
+
+def _record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch.Tensor:
     if kind in ("brier", "double_softmax"):
         outputs = outputs.softmax(-1)
     if kind in ("cross_entropy", "double_softmax"):
-        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none")
+        # PyTorch would give a record of class -100 the loss 0
+        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=NO_CLASS)
         return losses.view(labels.shape)
     return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(-1)
 
@@ -116,7 +159,7 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
 
 
 def _augmentation(text: str) -> tuple[str, float]:
-    name, _, strength = text.partition(":")
+    name, _, strength = str(text).partition(":")
     choose("augmentation", name, AUGMENTATIONS)
     try:
         value = float(strength) if strength else {"flip_resized_crop": 0.08}.get(name, 4.0)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -27,8 +28,9 @@ from torch.func import functional_call, grad, vmap
 from mia_lib import devices, progress, recipe, store, training
 from mia_lib import models as architectures
 from mia_lib.backends.loop import STACKED_BELOW
+from mia_lib.checks import are_probabilities, check_labels, check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.stacking import Stacked
 from mia_lib.training import Ensemble
 
@@ -41,37 +43,79 @@ def batch_size(device: torch.device) -> int:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model's parameters are."""
-    return next(model.parameters()).device
+    """Where a model's parameters are, or its buffers; the CPU for one that has neither."""
+    held = next(model.parameters(), next(model.buffers(), None))
+    return torch.device("cpu") if held is None else held.device
 
 
-def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32,
+           scaling: str | tuple = "-1 to 1") -> torch.Tensor:
     """Records `start` to `stop` of `x` as networks on `device` take them: bytes go there before they become numbers.
 
     Args:
-        x: in the form of `Dataset.x`, [N, ...], NumPy or a tensor.
+        x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor.
+        start, stop, device, dtype: which, where and of which type.
+        scaling: as for `models.to_input`, of uint8 images.
     """
     part = x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
-    return architectures.to_input(part.to(device)).to(dtype)
+    return architectures.to_input(part.to(device), scaling).to(dtype)
+
+
+def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
+    """The scaling of uint8 images for a model: as given, or [-1, 1], which the networks of this library are trained on.
+
+    Args:
+        model: any network. x: its records. scaling: as for `models.to_input`; None where it was not given.
+
+    Warns:
+        UserWarning: none was given for uint8 images and a network that is not one of `models.build`.
+    """
+    if scaling is None and len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", "")) and not any(
+            isinstance(part, architectures.Network | Stacked) for part in model.modules()):
+        warnings.warn(f"{type(model).__name__} is not a network of models.build, and is fed with pixels from -1 to 1. If it "
+                      "was trained on others, its outputs are wrong: give scaling = '0 to 1' (torchvision's ToTensor), "
+                      "'0 to 255', (mean, spread) or, if that is right, '-1 to 1'; or images as floats.", UserWarning,
+                      stacklevel=3)
+    return "-1 to 1" if scaling is None else scaling
 
 
 @torch.no_grad()
-def _batched(function: Callable, model: nn.Module, x) -> torch.Tensor:
+def _batched(function: Callable, model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
     device = device_of(model)
+
+    def part(start: int, stop: int) -> torch.Tensor:
+        return function(inputs(x, start, stop, device, torch.float32, scaling)).cpu()
+
     with devices.plain_float32():
-        parts = devices.stream(lambda i, j: function(inputs(x, i, j, device)).cpu(), len(x), batch_size(device))
+        parts = devices.stream(part, len(x), batch_size(device))
     return torch.cat(parts, -2)
 
 
-def model_outputs(model: nn.Module, x) -> np.ndarray:
-    """Logits float32 [N, K] of one model, in evaluation mode, batch by batch, on the device that it is on."""
-    return _batched(model.eval(), model, x).numpy()
+def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
+    """Logits float32 [N, K] of one model, in evaluation mode, batch by batch, on the device that it is on.
+
+    Args:
+        model: any network that gives [B, K].
+        x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
+        scaling: of uint8 images, what the network was trained on, see `models.to_input`; [-1, 1] when None.
+
+    Warns:
+        UserWarning: a network from elsewhere is given uint8 images without a scaling.
+    """
+    return _batched(model.eval(), model, x, scaling_of(model, x, scaling)).numpy()
 
 
-def features(model: nn.Module, x) -> np.ndarray:
-    """Penultimate activations float32 [N, F] of one model."""
+def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
+    """Penultimate activations float32 [N, F] of one model; arguments as for `model_outputs`.
+
+    Raises:
+        MiaError: a model without a `body`, the part that gives them.
+    """
+    if not hasattr(model, "body"):
+        raise MiaError(f"model = {type(model).__name__} has no body, the part that gives features [B, F]: wrap it as "
+                       "models.Network(body, head), or give model_outputs the body alone.")
     model.eval()
-    return _batched(lambda part: architectures.features(model, part), model, x).numpy()
+    return _batched(lambda part: architectures.features(model, part), model, x, scaling_of(model, x, scaling)).numpy()
 
 
 def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
@@ -97,10 +141,19 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         name -> float32 [..., N]; the losses float64 where they are "brier", whose squares leave the range of float32, or
         "double_softmax", whose smallest value is not zero but log(1 + (K - 1) / e): float32 would make confident records
         equal.
+
+    Raises:
+        MiaError: an unknown loss; logits of one output a record, with NaN, or that are probabilities (see
+            `from_probabilities`); labels that are no class.
     """
     choose("loss", loss, recipe.LOSSES)
-    z = np.asarray(logits, np.float64)
-    one_hot = np.arange(z.shape[-1]) == np.asarray(labels)[:, None]
+    z = _check_logits("logits", logits)
+    if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
+        raise MiaError(f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
+                       "signals.from_probabilities(probabilities, labels). If they are logits after all, add 1 to each, which "
+                       "changes no softmax.")
+    labels = check_labels("labels", labels, z.shape[-1], z.shape[-2])
+    one_hot = np.arange(z.shape[-1]) == labels[:, None]
     log_p = z - logsumexp(z, -1, keepdims=True)
     truth, others, margin = _margin(z, one_hot)
     top = np.arange(z.shape[-1]) == z.argmax(-1)[..., None]  # the label with the smallest loss, whichever the loss
@@ -111,10 +164,69 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),
         "entropy": -(np.exp(log_p) * log_p).sum(-1),
-        "correctness": z.argmax(-1) == np.asarray(labels),
+        "correctness": z.argmax(-1) == labels,
     }
     wide = ("loss", "least_loss") if loss in ("brier", "double_softmax") else ()
     return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in columns.items()}
+
+
+def _check_logits(argument: str, given) -> np.ndarray:
+    """As float64 [..., N, K]."""
+    z = np.asarray(given)
+    if z.dtype.kind not in "biuf" or z.ndim < 2 or z.shape[-1] < 2:
+        columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
+        raise MiaError(f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
+                       f"[..., N, K]. Of one sigmoid output s a record, [N, 1], make two: np.concatenate({columns}, 1).")
+    z = z.astype(np.float64)
+    if np.isnan(z).any() or (z == np.inf).any():
+        bad = (np.isnan(z) | (z == np.inf)).any(-1)
+        raise MiaError(f"{argument} holds NaN or infinity in {bad.sum()} of {bad.size} rows, the first is number "
+                       f"{int(np.flatnonzero(bad)[0])}: leave out the records, or the model whose training diverged.")
+    return z
+
+
+def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy",
+                       floor: float | None = None) -> dict[str, np.ndarray]:
+    """Every scalar signal from probabilities, for models that give no logits: `scalars` of their logarithms.
+
+    What a softmax rounded away cannot be had back. A probability below `floor`, zero above all, counts as `floor`, so that
+    every signal is finite: with p_y = 0 the loss is -log(floor), and where all other classes are 0, log(p_y / (1 - p_y)) is
+    -log((K - 1) floor). Records that share such a value tie. 1 - p_y is the sum of the other classes, which is exact where p_y
+    itself was rounded to 1.
+
+    Args:
+        probabilities: [..., N, K], each row with the sum 1.
+        labels: int [N].
+        loss: "cross_entropy", "brier" or "double_softmax"; "squared_error" is of logits.
+        floor: by default the smallest normal number of their type, 1.2e-38 in float32. Where they were rounded, as in a file
+            with four decimals, half of the last digit, 5e-5.
+
+    Returns:
+        as `scalars`.
+
+    Raises:
+        MiaError: rows that are no probabilities, one column (of p make [1 - p, p]), labels that are no class, another loss.
+
+    Warns:
+        UserWarning: probabilities of the true class, or of all others, are zero; it counts the records.
+    """
+    choose("loss", loss, [one for one in recipe.LOSSES if one != "squared_error"])
+    given, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
+    labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
+    if not are_probabilities(p):
+        sums = p.sum(-1)
+        raise MiaError(f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
+                       f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars.")
+    floor = float(np.finfo(np.result_type(given.dtype, np.float32)).tiny) if floor is None else floor
+    if not 0 < check_range("floor", floor) < 0.5:
+        raise MiaError(f"floor = {floor!r} is out of range: allowed is above 0 and below 1/2.")
+    one_hot = np.arange(p.shape[-1]) == labels[:, None]
+    lost = ((p * one_hot).sum(-1) < floor) | (np.where(one_hot, 0, p).max(-1) < floor)
+    if lost.any():
+        warnings.warn(f"probabilities of the true class, or of all others, are below {floor:.2g} in {lost.sum()} of "
+                      f"{lost.size} cases, as a rounded softmax gives them: these tie. Logits, or float64, would tell them "
+                      "apart.", UserWarning, stacklevel=2)
+    return scalars(np.log(np.maximum(p, floor)), labels, loss)
 
 
 def _margin(z, one_hot):
@@ -151,9 +263,11 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
         [...].
 
     Raises:
-        MiaError: any other `kind`.
+        MiaError: any other `kind`; outputs of one class, labels of another shape or that are no class.
     """
     choose("loss", kind, recipe.LOSSES)
+    recipe.check_outputs(outputs, labels)
+    _check_classes(labels, outputs.shape[-1])
     one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]
     if kind == "squared_error":
         return 0.5 * (outputs - one_hot.to(outputs.dtype)).square().sum(-1)
@@ -164,6 +278,37 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
     if kind == "brier":
         return 0.5 * (missing.square() + others.square().sum(-1))
     return (others + missing[..., None] - 1).exp().masked_fill(one_hot, 0.0).sum(-1).log1p()
+
+
+def _check_classes(labels: torch.Tensor, classes: int) -> None:
+    try:
+        right = bool(((labels >= 0) & (labels < classes)).all())
+    except RuntimeError:  # within torch.func.vmap there are no values to look at; whoever maps has looked before
+        return
+    if not right:
+        check_labels("labels", labels.cpu().flatten(), classes)
+
+
+def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
+    """How many classes a network tells apart, from its outputs of one record.
+
+    Args:
+        model: in evaluation mode. x: its records, at least one. scaling: as for `inputs`.
+
+    Raises:
+        MiaError: outputs of another shape than [1, K] with K >= 2; a model without parameters.
+    """
+    weight = next(model.parameters(), None)
+    if weight is None:
+        raise MiaError(f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
+                       "network itself, with its layers as attributes.")
+    with torch.no_grad():
+        outputs = model(inputs(x, 0, 1, weight.device, weight.dtype, scaling))
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        raise MiaError(f"model = {type(model).__name__} gives outputs of shape {tuple(outputs.shape)} for one record: logits "
+                       "[1, K] of at least two classes are needed. Of one sigmoid output s [N, 1] make two, "
+                       "torch.cat([0 * s, s], 1).")
+    return outputs.shape[1]
 
 
 def in_precision(model: nn.Module, dtype: str) -> nn.Module:
@@ -207,6 +352,7 @@ def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable
     specs = [{**spec, "model": store.address(models.spec(m))} for m in range(len(models))]
     rows: list = [None] * len(models)
     if judged is not None:
+        judged = check_mask("judged", judged, "asked about")
         if np.shape(judged) != (len(models), len(records)):
             raise MiaError(f"judged has shape {np.shape(judged)}: {(len(models), len(records))} is needed, as [M, N].")
         rows = [np.flatnonzero(row) for row in judged]
@@ -385,32 +531,42 @@ def _gradient_norm_task(networks, x, labels, loss, order, dtype):
         return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
 
     [network] = networks
-    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, dtype, norm)))}]
+    return [{"norm": np.concatenate(list(_gradients(in_precision(network, dtype), x, labels, loss, dtype, norm)))}]
 
 
 def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",
-                     batch: int | None = None) -> Iterator[np.ndarray]:
+                     batch: int | None = None, scaling: str | tuple | None = None) -> Iterator[np.ndarray]:
     """Gradients of each record's loss with respect to the parameters, a block of records after the other.
 
     Args:
         model: on the device that is to compute; taken in evaluation mode.
-        x: records in the form of `Dataset.x`, [N, ...].
+        x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
         y: labels int [N].
         loss: a name of `recipe.LOSSES`.
         dtype: "float32" or "float64".
         batch: records in a block; by default so many that a block takes at most 128 MB (4 GB on a graphics card).
+        scaling: of uint8 images, as for `model_outputs`.
 
     Yields:
         [B, P] of type `dtype`, parameters in the order of `nn.Module.parameters`; N rows in all, in the order of `x`.
+
+    Raises:
+        MiaError: an unknown loss or dtype, labels that are no class, a model without parameters or of one output.
+
+    Warns:
+        UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
     choose("loss", loss, recipe.LOSSES)
     choose("dtype", dtype, PRECISIONS)
-    return _gradients(model, x, y, loss, dtype, lambda found: torch.cat([g.flatten(1) for g in found.values()], 1), batch)
+    scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
+    labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))
+    return _gradients(network, x, labels, loss, dtype, lambda found: torch.cat([g.flatten(1) for g in found.values()], 1),
+                      batch, scaling)
 
 
-def _gradients(model, x, y, loss, dtype, use, batch=None):
-    """`use` of the gradients by name, each [B, ...], of one block after the other, as NumPy arrays."""
-    model, device = in_precision(model, dtype), device_of(model)
+def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
+    """`use` of the gradients by name, each [B, ...], of one block after the other, as NumPy arrays; model `in_precision`."""
+    device = device_of(model)
     weights, labels = dict(model.named_parameters()), torch.from_numpy(np.array(y, np.int64)).to(device)
     if batch is None:
         block = 2**32 if device.type == "cuda" else 2**27
@@ -423,7 +579,7 @@ def _gradients(model, x, y, loss, dtype, use, batch=None):
     while start < len(x):
         def part(i: int, j: int, start: int = start) -> np.ndarray:
             # channels last, PyTorch cannot batch some convolutions over records
-            records = inputs(x, start + i, start + j, device, PRECISIONS[dtype]).contiguous()
+            records = inputs(x, start + i, start + j, device, PRECISIONS[dtype], scaling).contiguous()
             return use(each(weights, records, labels[start + i:start + j])).cpu().numpy()
 
         with devices.plain_float32():

@@ -11,7 +11,6 @@ but for the rounding of sums.
 from __future__ import annotations
 
 import io
-import multiprocessing
 import platform
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -27,7 +26,8 @@ from mia_lib import definitions, devices, store
 from mia_lib import models as architectures
 from mia_lib.backends import card
 from mia_lib.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, slots, stacks
-from mia_lib.backends.pool import close_pools, cluster, default_workers, pool, run_tasks
+from mia_lib.backends.pool import close_pools, cluster, default_workers, pool, refuse_unguarded, run_tasks
+from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.recipe import AUGMENTATIONS, TrainConfig, augment, learning_rate, record_loss
@@ -135,6 +135,11 @@ class Ensemble:
     start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
     numbers: tuple[int, ...] | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        many = "1 model" if len(self) == 1 else f"{len(self)} models"
+        return (f"{many} of {self.config.architecture} on {self.records.name} ({len(self.records)} records), "
+                f"label {self.label!r}")
+
     def __len__(self) -> int:
         return len(self.members)
 
@@ -182,9 +187,7 @@ class Ensemble:
         """Train what is missing; each model is kept as soon as it is finished."""
         if not self.missing():
             return self
-        if getattr(multiprocessing.current_process(), "_inheriting", False):  # a process of the pool that imports the script
-            raise MiaError("This script trains models when it is imported, which the processes that train them do. Put what "
-                           "it does under `if __name__ == '__main__':`.")
+        refuse_unguarded()
         elsewhere = self.executor or cluster()  # whose processes use their processors
         where = torch.device("cpu") if elsewhere else devices.pick(self.device)
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
@@ -303,10 +306,13 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         start: an ensemble, and for each of the M models the number of its model to go on from instead of random weights.
 
     Raises:
-        MiaError: shapes that do not fit, an empty training set, fewer than two classes, an architecture that cannot
-            take these records, a device that is not there, validation records that are members, a start of another kind.
+        MiaError: shapes that do not fit, indices in the place of a mask, an empty training set, fewer than two classes, an
+            architecture that cannot take these records, a device that is not there, validation records that are members, a
+            start of another kind.
     """
-    members = np.atleast_2d(np.asarray(members, bool))
+    members = np.atleast_2d(check_mask("members", members))
+    if members.ndim != 2:
+        raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
     if members.shape[1] != len(records):
         raise MiaError(f"members has {members.shape[1]} columns, but there are {len(records)} records: they must agree.")
     if not members.any(1).all():
@@ -318,7 +324,7 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
     devices.pick(device)
     if validation is not None:
-        validation = np.atleast_2d(np.asarray(validation, bool))
+        validation = np.atleast_2d(check_mask("validation", validation, "a record to validate on"))
         if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):
             raise MiaError(f"validation has shape {validation.shape} and {np.unique(validation.sum(-1))} records a model: it "
                            f"needs the shape of members, {members.shape}, and equally many for each model, at least one.")

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range
 
 
@@ -111,13 +112,10 @@ def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeCo
         MiaError: no CatBoost, shapes that do not fit, or a class without a training record, to which CatBoost gives minus
             infinity.
     """
-    catboost, x, y = _catboost(), _table(x), np.asarray(y)
+    catboost, x = _catboost(), _table(x)
     check_range("classes", classes, 2)
     others = [_table(one, x.shape[1]) for one in others]
-    if y.shape != x.shape[:1]:
-        raise MiaError(f"x has {len(x)} records and y the shape {y.shape}: one label a record is needed.")
-    for label in (y.min(), y.max()):
-        check_range("y", int(label), 0, classes - 1)
+    y = check_labels("y", y, classes, len(x))
     lost = np.setdiff1d(np.arange(classes), y)
     if len(lost):
         raise MiaError(f"y has no record of {len(lost)} of {classes} classes, the first is {lost[0]}: each needs one.")

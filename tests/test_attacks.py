@@ -22,6 +22,9 @@ VIEWS, REFERENCE_VIEWS = RNG.normal(size=(N, A)), RNG.normal(size=(R, N, A)) + M
 PROBABILITY, REFERENCE_PROBABILITY = RNG.random(N), RNG.random((R, N))
 POPULATION, REFERENCE_POPULATION = RNG.random(Z), RNG.random((R, Z))
 
+# Signals here are noise of either sign, and levels of any size.
+pytestmark = pytest.mark.filterwarnings("ignore:reference_(loss|signal|probability) is", "ignore:level =")
+
 LIRA = {"online": baselines.lira_online, "offline": baselines.lira_offline}
 # name -> score [N] from a signal that is lower for members, and the references' [R, N] with their membership
 ATTACKS = {

@@ -418,7 +418,7 @@ PLAIN = recipe.TrainConfig("mlp", optimizer="sgd", momentum=0.9, learning_rate=0
 
 
 @pytest.mark.parametrize("changes,words", [
-    ({"optimizer": "adam"}, ["optimizer = 'adam'.*0.01"]), ({"nesterov": True}, ["nesterov = True"]),
+    ({"optimizer": "adam", "momentum": 0.0}, ["optimizer = 'adam'.*0.01"]), ({"nesterov": True}, ["nesterov = True"]),
     ({"schedule": "cosine"}, ["schedule = 'cosine'.*0.01"]), ({"augmentation": "flip"}, ["augmentation = 'flip'"]),
     ({"schedule": "step", "augmentation": "crop:2"}, ["schedule = 'step'", "augmentation = 'crop:2'"])])
 def test_what_a_recipe_has_beyond_the_theory_is_said(changes, words):

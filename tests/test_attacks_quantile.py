@@ -21,6 +21,8 @@ from mia_lib.metrics import auc, pinball_loss
 from mia_lib.regressors import NetworkConfig
 from mia_lib.trees import TreeConfig
 
+# Levels of any size, as a property holds for.
+pytestmark = pytest.mark.filterwarnings("ignore:levels =")
 RNG = np.random.default_rng(0)
 FINITE = st.floats(-100, 100, allow_subnormal=False)
 MLP, TREES = NetworkConfig("mlp:32", epochs=80, batch_size=500), TreeConfig(iterations=150)

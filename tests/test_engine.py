@@ -211,8 +211,8 @@ def test_checkpoints_are_taken_away_when_the_models_are_kept(monkeypatch):
 
 
 def test_a_model_that_diverges_leaves_the_others_alone():
-    x = np.array(TABLE.x)
-    x[0] = np.inf
+    x = np.array(TABLE.x, np.float64)
+    x[0] = 1e300  # finite here, but not in float32
     broken = data.Dataset("broken", x, TABLE.y, 80, TABLE.classes)
     members = np.ones((4, 80), bool)
     members[:3, 0] = False

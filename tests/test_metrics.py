@@ -52,7 +52,7 @@ def test_auc_counts_pairs_with_ties_one_half(pair):
 
 
 @QUICK
-@given(judged(), st.sampled_from([0, 0.01, 0.1, 0.29, 1 / 3, 0.5, 1]))
+@given(judged(), st.sampled_from([0, 0.01, 0.1, 0.29, 1 / 3, 0.5, 0.999]))
 def test_rates_at_fpr_by_loop(pair, fpr):
     scores, members = pair
     best, precision = 0.0, 0.0
@@ -160,7 +160,7 @@ def test_perfect_reversed_and_constant_scores():
         assert value(name, members, members.astype(bool)) == 1
     assert metrics.auc(-members, members) == 0
     assert metrics.balanced_accuracy(-members, members) == 0.5
-    assert metrics.tpr_at_fpr(members, members, 1) == 1
+    assert metrics.tpr_at_fpr(members, members, 0.999) == 1
 
 
 def test_values_worked_out_by_hand():
@@ -347,12 +347,14 @@ def test_evaluate_is_tidy_and_agrees_with_bootstrap():
     table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100,
                              metrics=("auc", "tpr_at_fpr=0.001"))
     assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
-                                   "records", "resolution"]
+                                   "records", "resolution", "resolved"]
+    assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
     assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {2}
     one = metrics.bootstrap(metrics.auc, scores, members, draws=100)
     assert tuple(table.loc[0, ["value", "low", "high"]]) == (one.value, one.low, one.high)
     assert table.resolution[0] == 1 / (~members).sum(1).min()
-    fpr = metrics.bootstrap(metrics.tpr_at_fpr, scores, members, fpr=0.001, draws=100)
+    with pytest.warns(UserWarning, match="tpr_at_fpr=0.001 is below the resolution"):
+        fpr = metrics.bootstrap(metrics.tpr_at_fpr, scores, members, fpr=0.001, draws=100)
     assert table.value[1] == fpr.value
 
 
@@ -381,11 +383,43 @@ def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
     members = np.arange(2000) < 1000
     assert metrics.epsilon_lower_bound(np.ones(2000), members) == 0
     assert metrics.epsilon_lower_bound(rng.normal(size=2000), members) < 0.3
-    perfect = metrics.epsilon_lower_bound(members, members)
+    perfect = metrics.epsilon_lower_bound(members, members, splits=1)
     # 500 of 500 against 0 of 500, each bounded at 2.5 %: log((.025 ** (1 / 500)) / (1 - .025 ** (1 / 500)))
     assert perfect == pytest.approx(math.log(0.025 ** 0.002 / (1 - 0.025 ** 0.002)))
+    assert (perfect.threshold, perfect.direction, perfect.tpr, perfect.fpr) == (1, "members", 1, 0)
+    perfect = metrics.epsilon_lower_bound(members, members)  # several splits, each rate at 1.25 %
+    assert perfect == perfect.bound == pytest.approx(math.log(0.0125 ** 0.002 / (1 - 0.0125 ** 0.002)))
     assert metrics.epsilon_lower_bound(members, members, delta=0.5) < perfect
     assert metrics.epsilon_lower_bound(members, members, confidence=0.99) < perfect
+
+
+def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
+    scores, members = randomised_response(np.random.default_rng(1), 400, 2.0)
+    scores = scores + np.random.default_rng(2).normal(0, 0.3, 400)
+    bound = metrics.epsilon_lower_bound(scores, members, splits=7)
+    assert len(bound.splits) == 7 and np.ptp(bound.splits) > 0 and bound == sorted(bound.splits)[3]
+    rates = (bound.tpr, bound.fpr) if bound.direction == "members" else (1 - bound.fpr, 1 - bound.tpr)
+    assert bound < np.log(rates[0] / rates[1])  # what the rates themselves say, less what they may owe to chance
+    assert bound == metrics.epsilon_lower_bound(scores, members, splits=7)
+    assert f"{bound:.3f}" == f"{bound.bound:.3f}" and np.mean([bound, bound]) == bound
+
+
+@pytest.mark.parametrize("splits", [1, 6])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_epsilon_bound_holds_with_its_confidence_however_many_splits(splits, epsilon):
+    """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five."""
+    bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 600, epsilon), confidence=0.8,
+                                          splits=splits, seed=k) for k in range(100)]
+    assert np.mean(np.array(bounds) > epsilon) <= 0.2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("confidence", [0.0, 0.95, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 0.5, 1.0])
+def test_epsilon_bound_of_extremes_is_finite_without_a_warning(delta, confidence):
+    members = np.arange(40) < 20
+    for scores in (members, ~members, np.ones(40), np.arange(40)):
+        assert 0 <= metrics.epsilon_lower_bound(scores, members, delta, confidence) < np.inf
 
 
 # ---- bad input
@@ -411,6 +445,8 @@ def test_bad_options_are_refused():
     scores, members = [1, 2, 3, 4], [True, False, True, False]
     with pytest.raises(MiaError, match="fpr = 1.5"):
         metrics.tpr_at_fpr(scores, members, 1.5)
+    with pytest.raises(MiaError, match="fpr = 1 is .* 0.01 for 1 %"):
+        metrics.tpr_at_fpr(scores, members, 1)
     with pytest.raises(MiaError, match="fpr = -1"):
         metrics.precision_at_fpr(scores, members, -1)
     with pytest.raises(MiaError, match="Did you mean 'auc'"):

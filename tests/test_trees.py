@@ -135,7 +135,7 @@ def test_settings_out_of_range_are_refused(name, value):
     (lambda: trees.fit_gaussian(X, TARGET, CONFIG, (X[:9, :2], TARGET[:9])), r"\[N, 4\]"),
     (lambda: trees.fit_quantiles(X, TARGET, (0.5, 1.0), CONFIG), "below 1"),
     (lambda: trees.fit_quantiles(X, TARGET, (), CONFIG), "at least one"),
-    (lambda: trees.classifier_logits(X, TARGET[:7] > 0, 2, CONFIG), "one label a record"),
+    (lambda: trees.classifier_logits(X, TARGET[:7] > 0, 2, CONFIG), "number of each record"),
     (lambda: trees.classifier_logits(X, np.full(N, 2), 2, CONFIG), "y = 2"),
     (lambda: trees.classifier_logits(X, np.zeros(N, int), 1, CONFIG), "classes = 1"),
     (lambda: trees.classifier_logits(X, np.arange(N) % 2 * 2, 4, CONFIG), "no record of 2 of 4 classes, the first is 1"),

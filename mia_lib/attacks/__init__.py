@@ -7,18 +7,25 @@ threat-model tables.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from mia_lib.checks import are_probabilities, check_finite, check_mask
 from mia_lib.errors import MiaError, choose
 
 ACCESS = ("label", "loss", "output vector", "parameters")
 REFERENCES = ("none", "out only", "in and out")
 
 CELLS = 1 << 16  # reference signals in a block: a thread's few temporaries of that size stay in its core's cache
+DISTINCT = 5  # values of a row, from which on two equal rows are no chance: two models do not agree in them to the last bit
+OWN = ("refuse", "keep")
+SAMPLE = 2000  # records that tell whether a signal is higher or lower for members
+PLAIN = 8.0  # standard errors; what is noise does not go so far
+
 THREADS = 4  # at most; NumPy lets other threads run while it sorts or adds, but memory is soon the limit
 
 
@@ -65,7 +72,8 @@ def threat_model(attacks: dict[str, Callable]):
 
 
 def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray | None = None,
-                     views: bool = False) -> tuple[np.ndarray, ...]:
+                     views: bool = False, names: tuple[str, str] = ("signal", "reference_signal"),
+                     own: str = "refuse") -> tuple[np.ndarray, ...]:
     """Arrays of matching shape: signal [N], references [R, N] and, when given, their membership bool [R, N].
 
     Args:
@@ -73,24 +81,108 @@ def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference
         reference_signal: [R, N], or [R, N, A].
         reference_members: [R, N] in either case.
         views: whether the attack can take them.
+        names: of the first two arguments, for messages.
+        own: what to do where the target is among its references: "refuse" or "keep" it.
 
     Raises:
-        MiaError: shapes differ, there is no reference, or a signal is not a number.
+        MiaError: shapes differ, there is no reference, a signal is not a number, the target is one of its own references,
+            class probabilities stand where views belong, or `reference_members` is no mask.
     """
+    choose("own", own, OWN)
     signal, reference_signal = np.asarray(signal), np.atleast_2d(reference_signal)
+    for name, one in zip(names, (signal, reference_signal), strict=True):
+        if one.dtype.kind not in "biuf":
+            raise MiaError(f"{name} is of type {one.dtype}: numbers are needed.")
     if (signal.ndim not in (1, 1 + views) or reference_signal.shape[1:] != signal.shape or not len(reference_signal)):
         or_views = " (or [N, A] and [R, N, A] for A views)" if views else ""
-        raise MiaError(f"the target's signal has shape {signal.shape} and the references' {reference_signal.shape}: "
+        raise MiaError(f"{names[0]}, of the target, has shape {signal.shape} and {names[1]} {reference_signal.shape}: "
                        f"[N] and [R, N]{or_views} with R >= 1 are needed.")
-    if not (np.isfinite(signal).all() and np.isfinite(reference_signal).all()):
-        raise MiaError("the signals hold values that are not finite numbers; attacks cannot rank them.")
+    if signal.ndim == 2 and are_probabilities(signal):
+        raise MiaError(f"{names[0]} of shape {signal.shape} holds probabilities of {signal.shape[1]} classes where views of a "
+                       "record belong. Give one number a record, such as signals.from_probabilities(probabilities, labels)"
+                       "['logit_scaled_confidence'].")
+    check_finite(names[0], signal, "records", f"An attack cannot rank them: leave these records out of {names[0]}, "
+                 f"{names[1]} and members alike.")
+    check_finite(names[1], reference_signal, "references", "Leave those references out, if their training diverged; or the "
+                 f"records concerned, of {names[0]}, {names[1]} and members alike.")
+    if own == "refuse":
+        check_own(signal, reference_signal, names)
     if reference_members is None:
         return signal, reference_signal
-    reference_members = np.atleast_2d(np.asarray(reference_members, bool))
+    reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
     if reference_members.shape != reference_signal.shape[:2]:
-        raise MiaError(f"reference_members has shape {reference_members.shape}, reference signals "
-                       f"{reference_signal.shape}: they must agree in references and records.")
+        raise MiaError(f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they "
+                       "must agree in references and records.")
     return signal, reference_signal, reference_members
+
+
+def check_own(signal: np.ndarray, reference_signal: np.ndarray,
+              names: tuple[str, str] = ("signal", "reference_signal")) -> None:
+    """Refuse a target that is among its own references.
+
+    Its signal is then one of those that it is compared with, and its membership one of those that the attacker is told. Told
+    by a row that equals the target's, if it has at least `DISTINCT` different values; compared in the lesser of the two
+    precisions.
+
+    Args:
+        signal: of the target, [N, ...]. reference_signal: [R, N, ...]. names: of both, for the message.
+
+    Raises:
+        MiaError: there is such a row.
+    """
+    kinds = signal.dtype, reference_signal.dtype
+    kind = min(kinds, key=lambda one: one.itemsize) if all(one.kind == "f" for one in kinds) else np.result_type(*kinds)
+    own = signal.astype(kind, copy=False)
+    head = (reference_signal[:, :64].astype(kind) == own[:64]).reshape(len(reference_signal), -1).all(1)
+    same = [int(row) for row in np.flatnonzero(head) if np.array_equal(reference_signal[row].astype(kind), own)]
+    if same and len(np.unique(own)) >= DISTINCT:
+        raise MiaError(f"{names[1]}: row {same[0]} equals {names[0]} in all {len(signal)} records, so the target is among its "
+                       "own references and its membership is given away. Leave that row out of the signals and of "
+                       "reference_members, as membership.references_of does in a balanced bank.")
+
+
+def check_loss(argument: str, loss: np.ndarray) -> None:
+    """Warn of a loss that is nowhere above zero: it looks like a score, which is higher for members.
+
+    Args:
+        argument: its name, for the message. loss: [...].
+    """
+    loss = np.asarray(loss)
+    if loss.dtype.kind not in "biuf":
+        raise MiaError(f"{argument} is of type {loss.dtype}: numbers are needed.")
+    if loss.size and loss.max() <= 0 and loss.min() < 0:
+        warnings.warn(f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
+                      "`recipe.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "
+                      "negative.", UserWarning, stacklevel=3)
+
+
+def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray, argument: str, higher: bool) -> None:
+    """Warn where the references say that a signal has the wrong sign.
+
+    The same record's signals under references trained on it and under the others are compared, over at most `SAMPLE` records,
+    after each reference's mean is taken away. A mean difference of `PLAIN` standard errors the wrong way is no noise.
+
+    Args:
+        reference_signal: [R, N].
+        reference_members: bool [R, N].
+        argument: name of the first, for the message.
+        higher: whether it is meant to be higher for members.
+    """
+    step = -(-reference_members.shape[1] // SAMPLE)
+    values, inside = reference_signal[:, ::step].astype(np.float64), reference_members[:, ::step]
+    values -= values.mean(1, keepdims=True)
+    count = inside.sum(0)
+    both = (count > 0) & (count < len(inside))
+    if both.sum() < 20:
+        return
+    values, inside, count = values[:, both], inside[:, both], count[both]
+    apart = (values * inside).sum(0) / count - (values * ~inside).sum(0) / (len(inside) - count)
+    error = apart.std(ddof=1) / np.sqrt(len(apart))
+    if (-apart if higher else apart).mean() > max(PLAIN * error, 1e-6 * np.abs(values).max()):  # beyond noise and rounding
+        kind, other = ("higher", "lower") if higher else ("lower", "higher")
+        warnings.warn(f"{argument} is {other} under references trained on a record (by {abs(apart.mean()):.3g} on average, "
+                      f"more than {PLAIN:g} standard errors), where {kind} is wanted for members. Give the negative of both "
+                      "signals.", UserWarning, stacklevel=3)
 
 
 def check_present(reference_members: np.ndarray, what: str, out: int = 1, inside: int = 0) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from mia_lib.attacks import check_present, check_references, in_blocks, needs
+from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, in_blocks, needs
+from mia_lib.checks import check_finite, check_labels, check_mask
 from mia_lib.errors import MiaError, check_range
 
 
@@ -21,8 +22,11 @@ def gap(correct: np.ndarray) -> np.ndarray:
 
     Returns:
         score [..., N], 1 or 0.
+
+    Raises:
+        MiaError: other values, such as predicted classes.
     """
-    return np.asarray(correct, np.float64)
+    return check_mask("correct", correct, "classified right").astype(np.float64)
 
 
 @needs("output vector", "in and out", "the training recipe, and records of its own from the same distribution")
@@ -47,18 +51,23 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
         score [N]: probability of membership; 1/2 is the attack's own threshold.
 
     Raises:
-        MiaError: shapes that do not fit, or a class that no shadow model saw both inside and outside.
+        MiaError: shapes that do not fit, numbers that are no probabilities, labels that are no class, the target among the
+            shadow models, or a class that no shadow model saw both inside and outside.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
-    probabilities, labels = np.asarray(probabilities), np.asarray(labels)
-    shadow_probabilities, shadow_members = np.asarray(shadow_probabilities), np.asarray(shadow_members, bool)
-    shadow_labels = np.asarray(shadow_labels)
+    probabilities, shadow_probabilities = np.asarray(probabilities), np.asarray(shadow_probabilities)
     if shadow_probabilities.ndim != 3 or shadow_probabilities.shape[2] != probabilities.shape[-1]:
         raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
                        f"{probabilities.shape}: [S, J, K] and [N, K] are needed.")
-    check_references(shadow_labels, shadow_probabilities[..., 0], shadow_members)
+    labels = check_labels("labels", labels, probabilities.shape[1], len(probabilities))
+    shadow_labels = check_labels("shadow_labels", shadow_labels, probabilities.shape[1], shadow_probabilities.shape[1])
+    shadow_members = check_mask("shadow_members", shadow_members)
+    if shadow_members.shape != shadow_probabilities.shape[:2]:
+        raise MiaError(f"shadow_members has shape {shadow_members.shape}: {shadow_probabilities.shape[:2]} is needed, [S, J].")
+    if shadow_probabilities.shape[1:] == probabilities.shape:
+        check_own(probabilities, shadow_probabilities, ("probabilities", "shadow_probabilities"))
     score = np.empty(len(labels))
     for label in np.unique(labels):
         of_class = labels == label
@@ -95,13 +104,12 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     Raises:
         MiaError: shapes that do not fit, labels that are no class, or numbers that are no probabilities.
     """
-    probabilities, labels = np.asarray(probabilities), np.asarray(labels)
-    if probabilities.ndim != 2 or labels.shape != probabilities.shape[:1]:
-        raise MiaError(f"probabilities {probabilities.shape} and labels {labels.shape} do not fit: [N, K] and [N] are needed.")
+    probabilities = np.asarray(probabilities)
+    if probabilities.ndim != 2 or np.shape(labels)[:1] != probabilities.shape[:1]:
+        raise MiaError(f"probabilities {probabilities.shape} and labels {np.shape(labels)} do not fit: [N, K] and [N] are "
+                       "needed.")
     _check_probabilities("probabilities", probabilities)
-    if labels.size:
-        for label in (labels.min(), labels.max()):
-            check_range("labels", label, 0, probabilities.shape[1] - 1)
+    labels = check_labels("labels", labels, probabilities.shape[1], len(probabilities))
     kind = np.result_type(probabilities.dtype, np.float32)
     true = np.take_along_axis(probabilities, labels[:, None], 1)[:, 0].astype(np.float64)
     others = np.minimum(probabilities, np.nextafter(kind.type(1), kind.type(0)), dtype=kind)
@@ -130,11 +138,18 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
         score [N]: in [0, 1], or a difference of losses when `level` is given.
 
     Raises:
-        MiaError: a record that no reference left out.
+        MiaError: a record that no reference left out; the target among its references; values that are not finite.
+
+    Warns:
+        UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record; a level above 1/2.
     """
-    if level is not None:
-        check_range("level", level, 0, 1)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members)
+    if level is not None and check_range("level", level, 0, 1) > 0.5:
+        warnings.warn(f"level = {level:g} is the false positive rate of the test, more than a half: for 1 % give 0.01.",
+                      UserWarning, stacklevel=2)
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
+                                                               names=("loss", "reference_loss"))
+    check_loss("loss", loss)
+    check_direction(reference_loss, reference_members, "reference_loss", higher=False)
     check_present(reference_members, "Attack R")
 
     def share_above(losses, inside, own):
@@ -170,9 +185,10 @@ def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tu
     return mean, np.where(squares > 0, squares, (count - 1) * pooled) / (count - 1)
 
 
-def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool):
+def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool, own: str = "refuse"):
     """The target's signals [N, A] and the Gaussians (mean, variance) of OUT references and, online, of IN references."""
-    signal, reference_signal, reference_members = check_references(signal, reference_signal, reference_members, views=True)
+    signal, reference_signal, reference_members = check_references(signal, reference_signal, reference_members, views=True,
+                                                                   own=own)
     least = 1 if fixed_variance else 2
     check_present(reference_members, f"LiRA with fixed_variance = {fixed_variance}", least, least if online else 0)
 
@@ -180,6 +196,9 @@ def _fit(signal, reference_signal, reference_members, fixed_variance: bool, onli
         return (*_moments(signals, ~inside), *(_moments(signals, inside) if online else ()))
 
     rows = len(reference_signal), len(signal), -1
+    if not online:
+        check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
+                        "reference_signal", higher=True)
     found = in_blocks(moments, reference_signal.reshape(rows), reference_members)
     rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
     return signal.reshape(rows[1:]), *(_gaussian(*found[k:k + 3], rounding, fixed_variance) for k in range(0, len(found), 3))
@@ -187,7 +206,7 @@ def _fit(signal, reference_signal, reference_members, fixed_variance: bool, onli
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
 def lira_online(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
-                fixed_variance: bool = False) -> np.ndarray:
+                fixed_variance: bool = False, *, own: str = "refuse") -> np.ndarray:
     """Likelihood-ratio attack, online (Carlini et al. 2022, Algorithm 1).
 
     log N(signal; mean and variance under references trained on the record) - log N(signal; those under the others). The
@@ -209,15 +228,18 @@ def lira_online(signal: np.ndarray, reference_signal: np.ndarray, reference_memb
         reference_signal: the same under R references, [R, N] or [R, N, A].
         reference_members: bool [R, N], whether reference r was trained on record i.
         fixed_variance: one variance for all records.
+        own: "refuse" a target that is among its own references, or "keep" it, as the code of Suri et al. (2024) does: its
+            membership then leaks into the score.
 
     Returns:
         score [N], a log-likelihood ratio.
 
     Raises:
-        MiaError: a record without references of a kind; without two, unless the variance is fixed.
+        MiaError: a record without references of a kind; without two, unless the variance is fixed; the target among its
+            references; values that are not finite.
     """
     signal, (mean_out, variance_out), (mean_in, variance_in) = _fit(
-        signal, reference_signal, reference_members, fixed_variance, online=True)
+        signal, reference_signal, reference_members, fixed_variance, online=True, own=own)
     apart_out, apart_in = (signal - mean_out) ** 2 / variance_out, (signal - mean_in) ** 2 / variance_in
     return 0.5 * (apart_out - apart_in + np.log(variance_out) - np.log(variance_in)).sum(1)
 
@@ -245,7 +267,11 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
         score [N], never positive.
 
     Raises:
-        MiaError: a record that no reference left out; that one alone did, unless the variance is fixed.
+        MiaError: a record that no reference left out; that one alone did, unless the variance is fixed; the target among its
+            references; values that are not finite.
+
+    Warns:
+        UserWarning: a signal that is lower under references trained on a record.
     """
     signal, (mean, variance) = _fit(signal, reference_signal, reference_members, fixed_variance, online=False)
     return log_ndtr((signal - mean) / np.sqrt(variance)).sum(1)
@@ -256,11 +282,19 @@ def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarra
 
     Raises:
         MiaError: none, or one that is not above 0 and below 1.
+
+    Warns:
+        UserWarning: all are below 1/2, as false positive rates would be.
     """
-    levels = np.atleast_1d(np.asarray(levels, np.float64))
+    levels = np.atleast_1d(np.asarray(levels))
+    levels = levels.astype(np.float64) if levels.dtype.kind in "iuf" else np.full(levels.shape, np.nan)
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
         raise MiaError(f"{argument} = {levels.tolist()}: at least one is needed, and all above 0 and below 1. A level is "
-                       "1 - alpha.")
+                       "1 - alpha: 0.99 for a false positive rate of 1 %.")
+    if levels.max() < 0.5:
+        warnings.warn(f"{argument} = {levels.tolist()}: a level is 1 - alpha, so the false positive rate is "
+                      f"{1 - levels.max():g} or more. For a rate of {levels.max():g} give {1 - levels.max():g}.",
+                      UserWarning, stacklevel=3)
     return levels
 
 
@@ -292,6 +326,7 @@ def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, 
 
 
 def _check_probabilities(argument: str, values: np.ndarray) -> None:
+    check_finite(argument, values, "rows", "Give probabilities, or leave those records out.")
     if values.size:
         for value in (values.min(), values.max()):
             check_range(argument, value, 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
@@ -327,18 +362,28 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
         score [N] in [0, 1].
 
     Raises:
-        MiaError: numbers that are no probabilities, or a record without references of a kind that is needed.
+        MiaError: numbers that are no probabilities, a record without references of a kind that is needed, the target among
+            its references, or a population under another number of references.
+
+    Warns:
+        UserWarning: a probability that is lower under references trained on a record.
     """
     check_range("gamma", gamma, 1)
     if a is not None:
         check_range("a", a, 0, 1)
+    names = ("probability", "reference_probability")
     probability, reference_probability, reference_members = check_references(
-        probability, reference_probability, reference_members)
-    population, population_reference = check_references(population_probability, population_reference_probability)
+        probability, reference_probability, reference_members, names=names)
+    population, population_reference = check_references(population_probability, population_reference_probability,
+                                                        names=tuple(f"population_{name}" for name in names))
+    if len(population_reference) != len(reference_probability):
+        raise MiaError(f"population_reference_probability has {len(population_reference)} rows and reference_probability "
+                       f"{len(reference_probability)}: both must be of the same R references, in the same order.")
     for name, values in (("probability", probability), ("reference_probability", reference_probability),
                          ("population_probability", population),
                          ("population_reference_probability", population_reference)):
         _check_probabilities(name, values)
+    check_direction(reference_probability, reference_members, "reference_probability", higher=True)
     check_present(reference_members, "RMIA, online," if a is None else "RMIA, offline,", inside=int(a is None))
     tiny = np.finfo(np.float64).tiny  # for a record to which every reference gives probability 0
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from mia_lib.attacks import check_present, check_references, in_blocks, needs
+from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
+from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 
 ESTIMATORS = ("best_split", "mean_out", "softmin")
@@ -25,7 +26,11 @@ def malt(loss: np.ndarray) -> np.ndarray:
 
     Returns:
         score [..., N].
+
+    Warns:
+        UserWarning: a loss that is nowhere above 0, as a score would be.
     """
+    check_loss("loss", loss)
     return -np.asarray(loss)
 
 
@@ -53,11 +58,18 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
         score [N].
 
     Raises:
-        MiaError: a record that no reference left out (or, for best_split, that none was trained on).
+        MiaError: a record that no reference left out (or, for best_split, that none was trained on); the target among its
+            references; values that are not finite.
+
+    Warns:
+        UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
     """
     choose("estimator", estimator, ESTIMATORS)
     check_range("temperature", temperature, 1e-6)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members)
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
+                                                               names=("loss", "reference_loss"))
+    check_loss("loss", loss)
+    check_direction(reference_loss, reference_members, "reference_loss", higher=False)
     check_present(reference_members, f"estimator = {estimator!r}", inside=int(estimator == "best_split"))
 
     def mean_out(losses, inside):
@@ -83,7 +95,12 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
 
     Returns:
         tau [N].
+
+    Raises:
+        MiaError: `reference_members` is no mask.
     """
+    reference_members = check_mask("reference_members", reference_members)
+
     def of_block(losses, members):
         order = np.argsort(losses, 0)
         value = np.take_along_axis(losses, order, 0).astype(np.float64)

@@ -25,7 +25,7 @@ def calibrate(score: np.ndarray, reference_scores: np.ndarray) -> np.ndarray:
         score [N].
 
     Raises:
-        MiaError: shapes that do not fit, or a score that is not a number.
+        MiaError: shapes that do not fit, a score that is not a number, or the target among its references.
     """
-    score, reference_scores = check_references(score, reference_scores)
+    score, reference_scores = check_references(score, reference_scores, names=("score", "reference_scores"))
     return score - reference_scores.mean(0, dtype=np.float64)

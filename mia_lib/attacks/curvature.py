@@ -132,7 +132,7 @@ def _scores(rules: list[Callable], curvature, reference_curvature, reference_mem
     """Scores [N] by each rule, from one pass over the references."""
     choose("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
-        curvature, reference_curvature, reference_members, views=True)
+        curvature, reference_curvature, reference_members, views=True, names=("curvature", "reference_curvature"))
     trained, references = reference_members.sum(0), len(reference_members)
     few = {"was trained on it": trained < 2, "left it out": references - trained < 2}
     kept = ~np.logical_or(*few.values())
@@ -235,7 +235,7 @@ def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_member
 
     Raises:
         MiaError: records with fewer than two references of a kind, unless they are dropped; `tied` with "released_code"; a
-            signal that is not finite, or that float64 cannot square.
+            signal that is not finite, or that float64 cannot square; the target among its references.
     """
     _check_variant(variant, tied)
     rule = _released_nll if variant == "released_code" else _tied if tied else _free

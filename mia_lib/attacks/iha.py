@@ -25,7 +25,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from mia_lib.attacks import needs
+from mia_lib.attacks import check_loss, needs
+from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
@@ -189,7 +190,7 @@ def scores(loss: np.ndarray, gradients, inverse_hessian, mean_gradient: np.ndarr
     """
     _check(n, learning_rate, momentum, weight_decay)
     _chosen(terms)
-    members = np.asarray(members_known, bool)
+    members = check_mask("members_known", members_known)
     found = forms(gradients, inverse_hessian, mean_gradient)
     if members.shape != found.newton.shape[-1:]:
         raise MiaError(f"members_known has shape {members.shape}: {found.newton.shape[-1:]} is needed, one for each record.")
@@ -230,7 +231,7 @@ def split(found: Forms, taken_out: np.ndarray | float, n: int, learning_rate: fl
 
 def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -> None:
     check_range("n", n, 1)
-    if not learning_rate > 0:
+    if learning_rate != learning_rate or not check_range("learning_rate", learning_rate) > 0:
         raise MiaError(f"learning_rate = {learning_rate!r}: above 0 is needed, since the score divides by it.")
     check_range("momentum", momentum, 0.0, 1.0)
     check_range("weight_decay", weight_decay, 0.0)
@@ -255,6 +256,7 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], learning_rate: float
     if "loss" in chosen:
         if np.shape(loss) != score.shape[-1:]:
             raise MiaError(f"loss has shape {np.shape(loss)}: {score.shape[-1:]} is needed, one for each record.")
+        check_loss("loss", loss)
         score = score + np.asarray(loss, np.float64) / (1 + momentum)
     return score - sum(parts[term] for term in chosen if term != "loss") / learning_rate
 

@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from mia_lib import trees
 from mia_lib.attacks import needs
 from mia_lib.attacks.baselines import check_levels
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range
 
 LEAST = 20  # public records to fit a regression to
@@ -130,14 +131,23 @@ def check_splits(**rows: np.ndarray) -> None:
 # ---------------------------------------------------------------------------------------- thresholds of each record
 
 
+def _positive(spread) -> np.ndarray:
+    """Spreads as float64, all above 0."""
+    spread = np.asarray(spread, np.float64)
+    if not (spread > 0).all():
+        raise MiaError(f"spread is not above 0 in {(~(spread > 0)).sum()} of {spread.size} records (the least is "
+                       f"{spread.min():.4g}): a standard deviation is needed. Of its logarithm give np.exp.")
+    return spread
+
+
 def gaussian_thresholds(mean: np.ndarray, spread: np.ndarray, levels: Sequence[float]) -> np.ndarray:
-    """mean + spread * Phi^-1(level), [L, N] for mean and spread [N]."""
-    return np.asarray(mean, np.float64) + ndtri(check_levels(levels))[:, None] * np.asarray(spread, np.float64)
+    """mean + spread * Phi^-1(level), [L, N] for mean and spread [N], all spreads above 0."""
+    return np.asarray(mean, np.float64) + ndtri(check_levels(levels))[:, None] * _positive(spread)
 
 
 def gaussian_position(score: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """(score - mean) / spread, [N]."""
-    return (np.asarray(score, np.float64) - mean) / np.asarray(spread, np.float64)
+    """(score - mean) / spread, [N], all spreads above 0."""
+    return (np.asarray(score, np.float64) - mean) / _positive(spread)
 
 
 def _quantiles(quantiles, fitted_levels, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -263,8 +273,7 @@ class _Regression:
             if labels.shape != x.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
                 raise MiaError(f"{of}labels have shape {labels.shape} and type {labels.dtype}, x has {len(x)} records: a "
                                "whole number for each is needed.")
-            for label in (labels.min(initial=0), labels.max(initial=0)):
-                check_range("labels", int(label), 0, self.classes - 1)
+            check_labels(f"{of}labels", labels, self.classes)
         if score is not None:
             score = _scores(score, f"{of}score")
             if score.shape != x.shape[:1]:

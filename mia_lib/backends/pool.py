@@ -8,6 +8,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
@@ -19,6 +20,9 @@ from mia_lib import progress
 from mia_lib.errors import MiaError, check_range
 
 CONNECT_SECONDS = 20
+UNGUARDED = 77  # how a process ends that would train when it imports the script
+GUARD = ("This script trains models when it is imported, which the processes that train them do. Put what it does under "
+         "`if __name__ == '__main__':`.")
 
 _pools: dict[int, ProcessPoolExecutor] = {}
 
@@ -43,6 +47,33 @@ def _keep_memory() -> None:
 def _end_with_parent() -> None:
     multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
     os._exit(1)  # a killed parent would otherwise leave its workers waiting for ever
+
+
+def refuse_unguarded() -> None:
+    """End a process of the pool that is still importing the script and is about to start work of its own.
+
+    The process that started it tells by the exit code, and says why once more, as the last thing on the screen.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        print(GUARD, file=sys.stderr)
+        raise SystemExit(UNGUARDED)
+
+
+def _why_died(processes: list, label: str) -> str:
+    """What to say of a pool of which a process has died."""
+    for process in processes:
+        process.join(5)
+    codes = {process.exitcode for process in processes} - {None, 0, -signal.SIGTERM}  # which the pool itself sends to the rest
+    kept = "What was finished is kept: run again"
+    if UNGUARDED in codes:
+        return GUARD
+    if codes == {1}:  # that of an exception, which tasks hand over instead
+        return (f"The processes for '{label}' could not start: their error stands above. If it is the script's, put what it "
+                f"does under `if __name__ == '__main__':`. {kept}.")
+    if not codes or -signal.SIGKILL in codes:
+        return (f"A process died during '{label}' (out of memory?). {kept}, with fewer processes if memory is short "
+                "(MIA_WORKERS=1).")
+    return f"A process died during '{label}' (exit code {', '.join(map(str, sorted(codes)))}). {kept}, or with MIA_WORKERS=1."
 
 
 def default_workers() -> int:
@@ -94,6 +125,7 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
     Raises:
         MiaError: a task's own, or that a process died. Results handed over before are not lost.
     """
+    refuse_unguarded()
     weights = weights or [1] * len(tasks)
     elsewhere = executor or cluster()
     futures: dict = {}
@@ -105,10 +137,10 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
                 position = futures.pop(future)
                 finished(position, future.result())
                 bar.advance(weights[position])
-    except BrokenProcessPool as error:
+    except BrokenProcessPool:
+        processes = list((getattr(elsewhere or pool(workers), "_processes", None) or {}).values())
         close_pools()
-        raise MiaError(f"A process died during '{label}' (out of memory?). What was finished is kept: run again, with "
-                       "fewer processes if memory is short (MIA_WORKERS=1).") from error
+        raise MiaError(_why_died(processes, label)) from None
     except CancelledError as error:
         _clusters.pop(os.environ.get("MIA_CLUSTER", ""), None)
         raise MiaError(f"The scheduler of the cluster went away during '{label}'. What was finished is kept: start it again, "

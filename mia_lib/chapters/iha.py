@@ -411,7 +411,7 @@ def play(case: Case) -> dict[str, np.ndarray]:
             given = case.signal[target], case.signal[references], models.members[references][:, case.rows]
             row |= {"loss": -loss[place], "lira": baselines.lira_online(*given),
                     "lira_fixed": baselines.lira_online(*given, fixed_variance=True),
-                    "lira_self": baselines.lira_online(given[0], case.signal, models.members[:, case.rows])}
+                    "lira_self": baselines.lira_online(given[0], case.signal, models.members[:, case.rows], own="keep")}
             terms.append({name: _measured(row.pop(name), members) for name in [*row] if name.startswith("terms.")})
             rows.append(row)
             mean, theta = one["mean"].astype(float), one["theta"].astype(float)

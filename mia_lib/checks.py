@@ -1,0 +1,116 @@
+"""Checks of arrays that many functions are given: who is a member, which class, whether these are probabilities.
+
+Each says what was given and what to do before any work starts. They cost one look at the array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mia_lib.errors import MiaError
+
+
+def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
+    """A mask as bool array of any shape; 0 and 1 of any number type count as False and True.
+
+    Args:
+        argument: its name, for the message.
+        given: array or list.
+        true: what True means, for the message.
+
+    Raises:
+        MiaError: text, not a number, probabilities, indices or a permutation.
+    """
+    array = np.asarray(given)
+    if array.dtype == bool:
+        return array
+    right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
+    if right.all() and array.dtype.kind in "iufO":
+        return array.astype(bool)
+    wrong = array[~right]
+    remedy = {"U": f"Compare first, as in {argument} == {str(wrong.flat[0]) if wrong.size else ''!r}.",
+              "i": f"Of indices or a permutation make a mask: mask = np.zeros(N, bool); mask[{argument}] = True.",
+              "f": "Leave out what is not known, and compare probabilities with a threshold, as in p > 0.5."}
+    remedy |= {"S": remedy["U"], "u": remedy["i"]}
+    shown = ", ".join(map(str, np.atleast_1d(wrong).ravel()[:3].tolist()))
+    raise MiaError(f"{argument} holds other values than True and False, such as {shown} ({wrong.size} of {array.size}): a "
+                   f"mask is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}")
+
+
+def check_labels(argument: str, given, classes: int | None = None, records: int | None = None) -> np.ndarray:
+    """Labels as whole numbers int64 [N] that count the classes from 0.
+
+    Args:
+        argument: their name, for the message.
+        given: array or list; whole numbers of any type.
+        classes: K, where it is known.
+        records: N, where it is known.
+
+    Raises:
+        MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
+    """
+    array = np.asarray(given)
+    if array.ndim != 1 or (records is not None and len(array) != records):
+        remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
+                  f" Give {argument}.argmax(1)." if array.ndim == 2 else "")
+        wanted = "[N]" if records is None else f"[{records}]"
+        raise MiaError(f"{argument} has shape {array.shape}: {wanted} is needed, the number of each record's class.{remedy}")
+    if array.dtype.kind not in "biuf":
+        shown = repr(array.tolist()[0]) if len(array) else array.dtype
+        raise MiaError(f"{argument} holds no numbers but such as {shown}: whole numbers from 0 are needed. Names become "
+                       f"numbers by classes, {argument} = np.unique({argument}, return_inverse=True).")
+    if array.dtype.kind == "f":
+        wrong = array[array != np.floor(array)]  # NaN, too
+        if len(wrong) or not np.isfinite(array).all():
+            shown = wrong[0] if len(wrong) else np.inf
+            raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {shown}: the "
+                           "number of each record's class, from 0, is needed. A missing label is none: leave it out.")
+    array = array.astype(np.int64, copy=False)
+    if not len(array):
+        return array
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or (classes is not None and high >= classes):
+        remedy = f"Classes count from 0{'' if classes is None else f', {classes} of them to {classes - 1}'}."
+        if low == 1 and high == classes:
+            remedy += f" These seem to count from 1: give {argument} - 1."
+        elif low == -1 and high == 1 and not (array == 0).any():
+            remedy += f" Give ({argument} + 1) // 2."
+        elif low == -1:
+            remedy += " If -1 marks records without a label, leave them out."
+        outside = (array < 0) | (array >= (high + 1 if classes is None else classes))
+        span = "at least 0" if classes is None else f"from 0 to {classes - 1}"
+        raise MiaError(f"{argument} = {int(array[outside][0])} is out of range in {outside.sum()} of {len(array)} records, "
+                       f"which run from {low} to {high}: allowed is {span}. {remedy}")
+    return array
+
+
+def are_probabilities(values: np.ndarray) -> bool:
+    """Whether the last axis of an array [..., K] holds probabilities of K >= 2 classes: in [0, 1], with the sum 1."""
+    values = np.asarray(values)
+    if values.ndim < 2 or values.shape[-1] < 2 or not values.size:
+        return False
+    rows = values.reshape(-1, values.shape[-1])
+    return all(bool((part >= 0).all() and (np.abs(part.sum(1, dtype=np.float64) - 1) < 1e-3).all())
+               for part in (rows[:100], rows))  # most arrays end at the first hundred
+
+
+def check_finite(argument: str, values: np.ndarray, rows: str, remedy: str) -> None:
+    """Refuse values that are not finite numbers, with their count and places.
+
+    Args:
+        argument: their name, for the message.
+        values: [n, ...].
+        rows: what the first axis counts, for the message: "records", "references".
+        remedy: what to do.
+
+    Raises:
+        MiaError: there are such values.
+    """
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    bad = ~finite
+    places = np.flatnonzero(bad.reshape(len(values), -1).any(1))
+    shown = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
+    raise MiaError(f"{argument} holds {bad.sum()} values that are not finite numbers ({np.isnan(values).sum()} NaN), in "
+                   f"{len(places)} of {len(values)} {rows} (numbers {shown}). {remedy}")

@@ -1,0 +1,405 @@
+"""Calls that give a plausible number and are wrong: each is refused, or warned of where it can be right, and says what to do.
+
+The table has a row a case: a name, the call, and words that the message must hold. `REFUSED` are refused, `WARNED` warned of.
+Below, the calls next to them that are right pass, without a word and with the numbers they should have.
+"""
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from torch import nn
+
+from mia_lib import boundary, curvature, data, hessian, membership, metrics, models, recipe, signals, training, trees
+from mia_lib.attacks import baselines, bayes, calibration, iha, quantile
+from mia_lib.attacks import curvature as likelihood
+from mia_lib.errors import MiaError, check_range
+from mia_lib.training import TrainConfig
+
+RNG = np.random.default_rng(0)
+R, N, K = 6, 80, 4
+MEMBERS = membership.balanced_halves(N, R)
+OWN_MEMBERS = RNG.permutation(N) < N // 2
+LOSS, REFERENCES = RNG.exponential(size=N), RNG.exponential(size=(R, N)) * np.where(MEMBERS, 0.3, 1.0)
+SCORE, SCORES = -LOSS, -REFERENCES
+P, REFERENCE_P = np.exp(-LOSS), np.exp(-REFERENCES)
+POPULATION, REFERENCE_POPULATION = RNG.random(30), RNG.random((R, 30))
+WITH_OWN, MEMBERS_OWN = np.vstack([REFERENCES, LOSS]), np.vstack([MEMBERS, OWN_MEMBERS])
+HOLED = REFERENCES.copy()
+HOLED[2, [3, 7]] = np.nan
+LOGITS, LABELS = RNG.normal(size=(N, K)) * 3, RNG.integers(0, K, N)
+LABELS[:K] = np.arange(K)
+SOFTMAX = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
+IMAGES, X = RNG.integers(0, 256, (N, 6, 6, 1), dtype=np.uint8), RNG.normal(size=(N, 5)).astype(np.float32)
+NAMES = tuple("abcd")
+TABLE = data.Dataset("toy", X, LABELS, N, NAMES)
+NETWORK = models.build("mlp:3", (5,), K, seed=0)
+CONFIG = TrainConfig("mlp:3")
+INPUTS = torch.tensor(X[:5], dtype=torch.float64)
+
+
+def foreign(outputs: int = K, size: int = 36) -> nn.Module:
+    """A network that this library did not build."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(size, outputs))
+
+
+def loss_of_inputs(x, y):
+    return signals.precise_loss(signals.in_precision(NETWORK, "float64")(x), y)
+
+
+def classes_of_inputs(x):
+    return NETWORK(x).argmax(1)
+
+
+def of_losses(references=REFERENCES, members=MEMBERS, own=LOSS):
+    """Every attack that takes losses of the target and of references, with their membership, by name."""
+    p, reference_p = np.exp(-own), np.exp(-references)
+    population = RNG.random((len(references), 30))
+    return {
+        "mast": lambda: bayes.mast(own, references, members),
+        "mast, mean out": lambda: bayes.mast(own, references, members, "mean_out"),
+        "attack_r": lambda: baselines.attack_r(own, references, members),
+        "lira_online": lambda: baselines.lira_online(-own, -references, members),
+        "lira_offline": lambda: baselines.lira_offline(-own, -references, members),
+        "rmia": lambda: baselines.rmia(p, reference_p, members, POPULATION, population),
+        "likelihood_ratio": lambda: likelihood.likelihood_ratio(own, references, members),
+        "nll": lambda: likelihood.nll(own, references, members),
+        "ladder": lambda: likelihood.ladder(own, references, members)}
+
+
+MASKS = {"text": (np.where(MEMBERS, "yes", "no"), "such as .*Compare first"),
+         "NaN": (np.where(MEMBERS, 1.0, np.nan), r"such as nan.*Leave out what is not known"),
+         "a half": (np.where(MEMBERS, 1.0, 0.5), "such as 0.5.*a threshold"),
+         "a permutation": (np.stack([RNG.permutation(N) for _ in range(R)]), r"mask\[.*\] = True"),
+         "another shape": (MEMBERS[:, 1:], "must agree|agree in references")}
+WRONG_LABELS = {"from 1": (LABELS + 1, "from 1 to 4.*count from 1: give .* - 1"),
+                "negative": (np.where(LABELS == 0, -1, LABELS), "= -1 is out of range"),
+                "beyond": (LABELS + 3, "from 0 to 3"),
+                "text": (LABELS.astype(str), "np.unique.*return_inverse"),
+                "fractions": (LABELS + 0.5, "no whole numbers, such as"),
+                "NaN": (np.where(LABELS == 0, np.nan, LABELS), "no whole numbers, such as nan"),
+                "[N, 1]": (LABELS[:, None], r"\(80, 1\).*ravel"),
+                "[N, K]": (np.eye(K)[LABELS], r"\(80, 4\).*argmax"),
+                "too few": (LABELS[:-1], "is needed|y 79 labels|do not fit")}
+LABELLED = {
+    "scalars": lambda y: signals.scalars(LOGITS, y),
+    "from_probabilities": lambda y: signals.from_probabilities(SOFTMAX, y),
+    "record_gradients": lambda y: signals.record_gradients(NETWORK, X, y),
+    "hessian.exact": lambda y: hessian.exact(NETWORK, X, y),
+    "hessian.products": lambda y: hessian.products(NETWORK, X, y, np.ones((1, models.parameter_count(NETWORK)))),
+    "modified_entropy": lambda y: baselines.modified_entropy(SOFTMAX, y),
+    "shadow_models": lambda y: baselines.shadow_models(SOFTMAX, y, SOFTMAX[None], LABELS, MEMBERS[:1]),
+    "Dataset": lambda y: data.Dataset("toy", X, y, N, NAMES),
+    "curvature.exact_trace": lambda y: curvature.exact_trace(loss_of_inputs, torch.tensor(X, dtype=torch.float64), y=y)}
+TENSORS = {"precise_loss": signals.precise_loss, "record_loss": lambda z, y: recipe.record_loss(z, y, "cross_entropy")}
+LONG = torch.tensor(LABELS)
+WRONG_TENSORS = {"from 1": (LONG + 1, "count from 1"), "negative": (LONG.where(LONG > 0, -100), "-100 is out of range"),
+                 "fractions": (LONG + 0.5, "type torch.float32"), "[N, 1]": (LONG[:, None], r"\(80, 1\)")}
+
+REFUSED = [
+    # the target among its own references
+    *((f"own: {name}", call, "row 6 equals .* in all 80 records.*among its own references.*Leave that row out")
+      for name, call in of_losses(WITH_OWN, MEMBERS_OWN).items()),
+    ("own: calibrate", lambda: calibration.calibrate(SCORE, -WITH_OWN), "reference_scores: row 6 equals score"),
+    ("own: lesser precision", lambda: baselines.attack_r(LOSS, WITH_OWN.astype(np.float32), MEMBERS_OWN), "row 6 equals loss"),
+    ("own: views", lambda: baselines.lira_online(np.stack([SCORE, SCORE], 1), np.stack([-WITH_OWN] * 2, 2), MEMBERS_OWN),
+     "row 6 equals signal in all 80 records"),
+    ("own: rmia's population", lambda: baselines.rmia(P, REFERENCE_P, MEMBERS, REFERENCE_POPULATION[4], REFERENCE_POPULATION),
+     "population_reference_probability: row 4 equals population_probability"),
+    ("own: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, np.stack([SOFTMAX, SOFTMAX]), LABELS, MEMBERS[:2]),
+     "shadow_probabilities: row 0 equals probabilities"),
+    # values that are not finite
+    *((f"NaN: {name}", call, "2 values that are not finite numbers .2 NaN., in 1 of 6 references .numbers 2..*Leave those ref")
+      for name, call in of_losses(HOLED).items() if name != "rmia"),
+    ("NaN: the target", lambda: bayes.mast(np.where(LOSS == LOSS[5], np.nan, LOSS), REFERENCES, MEMBERS),
+     "loss holds 1 values .* 1 of 80 records .numbers 5..*leave these records out"),
+    ("NaN: rmia", lambda: baselines.rmia(P, np.exp(-HOLED), MEMBERS, POPULATION, REFERENCE_POPULATION),
+     "reference_probability holds 2 values"),
+    # masks
+    *((f"mask: {name}, {kind}", lambda name=name, mask=mask: of_losses(members=mask)[name](), words)
+      for name in of_losses() for kind, (mask, words) in MASKS.items()),
+    *((f"mask: metrics, {kind}", lambda mask=mask: metrics.auc(SCORE, mask[0]), words.replace("must agree", "do not fit"))
+      for kind, (mask, words) in MASKS.items()),
+    *((f"mask: iha, {kind}", lambda mask=mask: iha.scores(LOSS, X, np.eye(5), np.ones(5), mask[0], 40, 0.1, 0.9, 0.0),
+       words.replace("must agree", "members_known has shape"))
+      for kind, (mask, words) in MASKS.items()),
+    *((f"mask: train, {kind}", lambda mask=mask: training.train(TABLE, mask, CONFIG),
+       words.replace("must agree", "79 columns"))
+      for kind, (mask, words) in MASKS.items()),
+    ("mask: best_split", lambda: bayes.best_split(REFERENCES, MASKS["a half"][0]), "0.5"),
+    ("mask: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, SOFTMAX[None], LABELS, [["yes"] * N]),
+     "shadow_members == 'yes'"),
+    ("mask: gap of classes", lambda: baselines.gap(LABELS), "True = classified right"),
+    ("mask: leave_one_out", lambda: membership.leave_one_out(RNG.permutation(N), [0]), "permutation"),
+    # labels
+    *((f"labels: {name}, {kind}", lambda call=call, y=y: call(y), words)
+      for name, call in LABELLED.items() for kind, (y, words) in WRONG_LABELS.items()),
+    *((f"labels: hop_skip_jump, {kind}",  # which is not told how many classes there are
+       lambda y=y: boundary.hop_skip_jump(classes_of_inputs, torch.tensor(X), y, 300), words)
+      for kind, (y, words) in WRONG_LABELS.items() if kind not in ("from 1", "beyond", "too few")),
+    *((f"labels: {name}, {kind}", lambda call=call, y=y: call(torch.tensor(LOGITS), y), words)
+      for name, call in TENSORS.items() for kind, (y, words) in WRONG_TENSORS.items()),
+    # outputs of another kind
+    *((f"[N, 1]: {name}", call, r"at least two classes.*sigmoid output.*make two") for name, call in {
+        "scalars": lambda: signals.scalars(LOGITS[:, :1], np.zeros(N, int)),
+        "precise_loss": lambda: signals.precise_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int)),
+        "record_loss": lambda: recipe.record_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int), "cross_entropy"),
+        "record_gradients": lambda: signals.record_gradients(foreign(1, 5), X, LABELS),
+        "hessian.exact": lambda: hessian.exact(foreign(1, 5), X, LABELS)}.items()),
+    ("probabilities for logits", lambda: signals.scalars(SOFTMAX, LABELS), "from_probabilities.*add 1 to each"),
+    ("logits for probabilities", lambda: signals.from_probabilities(LOGITS, LABELS), "the sum 1 are needed.*scalars"),
+    ("one column of probabilities", lambda: signals.from_probabilities(P[:, None], LABELS), r"\[1 - s, s\]"),
+    ("probabilities without logits", lambda: signals.from_probabilities(SOFTMAX, LABELS, "squared_error"),
+     "Allowed: cross_entropy, brier, double_softmax"),
+    ("floor of nothing", lambda: signals.from_probabilities(SOFTMAX, LABELS, floor=0.0), "floor = 0.0"),
+    ("NaN among logits", lambda: signals.scalars(np.where(LOGITS == LOGITS[7, 1], np.nan, LOGITS), LABELS), "number 7"),
+    *((f"classes for views: {name}", lambda call=call: call(SOFTMAX, np.stack([SOFTMAX[::-1]] * R), MEMBERS),
+       "probabilities of 4 classes where views.*from_probabilities")
+      for name, call in {"lira": baselines.lira_online, "offline": baselines.lira_offline, "nll": likelihood.nll}.items()),
+    # numbers
+    *((f"fpr = {fpr}: {name}", lambda call=call, fpr=fpr: call(fpr), "fpr = .* 0.01 for 1 %" if fpr >= 1 else "fpr = ")
+      for fpr in (1, 5, -0.1) for name, call in {
+          "tpr_at_fpr": lambda fpr: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, fpr),
+          "precision_at_fpr": lambda fpr: metrics.precision_at_fpr(SCORE, OWN_MEMBERS, fpr),
+          "bootstrap": lambda fpr: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=fpr),
+          "evaluate": lambda fpr: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=[f"tpr_at_fpr={fpr}"]),
+          "resolves": lambda fpr: metrics.resolves(OWN_MEMBERS, fpr)}.items()),
+    ("fpr as text", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, "0.01"), "fpr = '0.01' is text"),
+    ("level of 1", lambda: quantile.marginal(SCORE, 1), "1 - alpha: 0.99 for a false positive rate of 1 %"),
+    *((f"spread: {name}", lambda call=call: call(LOSS, SCORE), "spread is not above 0 in 80 of 80 records.*np.exp")
+      for name, call in {"thresholds": lambda m, s: quantile.gaussian_thresholds(m, s, 0.9),
+                         "position": lambda m, s: quantile.gaussian_position(m, m, s)}.items()),
+    ("spread of zero", lambda: quantile.gaussian_thresholds([1.0, 2.0], [1.0, 0.0], 0.9), "in 1 of 2 records"),
+    ("rmia: other references", lambda: baselines.rmia(P, REFERENCE_P, MEMBERS, POPULATION, REFERENCE_POPULATION[1:]),
+     "population_reference_probability has 5 rows and reference_probability 6.*same R references"),
+    # training
+    *((f"config: {given}", lambda given=given: TrainConfig("mlp:3", **given), words) for given, words in (
+        ({"momentum": 0.9}, "momentum = 0.9 is SGD's.*optimizer = 'sgd', or leave momentum out"),
+        ({"learning_rate": "0.1"}, "learning_rate = '0.1' is text.*without quotes"),
+        ({"learning_rate": True}, "learning_rate = True is no number"),
+        ({"learning_rate": float("nan")}, "learning_rate = nan is out of range"),
+        ({"weight_decay": float("inf")}, "weight_decay = inf"), ({"weight_decay": None}, "weight_decay = None is no number"),
+        ({"epochs": True}, "epochs = True: a whole number"), ({"batch_size": "64"}, "batch_size = '64': a whole number"),
+        ({"seed": False}, "seed = False"), ({"step_factor": "0.1"}, "step_factor = '0.1' is text"),
+        ({"step_factor": float("nan")}, "step_factor"), ({"nesterov": "no"}, "nesterov = 'no': True or False"))),
+    ("architecture of no text", lambda: TrainConfig(64), "architecture = '64' is not known"),
+    ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4' is text"),
+    # records
+    *((f"Dataset: {name}", call, words) for name, call, words in (
+        ("tensors", lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES), r"x is of type torch.Tensor.*x.numpy\(\)"),
+        ("labels as tensor", lambda: data.Dataset("t", X, LONG, N, NAMES), r"y is of type torch.Tensor.*y.numpy\(\)"),
+        ("a list", lambda: data.Dataset("t", X.tolist(), LABELS, N, NAMES), r"x is of type builtins.list.*np.array\(x\)"),
+        ("lengths", lambda: data.Dataset("t", X[1:], LABELS, N - 1, NAMES), r"y has shape \(80,\): \[79\] is needed"),
+        ("NaN", lambda: data.Dataset("t", np.where(X == X[9, 2], np.nan, X), LABELS, N, NAMES),
+         "x holds 1 values .1 NaN.*1 of 80 records .numbers 9.|1 NaN., in 1 of 80 records .numbers 9..*Fill in"),
+        ("infinity", lambda: replace(TABLE, x=np.where(X == X[9, 2], np.inf, X)), "0 NaN.*numbers 9"),
+        ("float images", lambda: replace(TABLE, x=(IMAGES / 255)), r"float64: images uint8.*255 \* x"),
+        ("grey images", lambda: replace(TABLE, x=IMAGES[..., 0]), r"x\[..., None\]"),
+        ("n_train", lambda: replace(TABLE, n_train=N + 1), "n_train = 81"),
+        ("classes as number", lambda: replace(TABLE, classes=4), "classes = 4: the names"))),
+    # networks from elsewhere
+    ("channels first", lambda: models.to_input(IMAGES.transpose(0, 3, 1, 2)),
+     r"channels seem to come first.*x.transpose\(0, 2, 3, 1\)"),
+    ("scaling of floats", lambda: models.to_input(IMAGES / 255, "0 to 1"), "for uint8 images.*passed as they are"),
+    ("unknown scaling", lambda: models.to_input(IMAGES, "0-1"), "Allowed: -1 to 1, 0 to 1, 0 to 255"),
+    ("spread of zero in a scaling", lambda: models.to_input(IMAGES, (0.5, 0.0)), "spreads above 0"),
+    ("a scaling of no use", lambda: models.to_input(IMAGES, 255), "(mean, spread)"),
+    ("three means for one channel", lambda: models.to_input(IMAGES, ((0.5,) * 3, (0.2,) * 3)), "1 channels need one mean"),
+    ("no parameters: gradients", lambda: signals.record_gradients(nn.Flatten(), X, LABELS), "Flatten has no parameters"),
+    ("no parameters: Hessian", lambda: hessian.exact(nn.Flatten(), X, LABELS), "Flatten has no parameters"),
+    ("no body", lambda: signals.features(foreign(), IMAGES, "0 to 1"), r"has no body.*models.Network\(body, head\)"),
+]
+
+WARNED = [
+    ("pixels of a network from elsewhere", lambda: signals.model_outputs(foreign(), IMAGES), "scaling = '0 to 1'"),
+    ("its gradients", lambda: signals.record_gradients(foreign(), IMAGES, LABELS), "is not a network of models.build"),
+    ("its Hessian", lambda: hessian.exact(foreign(), IMAGES[:9], LABELS[:9]), "is not a network of models.build"),
+    *((f"a score for a loss: {name}", call, "loss is nowhere above 0 .*give its negative") for name, call in {
+        "malt": lambda: bayes.malt(SCORE), "mast": lambda: bayes.mast(SCORE, SCORES, ~MEMBERS),
+        "attack_r": lambda: baselines.attack_r(SCORE, SCORES, ~MEMBERS),
+        "iha": lambda: iha.scores(SCORE, X, np.eye(5), np.ones(5), OWN_MEMBERS, 40, 0.1, 0.9, 0.0)}.items()),
+    *((f"the wrong sign: {name}", call, f"is {way} under references trained on a record .*Give the negative")
+      for name, call, way in (
+          ("mast", lambda: bayes.mast(P, REFERENCE_P, MEMBERS), "higher"),
+          ("attack_r", lambda: baselines.attack_r(P, REFERENCE_P, MEMBERS), "higher"),
+          ("lira_offline", lambda: baselines.lira_offline(LOSS, REFERENCES, MEMBERS), "lower"),
+          ("rmia", lambda: baselines.rmia(1 - P, 1 - REFERENCE_P, MEMBERS, POPULATION, REFERENCE_POPULATION), "lower"))),
+    *((f"levels as alpha: {name}", call, "a level is 1 - alpha.* rate of 0.01 give 0.99") for name, call in {
+        "marginal": lambda: quantile.marginal(SCORE, 0.01),
+        "lira_threshold": lambda: baselines.lira_threshold(SCORES, MEMBERS, [0.01]),
+        "gaussian_thresholds": lambda: quantile.gaussian_thresholds(LOSS, P, 0.01)}.items()),
+    ("level as confidence", lambda: baselines.attack_r(LOSS, REFERENCES, MEMBERS, 0.99), "level = 0.99 is the false positive"),
+    ("confidence as alpha", lambda: metrics.bootstrap("auc", SCORE, OWN_MEMBERS, level=0.05), "for 95 % give 0.95"),
+    ("below resolution: bootstrap", lambda: metrics.bootstrap("tpr_at_fpr=0.001", SCORE, OWN_MEMBERS),
+     "below the resolution: 40 non-members.*0.025.*Use more non-members"),
+    ("below resolution: compare", lambda: metrics.compare("precision_at_fpr", SCORE, P, OWN_MEMBERS, fpr=0.0),
+     "precision_at_fpr=0 is below the resolution"),
+    ("zero probabilities", lambda: signals.from_probabilities(np.eye(K)[LABELS], LABELS), "in 80 of 80 cases.*tie"),
+]
+
+
+def ids(rows):
+    return [name for name, *_ in rows]
+
+
+@pytest.mark.parametrize("name, call, words", REFUSED, ids=ids(REFUSED))
+def test_a_wrong_call_is_refused(name, call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("name, call, words", WARNED, ids=ids(WARNED))
+def test_a_call_that_is_likely_wrong_is_warned_of(name, call, words):
+    with pytest.warns(UserWarning, match=words):
+        call()
+
+
+# ------------------------------------------------------------------------------------------------- right calls beside them
+
+RIGHT = {
+    **of_losses(), "calibrate": lambda: calibration.calibrate(SCORE, SCORES), "malt": lambda: bayes.malt(LOSS),
+    "malt of zeros": lambda: bayes.malt(np.zeros(5)),
+    "constant signals agree": lambda: calibration.calibrate(np.ones(N), np.ones((3, N))),
+    "so do those of a few values": lambda: calibration.calibrate([1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]),
+    "mask of 0 and 1": lambda: metrics.auc(SCORE, OWN_MEMBERS.astype(int)),
+    "mask of objects": lambda: metrics.auc(SCORE, OWN_MEMBERS.astype(object)),
+    "gap": lambda: baselines.gap(LABELS == LOGITS.argmax(1)),
+    "labels of whole floats": lambda: signals.scalars(LOGITS, LABELS.astype(float)),
+    "labels of bytes": lambda: signals.scalars(LOGITS, LABELS.astype(np.uint8)),
+    "two classes as bool": lambda: signals.scalars(LOGITS[:, :2], LABELS > 1),
+    "outputs near one-hot": lambda: signals.scalars(np.eye(K)[LABELS], LABELS, "squared_error"),
+    "levels of a grid": lambda: quantile.gaussian_thresholds(LOSS, P, [0.1, 0.9]),
+    "TPR at 0 FPR": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 0),
+    "resolved": lambda: metrics.bootstrap("tpr_at_fpr=0.1", SCORE, OWN_MEMBERS, draws=20),
+    "momentum of SGD": lambda: TrainConfig("mlp:3", optimizer="sgd", momentum=0.9),
+    "an integer rate": lambda: TrainConfig("mlp:3", learning_rate=1),
+    "NumPy's numbers": lambda: [check_range("x", kind(1), 0, 1) for kind in (np.float32, np.float64, np.int64, np.uint8)],
+    "float images": lambda: signals.model_outputs(foreign(), IMAGES.transpose(0, 3, 1, 2) / 255),
+    "pixels with a scaling": lambda: signals.model_outputs(foreign(), IMAGES, "0 to 1"),
+    "our network": lambda: signals.model_outputs(models.build("mlp:3", (6, 6, 1), K, seed=0), IMAGES),
+    "our network, wrapped": lambda: signals.model_outputs(nn.Sequential(models.build("mlp:3", (6, 6, 1), K, seed=0)), IMAGES),
+    "a network of tables": lambda: signals.model_outputs(foreign(size=5), X),
+    "a module without parameters": lambda: signals.model_outputs(nn.Flatten(), X)}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("call", RIGHT.values(), ids=RIGHT)
+def test_the_right_call_beside_it_passes_without_a_word(call):
+    call()
+
+
+def test_the_target_may_be_kept_among_its_references_where_that_is_meant():
+    given = -LOSS, -WITH_OWN, MEMBERS_OWN
+    assert_array_equal(baselines.lira_online(*given, own="keep")[:5],
+                       baselines.lira_online(-LOSS[:5], -WITH_OWN[:, :5], MEMBERS_OWN[:, :5], own="keep"))
+    leaked, honest = (metrics.auc(score, OWN_MEMBERS) for score in (
+        baselines.lira_online(*given, own="keep"), baselines.lira_online(-LOSS, -REFERENCES, MEMBERS)))
+    assert leaked > honest + 0.1
+
+
+def test_a_signal_without_direction_is_not_warned_of():
+    """Noise does not look like a wrong sign, whatever the number of references and records."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            count = (2, 4, 10)[seed % 3]
+            members = membership.random_halves(300, count, seed)
+            members[:, (members.sum(0) == count)] = False
+            level = 3 * rng.exponential(size=(count, 1))  # some references are worse than others
+            bayes.mast(rng.exponential(size=300), level + rng.exponential(size=(count, 300)), members, "mean_out")
+
+
+@pytest.mark.parametrize("scaling, expected", [
+    ("-1 to 1", lambda x: x / 127.5 - 1), ("0 to 1", lambda x: x / 255), ("0 to 255", lambda x: x),
+    ((0.5, 0.25), lambda x: (x / 255 - 0.5) / 0.25)])
+def test_pixels_get_to_a_network_as_it_was_trained_on_them(scaling, expected):
+    network = foreign()
+    inputs = torch.tensor(expected(IMAGES.astype(np.float32).transpose(0, 3, 1, 2)))
+    outputs = network(inputs).detach().numpy()
+    assert_allclose(signals.model_outputs(network, IMAGES, scaling), outputs, rtol=1e-4, atol=1e-5)
+    assert_array_equal(signals.model_outputs(network, inputs.numpy()), outputs)  # floats are passed as they are
+    gradients, same = (np.concatenate(list(signals.record_gradients(network, x, LABELS, scaling=how)))
+                       for x, how in ((IMAGES, scaling), (inputs.numpy(), None)))
+    assert_allclose(gradients, same, rtol=1e-4, atol=1e-5)
+    exact, same = (hessian.exact(network, x, LABELS, scaling=how) for x, how in ((IMAGES, scaling), (inputs.numpy(), None)))
+    assert_allclose(exact, same, rtol=1e-4, atol=1e-6)
+
+
+def test_channels_have_their_own_mean_and_spread():
+    x, mean, spread = RNG.integers(0, 256, (3, 6, 5, 3), dtype=np.uint8), (0.4, 0.5, 0.6), (0.1, 0.2, 0.3)
+    expected = ((x / 255 - mean) / spread).transpose(0, 3, 1, 2)
+    assert_allclose(models.to_input(x, (mean, spread)).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_probabilities_say_what_their_logits_say():
+    exact, found = signals.scalars(LOGITS, LABELS), signals.from_probabilities(SOFTMAX, LABELS)
+    for name in exact:
+        assert_allclose(found[name], exact[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:probabilities of the true class")
+def test_probabilities_of_exactly_zero_and_one_give_finite_signals_in_order():
+    p, labels = np.array([[1.0, 0, 0], [1 - 1e-9, 1e-9, 0], [0.6, 0.4, 0], [1e-9, 1 - 1e-9, 0], [0, 1, 0]]), np.zeros(5, int)
+    found = signals.from_probabilities(p, labels)
+    assert all(np.isfinite(column).all() for column in found.values())
+    assert (np.diff(found["loss"]) > 0).all() and (np.diff(found["logit_scaled_confidence"]) < 0).all()
+    assert_allclose(found["loss"][4], -np.log(np.finfo(np.float64).tiny), rtol=1e-6)
+    rounded = signals.from_probabilities(p, labels, floor=5e-5)
+    assert_allclose(rounded["loss"][[3, 4]], -np.log(5e-5 / (1 + 5e-5)), rtol=1e-3)
+    assert_allclose(rounded["logit_scaled_confidence"][0], -np.log(2 * 5e-5), rtol=1e-6)
+    small = signals.from_probabilities(p.astype(np.float32), labels)
+    assert all(np.isfinite(column).all() for column in small.values())
+
+
+def test_labels_of_whole_floats_are_those_of_integers():
+    assert_array_equal(signals.scalars(LOGITS, LABELS.astype(float))["loss"], signals.scalars(LOGITS, LABELS)["loss"])
+    assert data.Dataset("t", X, LABELS.astype(float), N, NAMES).fingerprint == TABLE.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["from 1", "negative", "text", "fractions", "NaN", "[N, 1]", "too few"])
+def test_a_file_with_wrong_labels_is_refused_with_its_name(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("MIA_DATA", str(tmp_path))
+    y = WRONG_LABELS[kind][0]
+    y = y + 96 if kind == "from 1" else y  # to 100, of a set with 100 classes
+    np.savez(tmp_path / "texas100.npz", x=X, y=y, n_train=N)
+    with pytest.raises(MiaError, match="texas100.npz (cannot be used|does not fit together)"):
+        data.load("texas100")
+
+
+def test_a_set_of_records_and_an_ensemble_are_a_line():
+    assert repr(TABLE) == "toy: 80 records of 5 numbers, 4 classes"
+    assert repr(replace(TABLE, x=IMAGES)) == "toy: 80 images 6 x 6 x 1, 4 classes"
+    ensemble = training.train(TABLE, MEMBERS, CONFIG, label="references")
+    assert repr(ensemble) == "6 models of mlp:3 on toy (80 records), label 'references'"
+    assert repr(ensemble.part([0])).startswith("1 model of mlp:3")
+
+
+UNGUARDED = """
+import numpy as np
+from mia_lib import data, membership, signals, training
+rng = np.random.default_rng(0)
+table = data.Dataset("t", rng.normal(size=(60, 3)).astype(np.float32), rng.integers(0, 2, 60), 60, ("a", "b"))
+models = training.train(table, membership.random_halves(60, 4), training.TrainConfig("mlp:3", epochs=1), workers=1)
+"""
+
+
+@pytest.mark.parametrize("call, said", [
+    ("models.fit()", "Put what it does under `if __name__ == '__main__':`."),
+    ("signals.loss(models, table)", "Put what it does under `if __name__ == '__main__':`."),
+    ("training.run_tasks(exec, [('import os; os._exit(3)',)], print, 'dying', 1) if __name__ == '__main__' else None",
+     "(exit code 3)"),
+    ("training.run_tasks(exec, [('import os; os.kill(os.getpid(), 9)',)], print, 'dying', 1) "
+     "if __name__ == '__main__' else None", "(out of memory?)")])
+def test_why_a_process_died_is_said_last(tmp_path, isolated_cache, call, said):
+    script = tmp_path / "run.py"
+    script.write_text(f"{UNGUARDED}\n{call}\n")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    last = ended.stderr.strip().splitlines()[-1]
+    assert ended.returncode and said in last and ("memory" in said) == ("out of memory" in last)
