@@ -2,11 +2,11 @@
 
     python benchmarks/arithmetic.py [--repeats 5]
 
-Every library picks its code by what the processor can, and vectors of another length add up in another order. One computation after the
-other, each in the steps in which it is made, runs in a fresh process: as the book sets the libraries, then with each of them
-left to itself, then with all of them, as on a processor with AVX-512. Printed is the first step that differs, and the largest
-difference in the step and at the end, in standard deviations of the array. PyTorch's matrix products in their compatible form stand
-for processors that are not Intel's, where the library ignores its setting.
+Every library picks its code by what the processor can, and vectors of another length add up in another order. One
+computation after the other, each in the steps in which it is made, runs in a fresh process: as the book sets the libraries,
+then with each of them left to itself, then with all of them, as on a processor with AVX-512. Printed is the first step that
+differs, and the largest difference in the step and at the end, in standard deviations of the array. PyTorch's matrix products in
+their compatible form stand for processors that are not Intel's, where the library ignores its setting.
 
 Then the same work is timed under both settings in turn, in seconds of the processor rather than of the clock: the ratio is
 what the setting costs. Needs a processor with AVX-512; elsewhere there is nothing to compare.
@@ -21,21 +21,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
-import mia_lib  # first: it sets the arithmetic, which NumPy reads when it is imported
-
-import numpy as np  # noqa: I001
+import numpy as np
 import torch
 from torch import nn
 
+import mia_lib  # noqa: I001  first: it sets the arithmetic, which NumPy reads when it is imported
 from mia_lib import hessian, models, regressors, signals, trees
 from mia_lib.backends import loop
 from mia_lib.recipe import TrainConfig
 
 BOOK = dict(mia_lib.ARITHMETIC)
-FREE = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL", "OPENBLAS_CORETYPE": "SkylakeX",
-        "NPY_DISABLE_CPU_FEATURES": ""}
+FREE = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL",
+        "OPENBLAS_CORETYPE": "SkylakeX", "NPY_DISABLE_CPU_FEATURES": ""}
 WORDS = {"MKL_CBWR": "PyTorch's matrix products", "ATEN_CPU_CAPABILITY": "PyTorch's other functions",
          "ONEDNN_MAX_CPU_ISA": "convolutions", "OPENBLAS_CORETYPE": "NumPy's linear algebra",
          "NPY_DISABLE_CPU_FEATURES": "NumPy's other functions"}
@@ -76,7 +76,8 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     out["weights after a step"] = flat(weights)
     held = slice(count * 3 // 4, count)
     fit = slice(0, held.start)
-    model = regressors.fit(x[fit], target[fit], config, 2, regressors.gaussian_loss, y[fit], 10, (x[held], target[held], y[held]))
+    model = regressors.fit(x[fit], target[fit], config, 2, regressors.gaussian_loss, y[fit], 10,
+                           (x[held], target[held], y[held]))
     return out | {"weights after training": flat(model.parameters()), "predictions": regressors.predict(model, x, y)}
 
 
@@ -86,9 +87,9 @@ def network(architecture: str, epochs: int = 4, count: int = 1000) -> dict[str, 
     config = TrainConfig(architecture, epochs=epochs, batch_size=64, learning_rate=2e-3)
     stacked = loop.stacks(architecture, x.shape[1:], 10)
     rows = [np.arange(count) + k for k in range(4 if stacked else 1)]
-    one, trained = ({name: value for name, value in loop.fit_group(x, y, rows, 10, how, list(range(len(rows))))[0].arrays.items()
-                     if name not in ("history", "validation")}
-                    for how in (TrainConfig(architecture, epochs=1, batch_size=len(rows[0]), learning_rate=2e-3), config))
+    step = replace(config, epochs=1, batch_size=count)
+    one, trained = (loop.fit_group(x, y, rows, 10, how, list(range(len(rows))))[0].arrays for how in (step, config))
+    one, trained = ({name: value for name, value in arrays.items() if name != "history"} for arrays in (one, trained))
     model = models.build(architecture, x.shape[1:], 10, seed=0)
     model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in trained.items()})
     return {"weights after a step": joined(one), "weights after training": joined(trained),
@@ -106,7 +107,8 @@ def inverse_hessian(count: int = 200) -> dict[str, np.ndarray]:
     model = models.build("mlp:8", (20,), 3, seed=0).eval()
     matrix = hessian.exact(model, x, y)
     found = hessian.spectrum(matrix)
-    return {"Hessian": matrix, "eigenvalues": found.values, "Newton steps": found.inverse(0.2).apply(np.ones((1, len(matrix))))}
+    steps = found.inverse(0.2).apply(np.ones((1, len(matrix))))
+    return {"Hessian": matrix, "eigenvalues": found.values, "Newton steps": steps}
 
 
 def boosted_trees(count: int = 400) -> dict[str, np.ndarray]:

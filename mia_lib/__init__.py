@@ -8,7 +8,6 @@ import os
 from importlib import import_module
 
 
-
 def _processor() -> set[str]:
     """What the processor says that it can, as Linux spells it; nothing on other systems."""
     try:
@@ -18,9 +17,9 @@ def _processor() -> set[str]:
         return set()
 
 
-# The same sums on every x86 processor with AVX2, whatever else it can and wherever arrays lie in memory: each library picks its
-# code by the processor, and vectors of another length add up in another order. It costs nothing that could be measured
-# (benchmarks/arithmetic.py). Each of them reads its variable when it first computes, NumPy and OpenBLAS when they are imported.
+# The same sums on every processor of Intel's with AVX2, whatever else it can and wherever arrays lie in memory: each library
+# picks its code by the processor, and vectors of another length add up in another order (benchmarks/arithmetic.py). PyTorch
+# reads its variables when it first computes, NumPy when it is imported.
 ARITHMETIC = {
     "MKL_CBWR": "AVX2,STRICT",  # PyTorch's matrix products
     "ATEN_CPU_CAPABILITY": "avx2",  # its other functions

@@ -81,8 +81,7 @@ def _file(paper: str) -> dict:
 
 
 def claims(paper: str) -> dict[str, dict[str, str]]:
-    """The claims of a paper: id -> {id, text, exhibit, evidence, rule}, with a margin where `judge_work` judges, in the paper's
-    order."""
+    """The claims of a paper, in its order: id -> {id, text, exhibit, evidence, rule}, and margin where `judge_work` judges."""
     return {claim["id"]: claim for claim in _file(paper)["claims"]}
 
 
@@ -163,8 +162,8 @@ def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | N
     for name, ratio in run.items():
         if not 0 < ratio < float("inf"):
             raise MiaError(f"{paper} {claim_id}: the ratio of {name!r} is {ratio!r}: a number above zero is needed.")
-    parts = {name: None if ratio is None else
-             Interval(ratio, ratio / margin, ratio * margin, covers=f"a factor of {margin:g}, for operations of different kinds")
+    covers = f"a factor of {margin:g} either way, for operations of different kinds"
+    parts = {name: None if ratio is None else Interval(ratio, ratio / margin, ratio * margin, covers=covers)
              for name, ratio in ratios.items()}
     if not run:
         return Verdict(paper, claim_id, claim["text"], "not run", "", parts, reason, times=True)
