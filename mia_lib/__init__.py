@@ -7,9 +7,31 @@ attacks and metrics on recorded signals.
 import os
 from importlib import import_module
 
-# The same sums wherever arrays lie in memory, on every processor with AVX2: Intel's library, which PyTorch multiplies matrices
-# with, promises that only when asked before its first product. It costs nothing that could be measured.
-os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
+
+def _processor() -> set[str]:
+    """What the processor says that it can, as Linux spells it; nothing on other systems."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return set(next((line for line in lines if line.startswith("flags")), "").split())
+    except OSError:
+        return set()
+
+
+# The same sums on every processor of Intel's with AVX2, whatever else it can and wherever arrays lie in memory: each library
+# picks its code by the processor, and vectors of another length add up in another order (benchmarks/arithmetic.py). PyTorch
+# reads its variables when it first computes, NumPy when it is imported.
+ARITHMETIC = {
+    "MKL_CBWR": "AVX2,STRICT",  # PyTorch's matrix products
+    "ATEN_CPU_CAPABILITY": "avx2",  # its other functions
+    "ONEDNN_MAX_CPU_ISA": "AVX2",  # its convolutions
+    "OPENBLAS_CORETYPE": "Haswell",  # products and decompositions of NumPy and SciPy
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",  # NumPy's other functions
+}
+if "avx2" in _processor():  # without it some of these would be an illegal instruction
+    if "avx512f" not in _processor():
+        ARITHMETIC.pop("NPY_DISABLE_CPU_FEATURES")  # NumPy complains of what there is not
+    for _name, _value in ARITHMETIC.items():
+        os.environ.setdefault(_name, _value)
 
 __version__ = "0.1.0"
 __all__ = ["attacks", "boundary", "claims", "curvature", "data", "dp", "hessian", "membership", "metrics", "models",

@@ -33,6 +33,7 @@ class Verdict:
         estimate: our numbers, as text.
         parts: part -> Interval, or None where that part was not run.
         reason: why it, or a part of it, was not run.
+        points: whether estimates are shown in percentage points. times: whether they are ratios.
     """
 
     paper: str
@@ -43,6 +44,7 @@ class Verdict:
     parts: Mapping[str, Interval | None] = field(default_factory=dict)
     reason: str = ""
     points: bool = False
+    times: bool = False
 
     @property
     def said(self) -> str:
@@ -61,7 +63,7 @@ class Verdict:
         if len(run) <= 2:
             return self.estimate
         name = min(run, key=lambda part: run[part].low)
-        return f"least of {len(run)}: {name}: {_number(run[name], self.points)}"
+        return f"least of {len(run)}: {name}: {_number(run[name], self.points, self.times)}"
 
     def record(self) -> dict:
         """The verdict as plain data, for the output of a notebook and the scorecard."""
@@ -79,7 +81,7 @@ def _file(paper: str) -> dict:
 
 
 def claims(paper: str) -> dict[str, dict[str, str]]:
-    """The claims of a paper: id -> {id, text, exhibit, evidence, rule}, in the paper's order."""
+    """The claims of a paper, in its order: id -> {id, text, exhibit, evidence, rule}, and margin where `judge_work` judges."""
     return {claim["id"]: claim for claim in _file(paper)["claims"]}
 
 
@@ -127,8 +129,51 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     return Verdict(paper, claim_id, text, verdict, estimate, named, why, points)
 
 
-def _number(interval: Interval, points: bool) -> str:
+def _number(interval: Interval, points: bool, times: bool = False) -> str:
+    if times:
+        return f"{interval.value:.2g} times"
     return f"{100 * interval:.1f} points" if points else f"{interval:.3f}"
+
+
+def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | None, reason: str | None = None) -> Verdict:
+    """Judge that one thing costs more than another, by counts of work (`mia_lib.work`), which no load of a machine changes.
+
+    Operations of different kinds take a processor different times, so counts must differ by the claim's `margin`:
+
+    - reproduced: every ratio is above the margin;
+    - contradicted: some ratio is below one over the margin;
+    - inconclusive: anything else;
+    - not run: there are no ratios.
+
+    Args:
+        paper, claim_id: a claim with a margin, for example "iha", "C12".
+        ratios: name -> work of what the claim says costs more over that of what costs less; None for what was not run.
+        reason: why something was not run; needed exactly then.
+
+    Raises:
+        MiaError: unknown claim, or one without a margin; a ratio that is not above zero; something not run without a reason.
+    """
+    claim, ratios = _claim(paper, claim_id), dict(ratios or {})
+    if "margin" not in claim:
+        raise MiaError(f"{paper} {claim_id} has no margin in {paper}_claims.yaml: counts of work cannot judge it.")
+    margin, run = float(claim["margin"]), {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    if len(run) < max(len(ratios), 1) and not reason:
+        raise MiaError(f"{paper} {claim_id}: reason is empty though something was not run. Say why.")
+    for name, ratio in run.items():
+        if not 0 < ratio < float("inf"):
+            raise MiaError(f"{paper} {claim_id}: the ratio of {name!r} is {ratio!r}: a number above zero is needed.")
+    covers = f"a factor of {margin:g} either way, for operations of different kinds"
+    parts = {name: None if ratio is None else Interval(ratio, ratio / margin, ratio * margin, covers=covers)
+             for name, ratio in ratios.items()}
+    if not run:
+        return Verdict(paper, claim_id, claim["text"], "not run", "", parts, reason, times=True)
+    if all(ratio > margin for ratio in run.values()):
+        verdict = "reproduced"
+    else:
+        verdict = "contradicted" if any(ratio < 1 / margin for ratio in run.values()) else "inconclusive"
+    estimate = "; ".join(f"{name}: {_number(parts[name], False, True)}" for name in run)
+    return Verdict(paper, claim_id, claim["text"], verdict, estimate, parts, reason or "" if len(run) < len(ratios) else "",
+                   times=True)
 
 
 def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,

@@ -444,7 +444,8 @@ verdicts = [
         conjugated, left_out, swept, sweep, partial, fractions,
         study.play(sized[shallow, min(size_pools)]), study.play(sized[shallow, max(size_pools)]),
         study.conditioning(sized[deep, min(size_pools)]),
-        study.conditioning(sized[shallow, min(size_pools)]), plays, spent),
+        study.conditioning(sized[shallow, min(size_pools)]),
+        {name: study.work(one) for name, one in cases.items()}),
 ]
 
 # %% tags=["hide-input"]

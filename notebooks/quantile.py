@@ -407,10 +407,12 @@ results.show_table(
 carried = {name: study.transfer(one, trees[name], {"borrowed": gauss[one.name], "own": gauss[name]}, grid)
            for one, name in zip(trees.values(), list(trees)[1:], strict=False)}
 fitted = {name: len(one.splits["fit"]) for name, one in {**nets, **trees}.items()}
+searched = {name: study.tried(one["gauss"], network if name == first.name else forest) for name, one in tuned.items()}
+work = {name: study.work(one, gauss[one.name], searched[one.name] if one in (first, *trees.values()) else ())
+        for name, one in {**nets, **trees}.items()}
 verdicts = [
     *exhibits.judge_theory(groups, lemma),
-    *exhibits.judge_attacks(plays, forests, fitted, {
-        architectures[0]: tuned[first.name]["gauss"], **{name: tuned[name]["gauss"] for name in trees}}),
+    *exhibits.judge_attacks(plays, forests, fitted, work),
     *exhibits.judge_studies(mixed, flattered),
     *exhibits.judge_reach(transferred=carried),
 ]

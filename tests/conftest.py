@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this sets when it is imported
+
 REPO = Path(__file__).resolve().parents[1]
 
 

@@ -60,6 +60,11 @@ def made(strengths=STRENGTHS, targets=3, records=800, classes=4, fpr=1.0, calibr
     return out
 
 
+def counted(**changes):
+    """Of `study.work`: a regression is as much work as a shadow model."""
+    return {"reference": 1.0, "regression": 1.0} | changes
+
+
 def searched(kind="image", trials=6, seed=0):
     rng = np.random.default_rng(seed)
     if kind == "image":
@@ -658,7 +663,7 @@ def test_every_claim_is_judged_once(play, table, monkeypatch):
     seen = []
     monkeypatch.setattr(results, "display_bundle", lambda *bundle: seen.append(bundle))
     verdicts = [*exhibits.judge_theory(coverage.group_world(500, 500), exhibits.lemmas()),
-                *exhibits.judge_attacks({"one": play}, {"Adult": table}, {"one": 5000, "Adult": 4000}),
+                *exhibits.judge_attacks({"one": play}, {"Adult": table}, {"one": 5000, "Adult": 4000}, {"one": counted()}),
                 *exhibits.judge_studies(crossed(), {"one": flattered()}), *exhibits.judge_reach()]
     claims.show("quantile", verdicts)
     assert list(claims.claims("quantile")) == [*(f"C{k}" for k in range(1, 14)), *(f"A{k}" for k in range(1, 5))]
@@ -679,14 +684,15 @@ def test_theory_is_judged_by_what_it_says():
 @pytest.mark.parametrize("claim,holds,fails", [
     ("C1", {}, {"fpr": 2.0}), ("C1", {}, {"fpr": 0.4}), ("A1", {"fpr": 2.0}, {"calibrated": 0.4}),
     ("C5", {}, {"gauss_xy": 3.5}), ("C5", {}, {"marginal": 2.0}), ("C7", {}, {"marginal": 2.0}),
-    ("C11", {}, {"gauss_xy": -1.0}), ("C10", {}, {"seconds": 100.0}), ("A2", {}, {"gauss_x": 2.5}),
+    ("C11", {}, {"gauss_xy": -1.0}), ("C10", {}, {"reference": 0.05}), ("A2", {}, {"gauss_x": 2.5}),
     ("A2", {}, {"pinball_x": 2.5})])
 def test_verdicts_turn_with_what_was_found(claim, holds, fails):
     def verdict(change):
-        plain = {name: value for name, value in change.items() if name not in STRENGTHS}
+        plain = {name: value for name, value in change.items() if name not in STRENGTHS and name != "reference"}
         strengths = STRENGTHS | {name: value for name, value in change.items() if name in STRENGTHS}
         found = made(strengths, records=6000, **plain)
-        return judged(exhibits.judge_attacks({"one": found}, {}, {"one": 4000}))[claim].verdict
+        work = {"one": counted(reference=change.get("reference", 1.0))}
+        return judged(exhibits.judge_attacks({"one": found}, {}, {"one": 4000}, work))[claim].verdict
 
     assert verdict(holds) == "reproduced"
     assert verdict(fails) == "contradicted"
@@ -770,12 +776,37 @@ def test_tables_are_judged_against_sixteen_shadow_models(table):
 
 
 def test_tuning_counts_where_it_was_run(play):
-    cheap, dear = searched(), searched() | {"seconds": np.full(6, 0.1)}
-    found = [judged(exhibits.judge_attacks({"one": play}, {}, {}, {"one": tuned}))["C10"] for tuned in (cheap, dear)]
-    assert [one.verdict for one in found] == ["contradicted", "reproduced"]
-    parts = found[0].parts
-    assert parts["one, 8 shadow models less one regression (s)"].value == pytest.approx(8 * 2.05 - 1)
-    assert parts["one, 8 shadow models less regression and tuning (s)"].value == pytest.approx(8 * 2.05 - 1 - 60)
+    dear, cheap = counted(tuning=20.0), counted(tuning=1.0)
+    found = [judged(exhibits.judge_attacks({"one": play}, {}, {}, {"one": work}))["C10"] for work in (dear, cheap, counted())]
+    assert [one.verdict for one in found] == ["contradicted", "reproduced", "reproduced"]
+    parts = {name: part.value for name, part in found[0].parts.items()}
+    assert parts == pytest.approx({"one, 8 shadow models to one regression": 8.0,
+                                   "one, 8 shadow models to one regression and its tuning": 8 / 21})
+    assert list(found[2].parts) == list(parts)[:1]
+
+
+def test_a_backbone_that_is_not_here_is_not_counted(play):
+    nowhere = counted(regression=np.nan, tuning=np.nan)
+    ten = judged(exhibits.judge_attacks({"one": play, "two": play}, {}, {}, {"one": nowhere, "two": counted()}))["C10"]
+    assert ten.verdict == "reproduced" and [part is None for part in ten.parts.values()] == [True, True, False]
+    assert "not installed" in ten.reason
+    assert judged(exhibits.judge_attacks({"one": play}, {}, {}))["C10"].verdict == "not run"
+
+
+@pytest.mark.parametrize("load", range(5))
+def test_no_load_of_the_machine_changes_a_verdict(play, table, load):
+    rng = np.random.default_rng(load)
+
+    def slowed(found):
+        return {name: value * np.where(rng.random(value.shape) < 0.3, 3.0, 1.0) if name.startswith("seconds") else value
+                for name, value in found.items()}
+
+    def verdicts(change):
+        given = {"one": change(play)}, {"Adult": change(table)}, {"one": 5000, "Adult": 4000}, {"one": counted()}
+        return [one.record() for one in exhibits.judge_attacks(*given)]
+
+    assert slowed(play)["seconds.reference"].tolist() != play["seconds.reference"].tolist() or load
+    assert verdicts(slowed) == verdicts(dict)
 
 
 def test_too_few_non_members_are_not_judged():

@@ -24,6 +24,33 @@ def test_every_claim_says_what_is_claimed_where_and_how_it_is_judged():
         assert all(isinstance(text, str) and text for text in claim.values())
 
 
+@pytest.mark.parametrize("ratios, verdict", [
+    ({"a": 1.51}, "reproduced"), ({"a": 1.49}, "inconclusive"), ({"a": 0.67}, "inconclusive"), ({"a": 0.66}, "contradicted"),
+    ({"a": 9.0, "b": 1.6}, "reproduced"), ({"a": 9.0, "b": 1.0}, "inconclusive"), ({"a": 9.0, "b": 0.1}, "contradicted")])
+def test_work_is_judged_beyond_a_margin(ratios, verdict):
+    assert claims.claims("iha")["C12"]["margin"] == claims.claims("quantile")["C10"]["margin"] == 1.5
+    judged = claims.judge_work("iha", "C12", ratios)
+    assert judged.verdict == judged.said == verdict and judged.record()["verdict"] == verdict
+    assert judged.estimate == "; ".join(f"{name}: {ratio:.2g} times" for name, ratio in ratios.items())
+
+
+def test_work_that_was_not_counted_is_named():
+    judged = claims.judge_work("quantile", "C10", {"a": 3.0, "b": None, "c": 2.0, "d": 4.0}, "no backbone")
+    assert judged.said == "reproduced for a, c, d; b not run" and judged.reason == "no backbone"
+    assert judged.brief == "least of 3: c: 2 times"
+    nothing = claims.judge_work("quantile", "C10", {}, "not counted")
+    assert nothing.verdict == "not run" and nothing.reason == "not counted"
+
+
+@pytest.mark.parametrize("given, words", [
+    (("iha", "C11", {"a": 2.0}), "no margin"), (("iha", "C12", {"a": 0.0}), "above zero"),
+    (("iha", "C12", {"a": float("nan")}), "above zero"), (("iha", "C12", {"a": None}), "Say why"),
+    (("iha", "C12", {}), "Say why"), (("iha", "C99", {"a": 2.0}), "C99")])
+def test_work_that_cannot_be_judged_is_refused(given, words):
+    with pytest.raises(MiaError, match=words):
+        claims.judge_work(*given)
+
+
 @pytest.mark.parametrize("parts, verdict", [
     (around(1), "reproduced"), (around(0), "inconclusive"), (around(-1), "contradicted"),
     ({"a": around(1), "b": around(2)}, "reproduced"), ({"a": around(1), "b": around(0)}, "inconclusive"),

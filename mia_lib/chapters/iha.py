@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from mia_lib import data, devices, hessian, membership, metrics, signals, store, training
 from mia_lib import models as architectures
+from mia_lib import work as counts
 from mia_lib.attacks import baselines, iha
 from mia_lib.chapters.numbers import TITLES, log_odds, ranks
 from mia_lib.data import Dataset
@@ -774,6 +775,24 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
 
     spec = {"kind": "study", "study": "iha.cost", **case.spec, "count": count, "tolerance": tolerance}
     return store.fetch(spec, compute).arrays
+
+
+REFERENCES, AUDITED = 128, 1000  # reference models and records of the paper's comparison of costs
+
+
+def work(case: Case) -> dict[str, float]:
+    """Floating-point operations of what attacks on one target of a case consist of, counted and not timed, see `mia_lib.work`.
+
+    Returns:
+        "reference", to train one model; "hessian", to compute and decompose it; "rotation", of one gradient by its
+        eigenvectors; "product", of the Hessian with one vector.
+    """
+    models, size = case.models, case.parameters
+    shape, classes, members = models.records.shape, len(models.records.classes), int(models.members[case.attacked[0]].sum())
+    given = models.untrained(), shape, members, models.config.loss
+    return {"reference": counts.training(models.config, shape, classes, members),
+            "hessian": counts.hessian_itself(*given) + counts.decomposition(size), "rotation": 2.0 * size**2,
+            "product": counts.hessian_product(*given)}
 
 
 def _cost(name, arrays, config, shape, classes, path, labels, members, rows, damping, tolerance) -> list[float]:

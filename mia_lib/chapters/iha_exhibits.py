@@ -620,24 +620,25 @@ def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], consta
 
 def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mapping[str, Found], sweep: study.Sweep,
                  partial: Found, fractions: Sequence[float], few: Found, many: Found, deep: Found,
-                 shallow: Found, plays: Mapping[str, Found], spent: Found) -> list[claims.Verdict]:
+                 shallow: Found, work: Mapping[str, Mapping[str, float]]) -> list[claims.Verdict]:
     """C6, C10 to C16.
 
     Args:
         conjugated: case -> of `conjugate`. left_out: of `leave_one_out`. swept: case -> of `conditioning`, all with `sweep`.
         partial: of `partial_knowledge`. few, many: of `play`, the same network with fewer and more members. deep,
-            shallow: of `conditioning`, two networks. plays: case -> of `play`. spent: of `cost`.
+            shallow: of `conditioning`, two networks. work: case -> of `work`, for each case of `conjugated` at least.
     """
     worst = max(float(np.abs(one["exact"] - one["cg"]).max() / one["exact"].std()) for one in conjugated.values())
     auc = {name: metrics.auc(left_out[name], left_out["members"]) for name in ("iha", "l_attack", "lira_l")}
     ten = {f"IHA less {study.LEFT_OUT[b]}": mean_over_targets(auc["iha"] - auc[b]) for b in ("l_attack", "lira_l")}
     others, rate = study.found_beside(left_out, 0.3)
     eleven = None if len(others) < 10 else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
-    twelve: dict[str, Interval | None] = {
-        f"{case}, references less Hessian (s)": _measured(found["training"].mean() - found["inverting"].mean())
-        for case, found in plays.items()}
-    twelve["1,000 records, conjugate gradients less exact (s)"] = _measured(
-        spent["cg"][0] + 1000 * spent["cg"][1] - spent["iha"][0] - 1000 * spent["iha"][1])
+    twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one["reference"] / one["hessian"]
+              for case, one in work.items()}
+    for case, found in conjugated.items():
+        one, systems = work[case], 2 * study.AUDITED + 1  # two for each record, one for the mean gradient
+        twelve[f"{case}, {study.AUDITED:,} records, conjugate gradients to exact inverse"] = (
+            systems * found["iterations"].mean() * one["product"] / (one["hessian"] + study.AUDITED * one["rotation"]))
     thirteen: dict[str, Interval | None] = {}
     for case, found in swept.items():
         best = _swept(found, sweep, "dampings", 0.2)
@@ -663,7 +664,7 @@ def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mappin
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
     return [claims.judge("iha", "C6", {"0.01 less the largest distance": _measured(0.01 - worst)}),
             claims.judge("iha", "C10", ten), claims.judge("iha", "C11", eleven, few_missed),
-            claims.judge("iha", "C12", twelve),
+            claims.judge_work("iha", "C12", twelve),
             claims.judge("iha", "C13", thirteen, reason),
             claims.judge("iha", "C14", fourteen, None if fourteen is not None else no_gain),
             claims.judge("iha", "C15", fifteen, None if fifteen else no_part),

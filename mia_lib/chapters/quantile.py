@@ -20,6 +20,7 @@ import torch
 from scipy import stats
 
 from mia_lib import data, definitions, membership, metrics, regressors, signals, store, training, trees
+from mia_lib import work as counts
 from mia_lib.attacks import baselines, quantile
 from mia_lib.chapters.numbers import TITLES
 from mia_lib.data import Dataset
@@ -703,6 +704,37 @@ def tried(tuned: dict[str, np.ndarray], base: Settings) -> list[Settings]:
 def chosen(tuned: dict[str, np.ndarray], base: Settings) -> Settings:
     """The settings with the least pinball loss on the selection split."""
     return tried(tuned, base)[int(np.nanargmin(tuned["selection"]))]
+
+
+# -------------------------------------------------------------------------------------------------------------------- cost
+
+
+def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()) -> dict[str, float]:
+    """What models cost, counted and not timed, see `mia_lib.work`: operations of networks, visits of boosted trees.
+
+    Args:
+        settings: of the Gaussian regression on record and label. tried_settings: of the trials that found them, see `tried`.
+
+    Returns:
+        "reference", of training one model of the case; "regression"; with trials also "tuning", all of them. Not a number
+        where the regression's backbone is not installed.
+    """
+    shape, classes, inside = case.pool.shape, len(case.pool.classes), int(case.members[0].sum())
+    fit, selection = len(case.splits["fit"]), len(case.splits["selection"])
+
+    def regression(how: Settings) -> float:
+        if isinstance(how, TreeConfig):
+            return counts.growing(how, fit, shape[0] + classes, 2)
+        if regressors.lacking(how.backbone):
+            return np.nan
+        return counts.regression(how, shape, classes, 2, fit, selection)
+
+    if isinstance(case.recipe, TreeConfig):
+        reference = counts.growing(case.recipe, inside, shape[0], 1 if classes == 2 else classes)
+    else:
+        reference = counts.training(case.recipe, shape, classes, inside)
+    found = {"reference": reference, "regression": regression(settings)}
+    return found | ({"tuning": sum(map(regression, tried_settings))} if tried_settings else {})
 
 
 # ------------------------------------------------------------------------------------------------- what a protocol flatters

@@ -1025,16 +1025,17 @@ def judge_theory(groups: Found, lemma: Mapping[tuple[str, float, float], Mapping
 
 
 def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitted: Mapping[str, int],
-                  tuned: Mapping[str, Found] | None = None) -> list[claims.Verdict]:
+                  work: Mapping[str, Mapping[str, float]] | None = None) -> list[claims.Verdict]:
     """C1, C5 to C8, C10, C11, A1 and A2.
 
     Args:
         images, tables: case -> of `play`; one of them may be empty. fitted: case -> records that regressions were
-            fitted to. tuned: of `tune`, for some of these cases.
+            fitted to. work: case -> of `work`.
     """
-    plays = {**images, **tables}
+    plays, work = {**images, **tables}, work or {}
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
-                                                    ("C1", "C5", "C6", "C7", "C8", "C10", "C11", "A1", "A2")}
+                                                    ("C1", "C5", "C6", "C7", "C8", "C11", "A1", "A2")}
+    ten: dict[str, float | None] = {}
     for case, found in plays.items():
         fine, last = resolved(found, 0.01), most(found)
 
@@ -1055,11 +1056,12 @@ def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitt
             parts["C7"][case] = ahead
         if case in tables and "lira_16" in found:
             parts["C8"][case] = lead(OURS, "lira_16")
-        shadows, own = references(last) * found["seconds.reference"], found[f"seconds.{OURS}"]
-        parts["C10"][f"{case}, {references(last)} shadow models less one regression (s)"] = mean_over_targets(shadows - own)
-        if tuned and case in tuned:
-            parts["C10"][f"{case}, {references(last)} shadow models less regression and tuning (s)"] = mean_over_targets(
-                shadows - own - tuned[case]["seconds"].sum())
+        if case in work:
+            shadows, own = references(last) * work[case]["reference"], work[case]["regression"]
+            name = f"{case}, {references(last)} shadow models to one regression"
+            ten[name] = shadows / own if np.isfinite(own) else None
+            if "tuning" in work[case]:
+                ten[f"{name} and its tuning"] = shadows / (own + work[case]["tuning"]) if np.isfinite(own) else None
         parts["C11"][case] = precision(found, OURS, 0.01) - 0.5 if fine else None
         for kind in (kind for kind in ("gauss", "pinball") if {f"{kind}_x", f"{kind}_xy"} <= set(found)):
             both, alone = f"{kind}_xy", f"{kind}_x"
@@ -1076,8 +1078,9 @@ def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitt
     alone = "fewer than two cases with four methods and non-members enough for this false positive rate"
     few = "fewer than 100 non-members, or fewer than 40 expected exceedances among the records that set the threshold"
     too_few = {"C1": few, "A1": few, "C6": alone}
-    return [_judge(claim, of_claim, missing.get(claim, "no case in this run"), too_few.get(claim, FEW))
-            for claim, of_claim in parts.items()]
+    uncounted = "the regression's backbone is not installed here" if None in ten.values() else None if ten else "not counted"
+    return [*(_judge(claim, of_claim, missing.get(claim, "no case in this run"), too_few.get(claim, FEW))
+              for claim, of_claim in parts.items()), claims.judge_work("quantile", "C10", ten, uncounted)]
 
 
 def judge_studies(mismatched: Found | None, flattered: Mapping[str, Found]) -> list[claims.Verdict]:
