@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mia_lib import recorded, recording, runner
@@ -29,6 +29,9 @@ CLAIMS_MIME = runner.OURS + "claims+json"
 MARKER = "<!-- generated -->"
 FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
 STAGED = ("book", "data/papers", "CHANGELOG.md")
+INDEX = "book/_build/html/index.html"
+VERSIONS = ("jupyter-book", "sphinx", "sphinx-book-theme")
+NOTHING_CHANGED = "book: nothing changed, used again"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # the package has no __main__
 
 
@@ -72,8 +75,15 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
                 else:
                     record = runner.execute(name, values[name], executed[name], preset=preset, root=root, bars=bars)
                     bars.say(f"{name}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+            seen, index, noted = _seen(root, executed.values()), folder / INDEX, folder / "book.seen"
+            if not force and index.is_file() and noted.is_file() and noted.read_text() == seen + _seen(folder / "book"):
+                bars.say(NOTHING_CHANGED)
+                return index
+            noted.unlink(missing_ok=True)
             made = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in executed.items()}
-            return _render(_pages(root, made), root, folder, force, bars)
+            index = _render(_pages(root, made), root, folder, force, bars)
+            noted.write_text(seen + _seen(folder / "book"))
+            return index
     except Timeout:
         raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
 
@@ -97,6 +107,21 @@ def _in_toc(root: Path) -> list[str]:
 
     walk(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
     return found
+
+
+def _seen(root: Path, further: Iterable[Path] = ()) -> str:
+    """Hash of the names, sizes and times of change of all that pages are made from: reading it all takes many times as long.
+
+    Args:
+        root: folder of the book, or the staging folder.
+        further: other files.
+    """
+    tops = [root / part for part in (*STAGED, "data/recorded", "notebooks", "_toc.yml", "_config.yml")]
+    files = [path for top in [*tops, runner._library(root)] for path in [top, *top.rglob("*")] if path.suffix != ".pyc"]
+    files = [path for path in (*files, *further) if path.is_file()]
+    parts = sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    parts.append(sorted(runner.versions(*VERSIONS).items()))
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
@@ -144,13 +169,12 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
 def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
     """Recorded runs without the tables and figures that the page's own run shows just so."""
-    files = recording.exhibits_of(notebook) if runs else {}
-    own = json.loads(files["exhibits.json"]) if runs else {}
+    own, images = recording.named(notebook)
     kept = []
     for state, shown, figures in runs:
         tables = {k: v for k, v in shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
         drawn = {k: v for k, v in shown["figures"].items()
-                 if (v, figures[k]) != (own["figures"].get(k), files.get(v["file"]))}
+                 if v != own["figures"].get(k) or figures[k] != recording.shrunk(images[v["file"]])}
         kept.append((state, {**shown, "tables": tables, "figures": drawn}, {k: figures[k] for k in drawn}))
     return kept
 
@@ -354,17 +378,17 @@ def stage(files: dict[str, bytes], folder: Path) -> list[str]:
 
 def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
     staged, stamp, log = folder / "book", folder / "book.stamp", folder / "book.log"
-    index = staged / "_build" / "html" / "index.html"
+    index = folder / INDEX
     total = hashlib.sha256()
     for name in sorted(files):
         total.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
     library = runner._library(root)
-    total.update(json.dumps(runner.versions("jupyter-book", "sphinx", "sphinx-book-theme")).encode())
+    total.update(json.dumps(runner.versions(*VERSIONS)).encode())
     wanted = total.hexdigest()
     built = stamp.read_text() if stamp.is_file() else ""
     touched = stage(files, staged)
     if built == wanted and not touched and not force and index.is_file():
-        bars.say("book: nothing changed, used again")
+        bars.say(NOTHING_CHANGED)
         return index
     if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
         # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files

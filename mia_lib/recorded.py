@@ -14,6 +14,7 @@ import json
 import re
 import tokenize
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from mia_lib import runner, store
@@ -55,6 +56,7 @@ class State:
 # ---------------------------------------------------------------------------------------------------------- the source
 
 
+@cache  # the same modules stand behind many records
 def code_hash(source: str) -> str:
     """Hash of Python code that comments, docstrings and empty lines do not change."""
     lines = source.splitlines()
@@ -73,7 +75,8 @@ def code_hash(source: str) -> str:
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
 
 
-def _imports(source: str) -> set[str]:
+@cache
+def _imports(source: str) -> frozenset[str]:
     """Modules of the library that code imports by name, such as "attacks.bayes"."""
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -82,7 +85,7 @@ def _imports(source: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mia_lib":
             inside = (node.module or "").removeprefix("mia_lib").lstrip(".")
             found |= {f"{inside}.{alias.name}".lstrip(".") for alias in node.names} | ({inside} if inside else set())
-    return found
+    return frozenset(found)
 
 
 def sources(start: Path | list[str], root: Path) -> dict[str, str]:
@@ -99,7 +102,7 @@ def sources(start: Path | list[str], root: Path) -> dict[str, str]:
     waiting = set(start) if isinstance(start, list) else set()
     if isinstance(start, Path):
         text = start.read_text(encoding="utf-8")
-        found["notebook"], waiting = code_hash(text), _imports(text)
+        found["notebook"], waiting = code_hash(text), set(_imports(text))
     while waiting:
         name = waiting.pop()
         path = library.joinpath(*name.split("."))
