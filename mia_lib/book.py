@@ -29,6 +29,7 @@ CLAIMS_MIME = runner.OURS + "claims+json"
 MARKER = "<!-- generated -->"
 FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
 STAGED = ("book", "data/papers", "CHANGELOG.md")
+MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("jupyter-book", "sphinx", "sphinx-book-theme")
 NOTHING_CHANGED = "book: nothing changed, used again"
@@ -65,7 +66,7 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):
-            executed = {}
+            executed, todo = {}, []
             bars = Bars()
             for name in names:
                 executed[name] = folder / "executed" / f"{name}-{runner.key(name, values[name], root)}.ipynb"
@@ -73,8 +74,10 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
                 if record and record["preset"] == preset:
                     bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
                 else:
-                    record = runner.execute(name, values[name], executed[name], preset=preset, root=root, bars=bars)
-                    bars.say(f"{name}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+                    todo.append((name, values[name], executed[name]))
+            todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
+            for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=_at_once() if todo else 1):
+                bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
             seen, index, noted = _seen(root, executed.values()), folder / INDEX, folder / "book.seen"
             if not force and index.is_file() and noted.is_file() and noted.read_text() == seen + _seen(folder / "book"):
                 bars.say(NOTHING_CHANGED)
@@ -86,6 +89,18 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
             return index
     except Timeout:
         raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
+
+
+def _at_once() -> int:
+    """Notebooks to run side by side: two, for each computes now and then what only one processor can take part in; one where
+    they would share a card, or there is no memory for two."""
+    import psutil
+
+    from mia_lib import devices
+    from mia_lib.backends.pool import default_workers
+
+    alone = devices.pick(None).type != "cpu" or default_workers() == 1
+    return 1 if alone or psutil.virtual_memory().available < MEMORY_FOR_TWO else 2
 
 
 def _in_toc(root: Path) -> list[str]:

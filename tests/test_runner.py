@@ -264,6 +264,41 @@ def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     assert next((tiny / "runs").glob("slow-*/slow.ipynb")).exists()
 
 
+MEETS = '''# %%
+import time
+from pathlib import Path
+Path("{me}.here").touch()
+for _ in range(1200):
+    if Path("{other}.here").exists():
+        break
+    time.sleep(0.1)
+else:
+    raise RuntimeError("{other} did not come")
+'''
+
+
+def test_notebooks_run_side_by_side_as_many_as_asked(tiny):
+    for me, other in (("one", "two"), ("two", "one"), ("three", "one")):
+        (tiny / "notebooks" / f"{me}.py").write_text(MEETS.format(me=me, other=other))
+    jobs = [(name, {}, tiny / f"{name}.ipynb") for name in ("one", "two", "three")]
+    records = list(runner.execute_all(jobs, at_once=2))
+    assert sorted(record["notebook"] for record in records) == ["one", "three", "two"]
+    for name, _, output in jobs:
+        assert runner.finished(output)["notebook"] == name
+
+
+def test_when_one_of_several_fails_the_others_are_ended(tiny):
+    (tiny / "notebooks" / "slow.py").write_text(SLOW)
+    (tiny / "notebooks" / "fails.py").write_text(
+        "# %%\nimport time\nfrom pathlib import Path\nwhile not Path('pids').exists() or not Path('pids').read_text():\n"
+        "    time.sleep(0.1)\n1 / 0\n")
+    with pytest.raises(runner.NotebookFailed, match="notebooks/fails.py.*division by zero"):
+        list(runner.execute_all([(name, {}, tiny / f"{name}.ipynb") for name in ("slow", "fails")], at_once=2))
+    child = int((tiny / "pids").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert not [p for p in psutil.Process().children(recursive=True) if "ipykernel" in " ".join(p.cmdline())]
+
+
 def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
