@@ -29,6 +29,10 @@ CLAIMS_MIME = runner.OURS + "claims+json"
 MARKER = "<!-- generated -->"
 FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
 STAGED = ("book", "data/papers", "CHANGELOG.md")
+MEMORY_FOR_TWO = 5e9  # bytes that have to be free
+INDEX = "book/_build/html/index.html"
+VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
+NOTHING_CHANGED = "book: nothing changed, used again"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # the package has no __main__
 
 
@@ -62,21 +66,45 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):
-            executed = {}
-            bars = Bars()
+            executed, todo, bars = {}, [], Bars()
+            index, noted = folder / INDEX, folder / "book.seen"
+            again = not force and index.is_file() and noted.is_file()
+            if again and noted.read_text() == json.dumps(_seen(root, folder, preset)):
+                bars.say(NOTHING_CHANGED)
+                return index
             for name in names:
-                executed[name] = folder / "executed" / f"{name}-{runner.key(name, values[name], root)}.ipynb"
+                code = runner.key(name, values[name], root)
+                executed[name] = folder / "executed" / f"{name}-{code}.ipynb"
                 record = None if force else runner.finished(executed[name])
-                if record and record["preset"] == preset:
+                if record and (record["preset"], record["key"]) == (preset, code):
                     bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
                 else:
-                    record = runner.execute(name, values[name], executed[name], preset=preset, root=root, bars=bars)
-                    bars.say(f"{name}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+                    todo.append((name, values[name], executed[name]))
+            todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
+            for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=_at_once() if todo else 1):
+                bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+            noted.unlink(missing_ok=True)
+            before = _seen(root, folder, preset)
             made = {name: runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
                     for name, path in executed.items()}
-            return _render(_pages(root, made), root, folder, force, bars)
+            _render(_pages(root, made), root, folder, force, bars)
+            if _seen(root, folder, preset)["sources"] == before["sources"]:  # nobody edited while it was built
+                noted.write_text(json.dumps(_seen(root, folder, preset)))
+            return index
     except Timeout:
         raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
+
+
+def _at_once() -> int:
+    """Notebooks to run side by side: two, for each computes now and then what only one processor can take part in; one where
+    they would share a card, or there is no memory for two."""
+    import psutil
+
+    from mia_lib import devices
+    from mia_lib.backends.pool import default_workers
+
+    alone = devices.pick(None).type != "cpu" or default_workers() == 1
+    return 1 if alone or psutil.virtual_memory().available < MEMORY_FOR_TWO else 2
 
 
 def _in_toc(root: Path) -> list[str]:
@@ -98,6 +126,21 @@ def _in_toc(root: Path) -> list[str]:
 
     walk(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
     return found
+
+
+def _seen(root: Path, folder: Path, preset: str) -> dict:
+    """Hashes of the names, sizes and times of change of all that a book is made from, and of what was made: reading it all
+    takes many times as long."""
+    def of(*tops: Path) -> str:
+        files = [path for top in tops for path in [top, *top.rglob("*")] if path.suffix != ".pyc" and path.is_file()]
+        states = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in sorted(files)]
+        return hashlib.sha256(json.dumps(states).encode()).hexdigest()
+
+    own = [path for path in root.glob("*.py")]  # modules of the user's beside the notebooks
+    sources = of(*(root / part for part in (*STAGED, "data", "notebooks", "_toc.yml", "_config.yml")), *own,
+                 runner._library(root))
+    return {"preset": preset, "versions": runner.versions(*VERSIONS), "sources": sources,
+            "made": of(folder / "executed", folder / "book")}
 
 
 def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
@@ -145,13 +188,12 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
 def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
     """Recorded runs without the tables and figures that the page's own run shows just so."""
-    files = recording.exhibits_of(notebook) if runs else {}
-    own = json.loads(files["exhibits.json"]) if runs else {}
+    own, images = recording.named(notebook)
     kept = []
     for state, shown, figures in runs:
         tables = {k: v for k, v in shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
         drawn = {k: v for k, v in shown["figures"].items()
-                 if (v, figures[k]) != (own["figures"].get(k), files.get(v["file"]))}
+                 if v != own["figures"].get(k) or figures[k] != recording.shrunk(images[v["file"]])}
         kept.append((state, {**shown, "tables": tables, "figures": drawn}, {k: figures[k] for k in drawn}))
     return kept
 
@@ -357,17 +399,17 @@ def stage(files: dict[str, bytes], folder: Path) -> list[str]:
 
 def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
     staged, stamp, log = folder / "book", folder / "book.stamp", folder / "book.log"
-    index = staged / "_build" / "html" / "index.html"
+    index = folder / INDEX
     total = hashlib.sha256()
     for name in sorted(files):
         total.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
     library = runner._library(root)
-    total.update(json.dumps(runner.versions("jupyter-book", "sphinx", "sphinx-book-theme")).encode())
+    total.update(json.dumps(runner.versions(*VERSIONS)).encode())
     wanted = total.hexdigest()
     built = stamp.read_text() if stamp.is_file() else ""
     touched = stage(files, staged)
     if built == wanted and not touched and not force and index.is_file():
-        bars.say("book: nothing changed, used again")
+        bars.say(NOTHING_CHANGED)
         return index
     if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
         # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files

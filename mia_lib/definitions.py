@@ -9,8 +9,8 @@ definition names is followed through the library, and through modules of the use
 Classes count whole, with all their methods. A dictionary annotated `ByName` counts by its entries: of the architectures,
 only those are reached whose name the computation holds, in its code or in the objects that it was given.
 
-Not followed are modules that carry results, or refuse input, and compute none (`CARRIERS`); where numbers are asked for and not pages, also
-`READERS`, since what they read enters every result by its content, and `DRAWING`.
+Not followed are modules that carry results, or refuse input, and compute none (`CARRIERS`); where numbers are asked for and
+not pages, also `READERS`, since what they read enters every result by its content, and `DRAWING`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ByName = dict  # what a dictionary is annotated with that counts by its entries
 PACKAGE, NOTEBOOK = "mia_lib", "notebook"
 LIBRARY = Path(__file__).resolve().parent
 CARRIERS = frozenset({
-    "errors", "checks", "progress", "bars", "store", "definitions", "backends.pool", "parameters", "runner", "book", "recorded",
-    "recording", "sweep", "_sweep_page", "cli", "health"})
+    "errors", "checks", "progress", "bars", "store", "definitions", "backends.pool", "parameters", "runner", "book",
+    "recorded", "recording", "sweep", "_sweep_page", "_run_page", "cli", "health"})
 READERS = frozenset({"_readers", "_torchvision", "data:load", "data:get", "data:describe", "data:names"})
 DRAWING = frozenset({"plotting"})
 FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING

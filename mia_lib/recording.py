@@ -108,27 +108,37 @@ def exhibits_of(notebook: dict) -> dict[str, bytes]:
     """The named tables and figures and the verdicts of an executed notebook: file -> content.
 
     Returns:
-        "exhibits.json", which holds {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"},
-        "claims": [...]}, and a PNG a figure.
+        "exhibits.json", which holds what `named` finds, and a PNG a figure.
+    """
+    found, images = named(notebook)
+    text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return {**{file: shrunk(png) for file, png in images.items()}, "exhibits.json": text.encode()}
+
+
+def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
+    """The same as data, and the figures as they were drawn.
+
+    Returns:
+        {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"}, "claims": [...]};
+        and PNGs by file.
     """
     found: dict = {"tables": {}, "figures": {}, "claims": []}
-    files: dict[str, bytes] = {}
+    images: dict[str, bytes] = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
             if figure and image:
-                files[f"{figure['name']}.png"] = _shrunk(base64.b64decode("".join(image)))
+                images[f"{figure['name']}.png"] = base64.b64decode("".join(image))
                 found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
             if TABLE in data:
                 markdown = "".join(data["text/markdown"])
                 found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
             found["claims"] += data.get(CLAIMS, [])
-    files["exhibits.json"] = (json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-    return files
+    return found, images
 
 
-def _shrunk(png: bytes) -> bytes:
+def shrunk(png: bytes) -> bytes:
     """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
     from PIL import Image
 

@@ -22,7 +22,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mia_lib import definitions
 from mia_lib.bars import Bars, Tail, duration
@@ -30,8 +33,11 @@ from mia_lib.definitions import Reached
 from mia_lib.errors import MiaError
 from mia_lib.parameters import QUICK, find_root, notebooks, parameters, presets, read, validate
 
-__all__ = ["NotebookFailed", "changed", "execute", "find_root", "finished", "key", "notebooks", "parameters", "presets",
-           "run", "sync_pairs", "validate"]
+if TYPE_CHECKING:
+    import nbformat
+
+__all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "finished", "key", "notebooks", "parameters",
+           "presets", "run", "sync_pairs", "validate"]
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
 RUN_MIME = OURS + "run+json"
@@ -166,23 +172,64 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
         MiaError: the disk is full.
         KeyboardInterrupt: after the kernel and its child processes have ended.
     """
+    [record] = execute_all([(name, values, output)], preset=preset, root=root, bars=bars)
+    return record
+
+
+def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = QUICK, root: Path | None = None,
+                bars: Bars | None = None, at_once: int = 1) -> Iterator[dict]:
+    """Execute notebooks, whatever was run before, some of them side by side.
+
+    Args:
+        jobs: name, values and output of each, as for `execute`.
+        preset, root, bars: as for `execute`.
+        at_once: notebooks at a time. When one fails, or at Ctrl-C, the others are ended, too.
+
+    Yields:
+        The record of each run when it is done.
+
+    Raises:
+        NotebookFailed, MiaError, KeyboardInterrupt: as `execute`.
+    """
+    waiting, running = list(jobs), []
+    with (bars or Bars()) as drawn, ExitStack() as ending:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(_executing(*waiting.pop(0), preset, root, drawn, len(jobs) == 1))
+                ending.callback(running[-1].close)
+            for one in list(running):
+                try:
+                    next(one)
+                except StopIteration as ended:
+                    running.remove(one)
+                    yield ended.value
+                except KeyboardInterrupt:
+                    for other in running:
+                        with suppress(KeyboardInterrupt, StopIteration):
+                            other.throw(KeyboardInterrupt)
+                    raise
+
+
+def _executing(name: str, values: dict, output: Path, preset: str, root: Path | None, bars: Bars,
+               alone: bool) -> Generator[None, None, dict]:
+    """`execute` in steps of a moment."""
     root, output = find_root(root), Path(output).resolve()
     notebook = read(root / "notebooks" / f"{name}.py")
     stable_ids(notebook)
     different, code = changed(name, values, root), key(name, values, root)
     began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
-    with tempfile.TemporaryDirectory(prefix="mia-") as scratch, (bars or Bars()) as drawn:
+    with tempfile.TemporaryDirectory(prefix="mia-") as scratch:
         session = _Session(name, notebook, different, output, root, Path(scratch))
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
-            executed = session.run(drawn)
+            executed = yield from session.run(bars, "" if alone else f"{name}: ")
             _tidy(executed)
             notes = {}
             for cell in executed.cells:
                 for result in cell.get("outputs", []):
                     notes |= result.get("data", {}).get(RUN_MIME, {})
             if key(name, values, root) != code:
-                drawn.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
+                bars.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
                 code = CHANGED_MEANWHILE
             record = {
                 **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
@@ -217,8 +264,12 @@ class _Session:
         self.done, self.peak, self.cell, self.stopped = 0, 0.0, None, False
         self.kernel, self.result, self.error, self._family = None, None, None, {}
 
-    def run(self, bars: Bars):
-        """Execute all cells and return the notebook, having ended every process that they started."""
+    def run(self, bars: Bars, prefix: str) -> Generator[None, None, nbformat.NotebookNode]:
+        """Execute all cells and return the notebook, having ended every process that they started.
+
+        Args:
+            prefix: of what the notebook's own bars are called.
+        """
         tail = Tail(self.scratch / "progress.jsonl")
         worker = threading.Thread(target=self._work, daemon=True)
         bars.say(f"{self.name}: running {self.cells} cells")
@@ -229,14 +280,15 @@ class _Session:
                 worker.join(0.2)
                 for line in tail:
                     if "say" in line:
-                        bars.say(line["say"])
+                        bars.say(prefix + line["say"])
                     else:
-                        bars.update(line["label"], line["done"], line["total"])
+                        bars.update(prefix + line["label"], line["done"], line["total"])
                 bars.update(self.name, self.done, self.cells)
                 bars.tick()
                 if time.monotonic() - sampled > 0.5:
                     sampled = time.monotonic()
                     self._sample()
+                yield
         except KeyboardInterrupt:
             # A second Ctrl-C falls through to `finally`, which ends everything at once.
             self.stopped = True

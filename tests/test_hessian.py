@@ -264,6 +264,13 @@ MIXED = symmetric([-0.3, -0.05, 0.0, 0.01, 0.4, 2.0, 30.0])
 VECTORS = RNG.normal(size=(5, 7))
 
 
+def test_eigenvectors_in_the_memory_of_the_matrix_are_the_same_to_the_last_bit():
+    matrix = np.tril(MIXED) + np.tril(MIXED, -1).T
+    expected, found = hessian.spectrum(matrix, "cpu"), hessian.spectrum(matrix, "cpu", overwrite=True)
+    assert np.array_equal(found.values, expected.values) and np.array_equal(found.vectors, expected.vectors)
+    assert np.shares_memory(found.vectors, matrix) and not np.shares_memory(expected.vectors, matrix)
+
+
 def test_one_spectrum_serves_every_damping():
     spectrum = hessian.spectrum(MIXED)
     np.testing.assert_allclose(spectrum.values, [-0.3, -0.05, 0.0, 0.01, 0.4, 2.0, 30.0], atol=1e-13)

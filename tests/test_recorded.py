@@ -323,7 +323,8 @@ def test_an_ensemble_is_recorded_as_one_file_and_read_model_by_model(shelf, shar
     forget()
     monkeypatch.setattr(training, "run_tasks", lambda *a, **k: pytest.fail("everything is recorded"))
     assert all((shared().parameters(m) == expected[m]).all() for m in range(4))
-    assert store.look_up(shared().spec(2)).source == "recorded" and store.look_up({"kind": "model", "a": 1, "code": ""}) is None
+    assert store.look_up(shared().spec(2)).source == "recorded"
+    assert store.look_up({"kind": "model", "a": 1, "code": ""}) is None
     assert shared().history().shape == (4, 2, 2)
     first = training.train(TABLE, membership.balanced_halves(60, 2), TrainConfig("mlp:3", epochs=2))
     assert first.missing() == []  # a smaller bank is the beginning of the larger

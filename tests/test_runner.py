@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import psutil
@@ -105,6 +106,15 @@ def test_comments_above_units_and_open_ranges(tiny):
     assert runner.validate("more", {"start": "1000"})["start"] == 1000
     with pytest.raises(MiaError, match="at least -1"):
         runner.validate("more", {"start": -2})
+
+
+@pytest.mark.parametrize("name", parameters.notebooks(Path(__file__).parents[1]))
+def test_parameters_are_read_as_jupytext_reads_them(repo, name):
+    cells = [cell for cell in runner.read(repo / "notebooks" / f"{name}.py").cells
+             if "parameters" in cell.metadata.get("tags", [])]
+    assert [cell.source for cell in cells] == [
+        source.rstrip() for source in parameters._tagged((repo / "notebooks" / f"{name}.py").read_text())]
+    assert len(cells) == 1
 
 
 def test_outside_a_book_it_says_so(tmp_path, monkeypatch):
@@ -254,6 +264,41 @@ def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     assert next((tiny / "runs").glob("slow-*/slow.ipynb")).exists()
 
 
+MEETS = '''# %%
+import time
+from pathlib import Path
+Path("{me}.here").touch()
+for _ in range(1200):
+    if Path("{other}.here").exists():
+        break
+    time.sleep(0.1)
+else:
+    raise RuntimeError("{other} did not come")
+'''
+
+
+def test_notebooks_run_side_by_side_as_many_as_asked(tiny):
+    for me, other in (("one", "two"), ("two", "one"), ("three", "one")):
+        (tiny / "notebooks" / f"{me}.py").write_text(MEETS.format(me=me, other=other))
+    jobs = [(name, {}, tiny / f"{name}.ipynb") for name in ("one", "two", "three")]
+    records = list(runner.execute_all(jobs, at_once=2))
+    assert sorted(record["notebook"] for record in records) == ["one", "three", "two"]
+    for name, _, output in jobs:
+        assert runner.finished(output)["notebook"] == name
+
+
+def test_when_one_of_several_fails_the_others_are_ended(tiny):
+    (tiny / "notebooks" / "slow.py").write_text(SLOW)
+    (tiny / "notebooks" / "fails.py").write_text(
+        "# %%\nimport time\nfrom pathlib import Path\nwhile not Path('pids').exists() or not Path('pids').read_text():\n"
+        "    time.sleep(0.1)\n1 / 0\n")
+    with pytest.raises(runner.NotebookFailed, match="notebooks/fails.py.*division by zero"):
+        list(runner.execute_all([(name, {}, tiny / f"{name}.ipynb") for name in ("slow", "fails")], at_once=2))
+    child = int((tiny / "pids").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert not [p for p in psutil.Process().children(recursive=True) if "ipykernel" in " ".join(p.cmdline())]
+
+
 def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
@@ -270,7 +315,7 @@ def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
 # The book
 
 
-def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys):
+def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys, monkeypatch):
     index = book.build()
     assert index.is_file() and times_run(tiny) == 1
     page = (index.parent / "notebooks" / "tiny.html").read_text()
@@ -283,6 +328,14 @@ def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys):
     capsys.readouterr()
     assert book.build() == index and times_run(tiny) == 1
     assert "nothing changed, used again" in capsys.readouterr().out
+    with monkeypatch.context() as patch:
+        patch.setattr(book, "_pages", None)  # so nothing is read to see that nothing changed
+        assert book.build() == index
+    status = tiny / "_build" / "book" / "book" / "status.md"
+    for spoil in (status.unlink, lambda: (tiny / "book" / "status.md").write_text("# Runs\n\n<!-- generated -->\n")):
+        spoil()
+        assert book.build() == index and "an abacus" in status.read_text(), "what changed is seen"
+    assert "Runs" in status.read_text() and times_run(tiny) == 1
 
     files = dict(book._pages(tiny, {}))
     folder = tiny / "stage"

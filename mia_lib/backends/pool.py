@@ -35,10 +35,11 @@ def _start_worker() -> None:
 
 
 def _keep_memory() -> None:
-    """Have freed memory kept for the next array: handing it back and asking anew costs more than a small convolution."""
+    """Have freed memory kept for the next array: handing it back and asking anew costs more than a small convolution. Large
+    arrays, as a Hessian is, go back at once."""
     try:
         libc = ctypes.CDLL(None)
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
+        libc.mallopt(-3, 2**26)  # M_MMAP_THRESHOLD
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
     except (OSError, AttributeError, TypeError):
         pass  # another C library than glibc

@@ -270,7 +270,7 @@ def _audit(network, x, labels, loss, rows, ways: list[dict], known: np.ndarray, 
     start = time.perf_counter()
     matrix = hessian.exact(network, x[inside], labels[inside], loss, dtype)
     seconds = [time.perf_counter() - start]
-    found = hessian.spectrum(matrix)
+    found = hessian.spectrum(matrix, overwrite=True)
     del matrix
     seconds.append(time.perf_counter() - start - sum(seconds))
     mean = _mean_gradient(network, x[inside], labels[inside], loss, dtype)
@@ -758,6 +758,7 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
         models, target = case.models, case.attacked[0]
         models.fit()
+        training.close_pools()  # whose processes would hold memory beside those that are measured
         rows = np.flatnonzero(models.members[target])[:count]
         given = (models.config, models.records.shape, len(models.records.classes), training._data_file(models.records),
                  models.records.y, models.members[target], rows, case.damping, tolerance)
