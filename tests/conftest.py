@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -116,8 +117,13 @@ sphinx:
 
 
 @pytest.fixture
-def tiny(tmp_path, monkeypatch) -> Path:
-    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`."""
+def tiny(request, tmp_path, monkeypatch):
+    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`.
+
+    Notebooks are run in the process of the tests, except by tests that are marked `kernel`.
+    """
+    import inprocess
+
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)
@@ -129,7 +135,9 @@ def tiny(tmp_path, monkeypatch) -> Path:
     (tmp_path / "book" / "status.md").write_text("# Status\n\n<!-- generated -->\n")
     monkeypatch.setenv("TINY_LOG", str(tmp_path / "ran.log"))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    real = request.node.get_closest_marker("kernel")
+    with contextlib.nullcontext() if real else inprocess.kernels_replaced():
+        yield tmp_path
 
 
 @pytest.fixture(scope="module")

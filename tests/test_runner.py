@@ -150,6 +150,7 @@ def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
 # Running
 
 
+@pytest.mark.kernel
 def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     page = runner.run("tiny", {"steps": 2})
     assert times_run(tiny) == 1 and page.parent.parent == tiny / "runs"
@@ -191,6 +192,7 @@ def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     assert runner.finished(kept) is None and not kept.with_suffix(".html").exists()
 
 
+@pytest.mark.kernel
 def test_a_dead_kernel_is_explained(tiny):
     (tiny / "notebooks" / "dies.py").write_text("# %%\nimport os\n\n# %%\nos.kill(os.getpid(), 9)\n")
     with pytest.raises(runner.NotebookFailed, match=r"cell \[2\].*the kernel died"):
@@ -209,6 +211,7 @@ def test_a_full_disk_is_said(tiny, monkeypatch):
         runner.run("tiny")
 
 
+@pytest.mark.kernel
 def test_the_kernel_is_this_interpreter_whatever_is_installed(tiny, monkeypatch):
     spec = tiny / "jupyter" / "kernels" / "python3"
     spec.mkdir(parents=True)
@@ -231,6 +234,7 @@ time.sleep(600)
 '''
 
 
+@pytest.mark.kernel
 def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     import signal
 
@@ -254,6 +258,7 @@ def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     assert next((tiny / "runs").glob("slow-*/slow.ipynb")).exists()
 
 
+@pytest.mark.kernel
 def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
