@@ -77,6 +77,7 @@ def _as_in_a_kernel(folder: str, environment: dict[str, str]):
             warnings.simplefilter("default")
             for unsaid in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
                 warnings.simplefilter("ignore", unsaid)
+            warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
             os.environ |= environment
             store._anew = set()
             yield
@@ -118,7 +119,7 @@ class Engine(papermill.engines.Engine):
     def execute_managed_notebook(cls, nb_man, kernel_name, *, kernel_manager_class, resources, on_cell_execute,
                                  on_cell_executed, **_):
         environment = kernel_manager_class().kernel_spec_manager.get_kernel_spec(kernel_name).env
-        outputs = Outputs(key=b"")
+        outputs = Outputs()
         with _as_in_a_kernel(resources["metadata"]["path"], environment), _shell(outputs, environment) as shell:
             for index, cell in enumerate(nb_man.nb.cells):
                 nb_man.cell_start(cell, index)
