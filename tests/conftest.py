@@ -12,6 +12,16 @@ import pytest
 REPO = Path(__file__).resolve().parents[1]
 
 
+THE_BOOK = {"test_book", "test_browser", "test_notebooks"}  # share the built book
+
+
+def pytest_collection_modifyitems(items):
+    """The tests of a file go to one process, for they share fixtures, and those of the built book to one together."""
+    for item in items:
+        name = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("book" if name in THE_BOOK else name))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_store(tmp_path_factory):
     """No test reads or fills the user's cache; one cache for the session, so that nothing is trained twice.
