@@ -33,6 +33,8 @@ def _own_store(tmp_path_factory):
         patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("COLUMNS", "120")
         patch.delenv("MIA_PROGRESS", raising=False)
+        if "PYTEST_XDIST_WORKER" in os.environ:  # then the processes of the tests keep the cores busy
+            patch.setenv("MIA_WORKERS", "1")
         yield
 
 

@@ -18,10 +18,10 @@ import warnings
 from pathlib import Path
 
 import papermill.engines
-from IPython.core.pylabtools import activate_matplotlib
 from ipykernel.compiler import XCachingCompiler
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.pylabtools import activate_matplotlib
 from jupyter_client.session import Session
 from matplotlib_inline.backend_inline import configure_inline_support
 from matplotlib_inline.config import InlineBackend
