@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -11,6 +12,16 @@ import pytest
 import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]
+
+
+THE_BOOK = {"test_book", "test_browser", "test_notebooks"}  # share the built book
+
+
+def pytest_collection_modifyitems(items):
+    """The tests of a file go to one process, for they share fixtures, and those of the built book to one together."""
+    for item in items:
+        name = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("book" if name in THE_BOOK else name))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,6 +35,8 @@ def _own_store(tmp_path_factory):
         patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("COLUMNS", "120")
         patch.delenv("MIA_PROGRESS", raising=False)
+        if "PYTEST_XDIST_WORKER" in os.environ:  # then the processes of the tests keep the cores busy
+            patch.setenv("MIA_WORKERS", "1")
         yield
 
 
@@ -118,8 +131,13 @@ sphinx:
 
 
 @pytest.fixture
-def tiny(tmp_path, monkeypatch) -> Path:
-    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`."""
+def tiny(request, tmp_path, monkeypatch):
+    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`.
+
+    Notebooks are run in the process of the tests, except by tests that are marked `kernel`.
+    """
+    import inprocess
+
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)
@@ -131,7 +149,9 @@ def tiny(tmp_path, monkeypatch) -> Path:
     (tmp_path / "book" / "status.md").write_text("# Status\n\n<!-- generated -->\n")
     monkeypatch.setenv("TINY_LOG", str(tmp_path / "ran.log"))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    real = request.node.get_closest_marker("kernel")
+    with contextlib.nullcontext() if real else inprocess.kernels_replaced():
+        yield tmp_path
 
 
 @pytest.fixture(scope="module")

@@ -52,6 +52,7 @@ def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):
     assert "2 0.5 plain False [4, 5]" in (tiny / "out" / "tiny.ipynb").read_text()
 
 
+@pytest.mark.kernel
 def test_a_real_process_exits_1_when_a_cell_fails(tiny, repo):
     (tiny / "notebooks" / "fails.py").write_text("# %%\n1 / 0\n")
     done = subprocess.run([sys.executable, "-m", "mia_lib.cli", "run", "fails"], capture_output=True, text=True,
@@ -101,6 +102,7 @@ def test_data_lists_and_gets(monkeypatch):
     assert "got toy" in mia("data", "get", "toy").output
 
 
+@pytest.mark.kernel
 def test_doctor_reports_and_fails_on_what_is_essential(tiny, monkeypatch):
     from mia_lib import health
 

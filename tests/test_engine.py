@@ -53,7 +53,7 @@ RECIPES = [
     (IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=3, batch_size=8, augmentation="flip_crop:2")),
     (IMAGES, TrainConfig("leino_cnn:2,3,8", epochs=3, batch_size=8, augmentation="flip_resized_crop")),  # with dropout
     (IMAGES, TrainConfig("watson_cnn:4,4,4,4", epochs=3, batch_size=8, optimizer="sgd", momentum=0.9, nesterov=True)),
-    (IMAGES, TrainConfig("resnet18", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01))]  # batch normalisation
+    (IMAGES, TrainConfig("resnet10", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01))]  # batch normalisation
 
 
 @pytest.mark.parametrize("records,config", RECIPES, ids=lambda value: getattr(value, "architecture", ""))
@@ -68,7 +68,7 @@ def test_many_models_at_once_are_the_models_one_by_one(records, config):
         assert set(together[m].arrays) == set(alone.arrays)
 
 
-@pytest.mark.parametrize("architecture", ["resnet18", "leino_cnn:2,3,8", "mlp:4"])
+@pytest.mark.parametrize("architecture", ["resnet10", "leino_cnn:2,3,8", "mlp:4"])
 def test_in_double_precision_stacked_training_is_exact(architecture):
     """So what a deep network shows in single precision after many steps is rounding that grows, not another training."""
     networks = [models.build(architecture, (12, 12, 3), 3, seed=seed).double().train() for seed in range(2)]
@@ -230,7 +230,7 @@ def test_a_model_that_diverges_leaves_the_others_alone():
 @pytest.mark.parametrize("records,config", [
     (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9)),
     (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02)),
-    (IMAGES, TrainConfig("resnet18", epochs=2, batch_size=15))])
+    (IMAGES, TrainConfig("resnet10", epochs=2, batch_size=15))])
 def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
     rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
     held = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]

@@ -87,6 +87,7 @@ def entry_file(root):
     return next((root / "data" / "recorded" / "study").rglob("*.npz"))
 
 
+@pytest.mark.kernel
 def test_a_record_holds_what_the_page_needs_and_how_it_came_about(shelf):
     said = recording.record("tiny", "paper", shelf)
     kept = manifest(shelf)
@@ -246,6 +247,7 @@ def tamper(path):
     path.with_suffix(".json").write_text(json.dumps(notes))
 
 
+@pytest.mark.kernel
 def test_a_check_computes_anew_and_agrees(shelf):
     recording.record("tiny", "paper", shelf)
     agrees, said = recording.check("tiny", "paper", root=shelf)

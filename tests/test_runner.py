@@ -160,6 +160,7 @@ def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
 # Running
 
 
+@pytest.mark.kernel
 def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     page = runner.run("tiny", {"steps": 2})
     assert times_run(tiny) == 1 and page.parent.parent == tiny / "runs"
@@ -201,6 +202,7 @@ def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     assert runner.finished(kept) is None and not kept.with_suffix(".html").exists()
 
 
+@pytest.mark.kernel
 def test_a_dead_kernel_is_explained(tiny):
     (tiny / "notebooks" / "dies.py").write_text("# %%\nimport os\n\n# %%\nos.kill(os.getpid(), 9)\n")
     with pytest.raises(runner.NotebookFailed, match=r"cell \[2\].*the kernel died"):
@@ -219,6 +221,7 @@ def test_a_full_disk_is_said(tiny, monkeypatch):
         runner.run("tiny")
 
 
+@pytest.mark.kernel
 def test_the_kernel_is_this_interpreter_whatever_is_installed(tiny, monkeypatch):
     spec = tiny / "jupyter" / "kernels" / "python3"
     spec.mkdir(parents=True)
@@ -241,6 +244,7 @@ time.sleep(600)
 '''
 
 
+@pytest.mark.kernel
 def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     import signal
 
@@ -277,6 +281,7 @@ else:
 '''
 
 
+@pytest.mark.kernel
 def test_notebooks_run_side_by_side_as_many_as_asked(tiny):
     for me, other in (("one", "two"), ("two", "one"), ("three", "one")):
         (tiny / "notebooks" / f"{me}.py").write_text(MEETS.format(me=me, other=other))
@@ -287,6 +292,7 @@ def test_notebooks_run_side_by_side_as_many_as_asked(tiny):
         assert runner.finished(output)["notebook"] == name
 
 
+@pytest.mark.kernel
 def test_when_one_of_several_fails_the_others_are_ended(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
     (tiny / "notebooks" / "fails.py").write_text(
@@ -299,6 +305,7 @@ def test_when_one_of_several_fails_the_others_are_ended(tiny):
     assert not [p for p in psutil.Process().children(recursive=True) if "ipykernel" in " ".join(p.cmdline())]
 
 
+@pytest.mark.kernel
 def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
