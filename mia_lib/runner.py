@@ -34,8 +34,8 @@ OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not
 RUN_MIME = OURS + "run+json"
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
 # These draw, stage and print; no number in a notebook depends on them.
-NOT_IN_KEY = {"_sweep_page.py", "bars.py", "book.py", "cli.py", "health.py", "parameters.py", "progress.py", "recorded.py",
-              "recording.py", "runner.py", "sweep.py"}
+NOT_IN_KEY = {"_run_page.py", "_sweep_page.py", "bars.py", "book.py", "cli.py", "health.py", "parameters.py", "progress.py",
+              "recorded.py", "recording.py", "runner.py", "sweep.py"}
 
 
 class NotebookFailed(RuntimeError):
@@ -372,7 +372,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         bars: where progress is drawn.
 
     Returns:
-        Path of NAME.html, a page in one file that needs no network; NAME.ipynb lies beside it.
+        Path of NAME.html, a page like the book's in one file that needs no network; NAME.ipynb lies beside it.
 
     Raises:
         MiaError: bad input, before anything runs.
@@ -392,30 +392,16 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         page.unlink(missing_ok=True)
         record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
-    page.write_text(_html(target), encoding="utf-8")
+    from mia_lib import _run_page
+
+    bars.say(f"{name}: drawing the page")
+    text, warnings = _run_page.render(target, root)
+    for warning in warnings:
+        bars.say(warning)
+    partial = page.with_suffix(".writing.html")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, page)
     return page
-
-
-MATHJAX = """{% extends 'lab/index.html.j2' %}{% block html_head_js %}{% endblock %}
-{% block html_head_js_mathjax %}<script>window.MathJax = {tex: {inlineMath: [['$', '$'], ['\\\\(', '\\\\)']]}};</script>
-<script>MATHJAX_SOURCE</script>{% endblock %}{% block html_head_js_mermaidjs %}{% endblock %}"""
-
-
-def _html(notebook: Path) -> str:
-    """The notebook as one HTML file that asks the network for nothing, mathematics included."""
-    from importlib.util import find_spec
-
-    import nbformat
-    from nbconvert import HTMLExporter
-
-    script = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
-    content = nbformat.read(notebook, as_version=4)
-    for cell in content.cells:
-        if "outputs" in cell:
-            cell["outputs"] = for_readers(cell["outputs"])
-    exporter = HTMLExporter(raw_template=MATHJAX)
-    body, _ = exporter.from_notebook_node(content, {"metadata": {"name": notebook.stem}})
-    return body.replace("MATHJAX_SOURCE", script.read_text(encoding="utf-8").replace("</script", "<\\/script"), 1)
 
 
 def sync_pairs(check: bool = False, root: Path | None = None) -> list[Path]:
