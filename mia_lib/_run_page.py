@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib.parameters import QUICK, find_root, validate
+from mia_lib.parameters import QUICK, find_root, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
 TERM = re.compile(r"\{term\}`(?:[^`<]*<([^`>]*)>|([^`<]*))`")
@@ -107,8 +107,6 @@ def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tup
 
 def command(record: dict, changes: dict[str, tuple]) -> str:
     """The command that repeats a run."""
-    from mia_lib.sweep import plain
-
     words = ["mia", "run", record["notebook"]]
     if record["preset"] != QUICK:
         words += ["--preset", record["preset"]]

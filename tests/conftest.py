@@ -117,7 +117,13 @@ sphinx:
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch) -> Path:
-    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`."""
+    """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`.
+
+    The page of a rerun is a stub, for drawing one takes seconds; `test_run_page.py` draws.
+    """
+    from mia_lib import _run_page
+
+    monkeypatch.setattr(_run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)
