@@ -26,9 +26,11 @@ from mia_lib.parameters import QUICK, find_root, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
 TERM = re.compile(r"\{term\}`(?:[^`<]*<([^`>]*)>|([^`<]*))`")
-# What leads away from the page, or to places that a page alone does not have.
-DROPPED = (".search-button, .search-button__button, .search-button-field, .search-button__wrapper, .btn-fullscreen-button, "
-           "link[rel=index], link[rel=search], link[rel=preload], link[rel=next], link[rel=prev]")
+# What a page alone does not have: an index, a search; and what is loaded twice.
+DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
+NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") event.stopImmediatePropagation();
+}, true);"""
 
 
 def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
@@ -99,10 +101,10 @@ def _config(root: Path, built: Path | None, base: str | None) -> dict:
 
 
 def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tuple]:
-    """Parameter -> (value in the run, value in its preset), for those that differ."""
-    given = record["parameters"]
+    """Parameter -> (value in the run, value in its preset) as one would type them, for those that differ."""
     values = validate(record["notebook"], {}, record["preset"], root)
-    return {name: (value, values.get(name)) for name, value in given.items() if value != values.get(name)}
+    both = {name: (plain(value), plain(values.get(name))) for name, value in record["parameters"].items()}
+    return {name: (value, was) for name, (value, was) in both.items() if value != was}
 
 
 def command(record: dict, changes: dict[str, tuple]) -> str:
@@ -111,7 +113,7 @@ def command(record: dict, changes: dict[str, tuple]) -> str:
     if record["preset"] != QUICK:
         words += ["--preset", record["preset"]]
     for name, (value, _) in changes.items():
-        words += ["-p", name, str(plain(value))]
+        words += ["-p", name, str(value)]
     return shlex.join(words)
 
 
@@ -274,8 +276,11 @@ def _in_one_file(page: Path) -> str:
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
-    for tag in soup.select(DROPPED):
+    for tag in [*soup.select(DROPPED), *soup.find_all("script", string=re.compile("search-button"))]:
         tag.decompose()
+    script = soup.new_tag("script")
+    script.string = NO_SEARCH
+    soup.head.insert(0, script)
     for tag in soup.select("link[rel=stylesheet]"):
         style = soup.new_tag("style")
         style.string = _style(_local(page, tag["href"]))

@@ -176,8 +176,8 @@ WRONG = {
             {"thresholds": [-1.0]}, {"size_architectures": ["mlp:"]}, {"size_dataset": "x"}],
     "quantile": [{"models": 9}, {"targets": 11}, {"references": [3]}, {"references": [4, 2]}, {"references": [10]},
                  {"splits": [0.5, 0.5]}, {"splits": [0.5, 0.3, 0.3]}, {"optimizer": "adamw"}, {"schedule": "x"},
-                 {"views": "x"}, {"backbone": "resnet1"}, {"tables": ["german_credit", "adult"]}, {"table_public": []}, {"shadows": 3},
-                 {"table_models": 7}, {"table_references": [65]}],
+                 {"views": "x"}, {"backbone": "resnet1"}, {"tables": ["german_credit", "adult"]}, {"table_public": []},
+                 {"shadows": 3}, {"table_models": 7}, {"table_references": [65]}],
 }
 
 
