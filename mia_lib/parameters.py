@@ -1,11 +1,11 @@
 """A notebook's parameters: read from its source, changed by a preset or by hand, checked before anything runs.
 
-The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Each line declares one parameter:
+The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Each line declares one parameter::
 
     references: int = 16  # reference models a target is attacked with [2..256]
 
 The comment says what it means; square brackets at its end say what is allowed, for lists of each item, in clauses parted by
-semicolons, or nothing for any value of the type:
+semicolons, or nothing for any value of the type::
 
     [low..high]        either end may be missing, or be another parameter, also less a number: [2..models - 2]
     [a | b | c]        one of these; one of them may be a kind of name

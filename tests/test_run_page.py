@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from mia_lib import _run_page, book, runner
+from mia_lib import _run_page, book, runner, sweep
 from mia_lib.errors import MiaError
 
 RENDER = _run_page.render  # before `tiny` puts a stub in its place
@@ -133,6 +133,20 @@ def check_that_nothing_is_loaded(soup: BeautifulSoup, mathematics: int) -> None:
     for style in soup.find_all("style"):
         assert "@import" not in style.string and not re.search(r"url\((?![\"']?(data:|#))", style.string)
     assert sum("MathJax" in (tag.string or "") and len(tag.string) > 10**6 for tag in soup.find_all("script")) == mathematics
+
+
+@pytest.mark.book
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_names_of_rows_hold_settings_and_no_measured_value(pages, repo, name):
+    """Else rows of different runs would not match. A decimal in a name is written in a source, a preset or the paper's tables."""
+    sources = [repo / "notebooks" / f"{name}.py", repo / "notebooks" / "presets" / f"{name}.smoke.yaml",
+               *repo.glob(f"mia_lib/chapters/{name}*.py"), *repo.glob(f"data/papers/{name}*")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    settings = {float(number) for number in re.findall(r"\d*\.?\d+(?:e-?\d+)?", text)}
+    frame = sweep.tidy([sweep.read({"seed": 0}, pages[name][0])])
+    for exhibit, row in frame[["exhibit", "row"]].drop_duplicates().itertuples(False, None):
+        for number in map(float, re.findall(r"\d+\.\d+(?:e-?\d+)?", row)):
+            assert any(abs(number - k * scale) < 1e-9 for k in settings for scale in (1, 100)), f"{exhibit}: {row}"
 
 
 @pytest.mark.book
