@@ -138,7 +138,7 @@ def check_that_nothing_is_loaded(soup: BeautifulSoup, mathematics: int) -> None:
 @pytest.mark.book
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_names_of_rows_hold_settings_and_no_measured_value(pages, repo, name):
-    """Else rows of different runs would not match. A decimal in a name is written in a source, a preset or the paper's tables."""
+    """Else rows of different runs would not match. A decimal in a name is written in a source, a preset or a printed table."""
     sources = [repo / "notebooks" / f"{name}.py", repo / "notebooks" / "presets" / f"{name}.smoke.yaml",
                *repo.glob(f"mia_lib/chapters/{name}*.py"), *repo.glob(f"data/papers/{name}*")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
@@ -174,6 +174,9 @@ def test_the_page_works_from_a_file(pages, chromium):
             assert not solution.locator("section").first.is_visible()
             tab.keyboard.press("Control+k")  # the theme's search, which a page alone does not have
             assert tab.locator(".search-button, .search-button__wrapper").count() == 0 and not wrong
+            axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+            grave = [v for v in axe.run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
+            assert not grave, [f"{v['id']}: {node['html'][:160]}" for v in grave for node in v["nodes"][:5]]
         browser.close()
 
 
