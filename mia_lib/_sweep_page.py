@@ -25,6 +25,7 @@ from matplotlib.lines import Line2D
 from mia_lib import plotting
 from mia_lib.bars import duration
 from mia_lib.parameters import QUICK, parameters
+from mia_lib.results import NOTHING
 from mia_lib.sweep import CLAIMS, Cell, tidy
 
 LINES, PANELS = 8, 6  # at most, of a chart
@@ -67,6 +68,19 @@ def charts(frame: pd.DataFrame, cells: Sequence[Cell]) -> tuple[dict[str, list[d
                 "column": column, "panel": panel, "note": ", ".join(left_out), "alt": _alt(rows, column, x, panel),
                 "svg": _draw(rows, x, values, names[:LINES], ends, exhibit == CLAIMS and rows.low.notna().any())})
     return drawn, still
+
+
+def said(frame: pd.DataFrame, cells: Sequence[Cell]) -> dict[tuple[str, str, str], list[str]]:
+    """Words that are not the same in all cells: (exhibit, row, column) -> what stands there in each cell that ran."""
+    axes, ran = list(cells[0].given), [cell.at for cell in cells if cell.record]
+    of_tables, found = frame[frame.exhibit != CLAIMS], {}
+    for place, part in of_tables.groupby(["exhibit", "row", "column"], sort=False):
+        if part.text.notna().any():
+            texts = part.text.where(part.text.notna(), part.value.map("{:g}".format))
+            at_cell = dict(zip(part[axes].itertuples(False, None), texts, strict=True))
+            if len({at_cell.get(at) for at in ran}) > 1:
+                found[place] = [at_cell.get(at) or NOTHING for at in ran]
+    return found
 
 
 def _moving(found: Mapping[tuple, dict]) -> list[int]:
@@ -175,7 +189,9 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     from jinja2 import Environment
 
     ran, known = [cell for cell in cells if cell.record], {p.name: p for p in parameters(name, preset, root)}
-    exhibits, still = charts(tidy(cells), cells) if ran else ({}, {})
+    frame = tidy(cells)
+    exhibits, still = charts(frame, cells) if ran else ({}, {})
+    moving = {chart["column"] for chart in exhibits.get(CLAIMS, [])}
     verdicts: dict[str, dict] = {}
     for cell in ran:
         for claim in cell.claims:
@@ -195,7 +211,9 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     return environment.from_string(PAGE).render(
         name=name, preset=preset, cells=cells, ran=ran, swept=swept, command=shlex.join(words), captions=_captions(ran),
         verdicts=verdicts, exhibits=exhibits, still=still, claims=CLAIMS,
-        changed=[claim for claim, line in verdicts.items() if not line["same"]],
+        changed=[(claim, line) for claim, line in verdicts.items() if not line["same"]],
+        same=sorted(((claim, line) for claim, line in verdicts.items() if line["same"]), key=lambda one: one[0] not in moving),
+        texts=said(frame, cells),
         link={cell.at: os.path.relpath(cell.page, folder) for cell in ran})
 
 
@@ -287,18 +305,8 @@ figure img { display: block; width: 100%; max-width: 30rem; background: #fff; bo
 </tbody>
 </table>
 </div>
-{% if verdicts %}
-
-<h2 id="verdicts">Verdicts</h2>
-<p>
-{% if changed %}
-{{ changed|length }} of {{ verdicts|length }} claims are not judged the same in all runs:
-{{ changed|join(", ") }}. They come first.
-{% else %}
-Each claim is judged the same in all runs.
-{% endif %}
-</p>
-<div class="scroll" tabindex="0" role="region" aria-label="Verdicts">
+{% macro table_of(judged, label) %}
+<div class="scroll" tabindex="0" role="region" aria-label="{{ label }}">
 <table>
 <thead>
 {% for axis in swept %}
@@ -307,8 +315,8 @@ Each claim is judged the same in all runs.
 {% endfor %}
 </thead>
 <tbody>
-{% for claim, line in verdicts.items()|sort(attribute="1.same") %}
-<tr><th scope="row">{{ claim }}</th><td class="text">{{ line.text }}</td>
+{% for claim, line in judged %}
+<tr><th scope="row">{{ claim }}</th><td class="text">{{ line.text|caption|safe }}</td>
 {% for cell in ran %}
 {% set verdict = line.said[cell.at] %}
 <td class="said {{ verdict|replace(" ", "-") }}">{{ verdict }}</td>
@@ -318,10 +326,23 @@ Each claim is judged the same in all runs.
 </tbody>
 </table>
 </div>
-{% endif %}
+{% endmacro %}
 {% if ran|length > 1 %}
 
 <h2 id="changes">What changes</h2>
+{% if verdicts %}
+<p>
+{% if changed %}
+{{ changed|length }} of {{ verdicts|length }} claims are not judged the same in all runs:
+{{ changed|map("first")|join(", ") }}.
+{% else %}
+Each claim is judged the same in all runs.
+{% endif %}
+</p>
+{% if changed %}
+{{ table_of(changed, "Claims whose verdict changes") }}
+{% endif %}
+{% endif %}
 {% if exhibits %}
 <p>Each chart is a column of a table, each line a row of it; bars are the intervals that the page gives. A column that does not
 depend on a parameter is not drawn against it.</p>
@@ -342,16 +363,45 @@ line." if exhibit == claims else captions[exhibit]|caption|safe }}</p>
 {% endfor %}
 </div>
 {% endfor %}
-{% if still %}
+{% if texts %}
+<h3>Words</h3>
+<div class="scroll" tabindex="0" role="region" aria-label="Words that change">
+<table>
+<thead>
+{% for axis in swept %}
+{% set place = loop.index0 %}
+<tr><th scope="row" colspan="3">{{ axis }}</th>{% for cell in ran %}<th scope="col">{{ cell.at[place] }}</th>{% endfor %}</tr>
+{% endfor %}
+</thead>
+<tbody>
+{% for (exhibit, row, column), line in texts.items() %}
+<tr><th scope="row">{{ exhibit }}</th><td>{{ row|caption|safe }}</td><td>{{ column|caption|safe }}</td>
+{%- for text in line %}<td>{{ text|caption|safe }}</td>{% endfor %}</tr>
+{% endfor %}
+</tbody>
+</table>
+</div>
+{% endif %}
+{% if still or same %}
 
 <h2 id="same">What does not</h2>
-<p>The same in all runs:</p>
+{% endif %}
+{% if same %}
+<p>Claims that are judged the same in all runs:</p>
+{{ table_of(same, "Claims whose verdict does not change") }}
+{% endif %}
+{% if still %}
+<p>Numbers that are the same in all runs:</p>
 <ul>
 {% for exhibit, columns in still.items() %}
 <li>{{ "Claims" if exhibit == claims else exhibit }}: {{ columns|join("; ")|caption|safe }}</li>
 {% endfor %}
 </ul>
 {% endif %}
+{% elif verdicts %}
+
+<h2 id="verdicts">Verdicts</h2>
+{{ table_of(same, "Verdicts") }}
 {% endif %}
 </main>
 </body>

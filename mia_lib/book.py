@@ -33,7 +33,9 @@ MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
 NOTHING_CHANGED = "book: nothing changed, used again"
-JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # the package has no __main__
+# The package has no __main__. Its validator of settings imports, where it is installed, a grammar of addresses that no setting
+# of ours needs and that takes seconds to load.
+JUPYTER_BOOK = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyter_book.cli.main import main; main()"
 
 
 class BookFailed(RuntimeError):
@@ -403,7 +405,6 @@ def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars
     total = hashlib.sha256()
     for name in sorted(files):
         total.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
-    library = runner._library(root)
     total.update(json.dumps(runner.versions(*VERSIONS)).encode())
     wanted = total.hexdigest()
     built = stamp.read_text() if stamp.is_file() else ""
@@ -417,14 +418,29 @@ def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars
         shutil.rmtree(staged / "_build", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     bars.say("book: building the pages")
-    path = os.pathsep.join(filter(None, [str(library.parent), os.environ.get("PYTHONPATH")]))
-    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), "-W", "-n", "--keep-going"]
-    with open(log, "wb") as out:
-        code = subprocess.run(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+    code, said = sphinx(staged, log, root, "-W", "-n", "--keep-going")
     if code or not index.is_file():
-        text = runner.plain(log.read_text(encoding="utf-8", errors="replace"))
-        lines = [line for line in text.splitlines() if "WARNING" in line or "ERROR" in line] or text.splitlines()[-20:]
+        lines = [line for line in said if "WARNING" in line or "ERROR" in line] or said[-20:]
         raise BookFailed("The pages could not be built:\n" + "\n".join(lines) + f"\nAll that was said is in {log}.")
     stamp.write_text(wanted)
     return index
+
+
+def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
+    """Let Jupyter Book make HTML of a staging folder, in a process of its own.
+
+    Args:
+        staged: the folder; the pages go to `_build/html` in it.
+        log: file for what is said.
+        root: folder of the book, whose library the pages are made from.
+        options: of `jupyter-book build`.
+
+    Returns:
+        The exit code, and the lines that were said.
+    """
+    path = os.pathsep.join(filter(None, [str(runner._library(root).parent), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
+    with open(log, "wb") as out:
+        code = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+    return code, runner.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()

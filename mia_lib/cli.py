@@ -14,6 +14,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mia_lib.errors import MiaError
+from mia_lib.parameters import PRESETS, QUICK
+
+# What checks notebooks imports, where it is installed, a grammar of addresses that no notebook needs and that takes seconds.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
 
@@ -56,7 +60,7 @@ app = typer.Typer(cls=Mia, no_args_is_help=True, add_completion=False, pretty_ex
 data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are, how to get them.")
 app.add_typer(data_app, name="data")
 
-PRESET = typer.Option("quick", help="smoke (seconds), quick (minutes) or paper (a GPU, or hours).")
+PRESET = typer.Option(QUICK, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
 
 
 def _use_device(device: str | None) -> None:
@@ -173,13 +177,14 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from mia_lib.parameters import parameters
+    from mia_lib.parameters import parameters, plain
 
     table = Table(title=f"{name}, preset {preset}")
-    for column in ("parameter", "type", "value", "allowed", "meaning"):
-        table.add_column(column, overflow="fold")
+    table.add_column("parameter", no_wrap=True)  # names are typed, so they stay whole
+    table.add_column(Text("meaning, type, value [what is allowed]"), overflow="fold")
     for p in parameters(name, preset):
-        table.add_row(*map(Text, (p.name, p.type, str(p.default), p.allowed or "any", p.meaning)))
+        allowed = f"  [{p.allowed}]" if p.allowed else ""
+        table.add_row(Text(p.name), Text.assemble(p.meaning, "\n", (f"{p.type} = {plain(p.default)}{allowed}", "dim")))
     show(table)
 
 

@@ -1,11 +1,19 @@
 """A notebook's parameters: read from its source, changed by a preset or by hand, checked before anything runs.
 
-The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Each line declares one parameter:
+The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Each line declares one parameter::
 
     references: int = 16  # reference models a target is attacked with [2..256]
 
-The comment says what it means; square brackets at its end say what is allowed: `[low..high]` (either end may be
-missing), `[a | b | c]`, for lists the same of each item (`[list of a | b]`), or nothing for any value of the type.
+The comment says what it means; square brackets at its end say what is allowed, for lists of each item, in clauses parted by
+semicolons, or nothing for any value of the type::
+
+    [low..high]        either end may be missing, or be another parameter, also less a number: [2..models - 2]
+    [a | b | c]        one of these; one of them may be a kind of name
+    [data set]         a kind of name: data set, architecture or augmentation, the last two with what follows their colon
+    [even]             a whole number that two divides
+    [as many as NAME]  a list as long as that of another parameter
+    [N items], [not empty], [distinct], [ascending], [adding up to 1]
+
 A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `quick` is the defaults.
 """
 
@@ -16,14 +24,22 @@ import io
 import math
 import re
 import tokenize
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mia_lib.errors import MiaError, check_range, choose
 
 QUICK = "quick"
+PRESETS = {  # what each is for; a notebook may have others
+    "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
+    "cpu": "what of the paper's sizes a CPU reaches, minutes to an hour", "paper": "the paper's sizes, a GPU or hours",
+}
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+KINDS = ("data set", "architecture", "augmentation")
+BOUND = re.compile(r"([a-z]\w*)(?:\s*-\s*(\d+))?")  # another parameter, also less a number
+TOGETHER = re.compile(r"even|not empty|distinct|ascending|adding up to 1|(\d+) items|as many as (\w+)")
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -97,7 +113,7 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     root = find_root(root)
     choose("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
-    found = [p for source in _tagged(text) for p in _parse(source, f"notebooks/{name}.py")]
+    found = [p for source in code_cells(text, "parameters") for p in _parse(source, f"notebooks/{name}.py")]
     if preset in (None, QUICK):
         return found
     choose(f"preset of {name}", preset, presets(name, root))
@@ -121,14 +137,24 @@ def validate(name: str, given: dict, preset: str | None = None, root: Path | Non
         MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
     """
     found = parameters(name, preset, root)
-    return _check(found, {**{p.name: p.default for p in found}, **given})
+    values = _check(found, {**{p.name: p.default for p in found}, **given})
+    for parameter in found:
+        _together(parameter, values)
+    return values
 
 
-def _tagged(text: str) -> list[str]:
-    """The cells tagged `parameters` of a py:percent file, without Jupytext: importing it takes longer than all else here."""
+def code_cells(text: str, tag: str = "") -> list[str]:
+    """The code cells of a py:percent file, without Jupytext: importing it takes longer than all else here.
+
+    Args:
+        text: of the file.
+        tag: only cells that have it.
+    """
     _, *parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
-    return [source for header, source in zip(parts[::2], parts[1::2], strict=True)
-            if re.search(r"""tags=\[[^]]*["']parameters["']""", header)]
+    cells = [source.rstrip() for header, source in zip(parts[::2], parts[1::2], strict=True)
+             if not re.search(r"\[(markdown|md|raw)\]", header)
+             and (not tag or re.search(rf"""tags=\[[^]]*["']{tag}["']""", header))]
+    return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
 
 
 def _parse(source: str, where: str) -> list[Parameter]:
@@ -154,8 +180,8 @@ def _parse(source: str, where: str) -> list[Parameter]:
         meaning = " ".join(comments[i] for i in lines if i in comments) or comments.get(node.lineno - 1, "")
         allowed = ""
         match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", meaning, re.DOTALL)
-        # Brackets with neither a range nor a choice are part of the sentence, such as a unit.
-        if match and (".." in match[2] or "|" in match[2]):
+        # Brackets that allow nothing in these words are part of the sentence, such as a unit.
+        if match and all(".." in c or "|" in c or c in KINDS or TOGETHER.fullmatch(c) for c in _clauses(match[2])):
             meaning, allowed = match[1], match[2].strip()
         found.append(Parameter(node.target.id, kind, default, allowed, meaning))
     return found
@@ -203,6 +229,14 @@ def _value(parameter: Parameter, value, label: str):
     return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
 
 
+def plain(value):
+    """A number as it is; anything else as one would type it after `-p`."""
+    if isinstance(value, list | tuple):
+        items = list(map(str, value))
+        return (";" if any("," in item for item in items) else ",").join(items)
+    return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
+
+
 def _items(text: str) -> list:
     """`a,b`, `a,b;c` (where an item has commas itself) or a Python list."""
     text = text.strip()
@@ -227,11 +261,86 @@ def _item(parameter: Parameter, kind: str, given, label: str):
         allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
         raise MiaError(f"{label} = {given!r} has the wrong type: give {WORDS[kind]}, such as "
                        f"{parameter.default!r}.{allowed}")
-    text = parameter.allowed.removeprefix("list of").strip()
-    if "|" in text:
-        choices = [part.strip().strip("\"'") for part in text.split("|")]
-        choose(label, value, choices if kind == "str" else [SCALARS[kind](c) for c in choices])
-    elif ".." in text:
-        bounds = [SCALARS[kind](b) if b.strip() else None for b in text.split("..")]
-        check_range(label, value, *bounds)
+    for clause in _clauses(parameter.allowed.removeprefix("list of")):
+        if "|" in clause or clause in KINDS:
+            parts = [part.strip().strip("\"'") for part in clause.split("|")]
+            _choose(parameter, label, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
+        elif ".." in clause:
+            bounds = [None if BOUND.fullmatch(b.strip()) or not b.strip() else SCALARS[kind](b) for b in clause.split("..")]
+            check_range(label, value, *bounds)
+        elif clause == "even" and value % 2:
+            raise MiaError(f"{label} = {value!r} is odd: an even number is needed, such as {value + 1}.")
     return value
+
+
+def _clauses(allowed: str) -> list[str]:
+    return [clause.strip() for clause in allowed.split(";") if clause.strip()]
+
+
+def _choose(parameter: Parameter, label: str, value, parts: list) -> None:
+    """Refuse what is neither one of `parts` nor a name of a kind among them."""
+    kinds = [part for part in parts if part in KINDS]
+    if not kinds:
+        choose(label, value, parts)
+        return
+    default = parameter.default if isinstance(parameter.default, list | tuple) else [parameter.default]
+    if value in parts or value in default:  # defaults need no check, and the modules that know the names are slow to load
+        return
+    for kind in kinds:
+        try:
+            _known(kind, value)
+        except MiaError as error:
+            others = ", ".join(repr(part) for part in parts if part not in KINDS)
+            where = "" if str(error).startswith(f"{label} = ") else f"{label}: "
+            raise MiaError(f"{where}{error}" + (f" Or {others}." if others else "")) from error
+
+
+def _known(kind: str, value: str) -> None:
+    """Refuse a name that the library does not know as one of this kind."""
+    if kind == "data set":
+        from mia_lib import data
+
+        choose(kind, value, data.names())
+    elif kind == "architecture":
+        from mia_lib import models
+
+        models._parse(value)
+    else:
+        from mia_lib import recipe
+
+        recipe._augmentation(value)
+
+
+def _together(parameter: Parameter, values: dict) -> None:
+    """Refuse a value that does not fit those of other parameters, or a list that is not what its brackets say."""
+    name, value = parameter.name, values[parameter.name]
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    for clause in _clauses(parameter.allowed.removeprefix("list of")):
+        low, _, high = clause.partition("..")
+        for end, sign, side in ((low, 1, "at least"), (high, -1, "at most")):
+            bound = BOUND.fullmatch(end.strip()) if ".." in clause else None
+            limit = values[bound[1]] - int(bound[2] or 0) if bound else None
+            if bound and any(sign * item < sign * limit for item in items):
+                raise MiaError(f"{name} = {value!r} is out of range: allowed is {side} {limit}, that is {end.strip()}. "
+                               f"Change one or the other.")
+        rule = TOGETHER.fullmatch(clause)
+        if rule and not _holds(clause, items, int(rule[1] or 0), values.get(rule[2], ())):
+            other = f" {rule[2]} has {len(values[rule[2]])}, {name} {len(items)}." if rule[2] else ""
+            raise MiaError(f"{name} = {value!r} is not allowed: it must be {clause}.{other} It means: {parameter.meaning}.")
+
+
+def _holds(rule: str, items: list, count: int, other: Sequence) -> bool:
+    match rule.split()[0]:
+        case "not":
+            return bool(items)
+        case "distinct":
+            return len(set(items)) == len(items)
+        case "ascending":
+            return items == sorted(set(items))
+        case "adding":
+            return abs(sum(items) - 1) < 1e-9
+        case "as":
+            return len(items) == len(other)
+        case "even":  # of each item, which has been looked at
+            return True
+    return len(items) == count

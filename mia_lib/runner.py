@@ -31,7 +31,7 @@ from mia_lib import definitions
 from mia_lib.bars import Bars, Tail, duration
 from mia_lib.definitions import Reached
 from mia_lib.errors import MiaError
-from mia_lib.parameters import QUICK, find_root, notebooks, parameters, presets, read, validate
+from mia_lib.parameters import QUICK, code_cells, find_root, notebooks, parameters, presets, read, validate
 
 if TYPE_CHECKING:
     import nbformat
@@ -84,7 +84,7 @@ def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[st
         but: what bears on no page or, `definitions.FOR_NUMBERS`, on no number.
     """
     root = find_root(root)
-    cells = [cell.source for cell in read(root / "notebooks" / f"{name}.py").cells if cell.cell_type == "code"]
+    cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
     beside = [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
     return definitions.of_cells(cells, _texts(values), _library(root), beside, but)
 
@@ -470,12 +470,14 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         bars: where progress is drawn.
 
     Returns:
-        Path of NAME.html, a page in one file that needs no network; NAME.ipynb lies beside it.
+        Path of NAME.html, a page like the book's in one file that needs no network; NAME.ipynb lies beside it.
 
     Raises:
         MiaError: bad input, before anything runs.
         NotebookFailed: a cell raised.
     """
+    import nbformat
+
     root = find_root(root)
     values = validate(name, given or {}, preset, root)
     code = key(name, values, root)
@@ -483,37 +485,27 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     target, page = folder / f"{name}.ipynb", folder / f"{name}.html"
     bars = bars or Bars()
     record = finished(target)
-    if record and record["key"] == code and page.exists():
+    if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
-        return page
-    if not record or record["key"] != code:
+        ran = json.loads(target.read_text(encoding="utf-8"))
+        told = retold(ran, name, root)
+        if told == ran and page.exists():
+            return page
+        _write(target, nbformat.from_dict(told))
+    else:
         page.unlink(missing_ok=True)
         record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
-    page.write_text(_html(target), encoding="utf-8")
+    from mia_lib import _run_page
+
+    bars.say(f"{name}: drawing the page")
+    text, warnings = _run_page.render(target, root)
+    for warning in warnings:
+        bars.say(warning)
+    partial = page.with_suffix(".writing.html")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, page)
     return page
-
-
-MATHJAX = """{% extends 'lab/index.html.j2' %}{% block html_head_js %}{% endblock %}
-{% block html_head_js_mathjax %}<script>window.MathJax = {tex: {inlineMath: [['$', '$'], ['\\\\(', '\\\\)']]}};</script>
-<script>MATHJAX_SOURCE</script>{% endblock %}{% block html_head_js_mermaidjs %}{% endblock %}"""
-
-
-def _html(notebook: Path) -> str:
-    """The notebook as one HTML file that asks the network for nothing, mathematics included."""
-    from importlib.util import find_spec
-
-    import nbformat
-    from nbconvert import HTMLExporter
-
-    script = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
-    content = nbformat.read(notebook, as_version=4)
-    for cell in content.cells:
-        if "outputs" in cell:
-            cell["outputs"] = for_readers(cell["outputs"])
-    exporter = HTMLExporter(raw_template=MATHJAX)
-    body, _ = exporter.from_notebook_node(content, {"metadata": {"name": notebook.stem}})
-    return body.replace("MATHJAX_SOURCE", script.read_text(encoding="utf-8").replace("</script", "<\\/script"), 1)
 
 
 def sync_pairs(check: bool = False, root: Path | None = None) -> list[Path]:

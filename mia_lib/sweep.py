@@ -21,7 +21,7 @@ import pandas as pd
 from mia_lib import claims, results, runner
 from mia_lib.bars import Bars
 from mia_lib.errors import MiaError, choose
-from mia_lib.parameters import QUICK, find_root, parameters, validate
+from mia_lib.parameters import QUICK, find_root, parameters, plain, validate
 
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
@@ -59,14 +59,6 @@ class Cell:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self.given, self.at, strict=True))
-
-
-def plain(value):
-    """A number as it is; anything else as one would type it after `-p`."""
-    if isinstance(value, list | tuple):
-        items = list(map(str, value))
-        return (";" if any("," in item for item in items) else ",").join(items)
-    return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
 
 
 def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, root: Path | None = None) -> list[dict]:
@@ -178,9 +170,22 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(("value", "low", "high"), float))
 
 
+def _filled(table: Mapping) -> list[list]:
+    """The rows of a table, an empty cell of its first column standing for the one above it."""
+    rows = [list(row) for row in table["rows"]]
+    for above, row in itertools.pairwise(rows):
+        row[0] = row[0] if row[0] != "" else above[0]
+    return rows
+
+
+def bare(text: str) -> str:
+    """A name in a table without its *emphasis*."""
+    return re.sub(r"(\*+)(\S|\S.*?\S)\1", r"\2", text)
+
+
 def _depth(table: Mapping) -> int:
     """How many leading columns say what a row is about: as few as tell most rows apart, and none that holds an interval."""
-    columns, rows = table["columns"], table["rows"]
+    columns, rows = table["columns"], _filled(table)
     leading = next((place for place in range(len(columns)) for row in rows if (_estimate(row[place]) or (None,) * 3)[2]
                     is not None), len(columns) - 1)
     apart = [len({str(row[:depth]) for row in rows}) for depth in range(1, leading + 1)]
@@ -205,13 +210,14 @@ def _rows(cell: Cell, depths: Mapping[str, int]):
     """Yield what a cell's run displayed, as `COLUMNS` says."""
     for table in cell.tables:
         depth, seen = depths[table["name"]], set()
-        for number, row in enumerate(table["rows"], 1):
-            label = ", ".join(f"{column} = {value}" if _estimate(value) else value
-                              for column, value in zip(table["columns"][:depth], row, strict=False))
+        columns = [bare(column) for column in table["columns"]]
+        for number, row in enumerate(_filled(table), 1):
+            label = ", ".join(f"{column} = {value}" if _estimate(value) else bare(value)
+                              for column, value in zip(columns[:depth], row, strict=False))
             if not label or label in seen:
                 label = f"{label} (row {number})".strip()
             seen.add(label)
-            for column, value in list(zip(table["columns"], row, strict=True))[depth:]:
+            for column, value in list(zip(columns, row, strict=True))[depth:]:
                 numbers = _estimate(value)
                 yield table["name"], label, column, *(numbers or (None,) * 3), None if numbers else value, None
     for claim in cell.claims:

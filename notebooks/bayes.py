@@ -87,27 +87,27 @@ plotting.show(
 # models trained on random halves of the same records; a network is written `name:widths`.
 
 # %% tags=["parameters"]
-dataset: str = "fashion_mnist_20k"  # records of Tables 1 and 2 (see `mia data ls`)
+dataset: str = "fashion_mnist_20k"  # records of Tables 1 and 2 (see `mia data ls`) [data set]
 seed: int = 0  # first seed of everything random [0..1000000]
 gaussian_games: int = 500  # repetitions of the Gaussian game behind Figure 1 [2..5000]
 gaussian_dimension: int = 2000  # d of Figure 1 [1..20000]
-classes: list[int] = [5, 7]  # the two classes of Table 1, by number
-feature_dataset: str = "other classes"  # what the feature extractor of Table 1 is trained on: the other classes, or a set
-feature_architecture: str = "tanh_cnn:16,32,64"  # of the feature extractor
+classes: list[int] = [5, 7]  # the two classes of Table 1, by number [0..; 2 items; distinct]
+feature_dataset: str = "other classes"  # what the feature extractor of Table 1 is trained on: the other classes, or a set [other classes | data set]
+feature_architecture: str = "tanh_cnn:16,32,64"  # of the feature extractor [architecture]
 feature_epochs: int = 3  # of the feature extractor [1..500]
-sizes: list[int] = [400, 1000, 2000, 4000, 6000]  # n of Table 1; what does not fit the data is shown as not run
+sizes: list[int] = [400, 1000, 2000, 4000, 6000]  # n of Table 1; what does not fit the data is shown as not run [2..; even]
 seeds: int = 100  # splits for each n of Table 1 [2..1000]
 banks: int = 4  # independent banks of models behind Table 2 [1..50]
 bank_records: int = 2000  # records of a bank; half of them are in each model [20..60000]
-references: int = 12  # reference models for each target of Table 2, an even number [4..256]
+references: int = 12  # reference models for each target of Table 2 [4..256; even]
 targets: int = 6  # models attacked in each bank [1..64]
 shadows: int = 8  # shadow models of the shadow-model attack [2..256]
-architecture: str = "tanh_cnn:16,32,64"  # of the models of Table 2
+architecture: str = "tanh_cnn:16,32,64"  # of the models of Table 2 [architecture]
 epochs: int = 20  # of the models of Table 2 [1..500]
 learning_rate: float = 0.002  # Adam's, in Tables 2 and 3 and for the extractor [1e-6..1.0]
-sweep_dataset: str = "fashion_mnist_20k"  # records of Table 3 (see `mia data ls`)
-sweep_architectures: list[str] = ["tanh_cnn:16,32,64", "leino_cnn:10,25,250"]  # the two networks of Table 3
-augmentations: list[str] = ["none", "flip_crop:1", "flip_crop:5", "flip_resized_crop:0.25"]  # of Table 3, from weak to strong; the first two and the last stand beside the paper's three
+sweep_dataset: str = "fashion_mnist_20k"  # records of Table 3 (see `mia data ls`) [data set]
+sweep_architectures: list[str] = ["tanh_cnn:16,32,64", "leino_cnn:10,25,250"]  # the two networks of Table 3 [architecture; not empty]
+augmentations: list[str] = ["none", "flip_crop:1", "flip_crop:5", "flip_resized_crop:0.25"]  # of Table 3, from weak to strong; the first two and the last stand beside the paper's three [augmentation; not empty]
 sweep_games: int = 4  # independent games for each cell of Table 3 [2..50]
 sweep_records: int = 2000  # records of a game; half of them are members [20..1000000]
 sweep_epochs: int = 30  # of the models of Table 3 [1..500]

@@ -65,26 +65,26 @@ results.show_table(
 # FashionMNIST in the place of MNIST. `mia params calibration` lists them with their meaning.
 
 # %% tags=["parameters"]
-tables: list[str] = ["german_credit_mlp_double_softmax", "german_credit_mlp"]  # shared ensembles on tables: german_credit, hepatitis or adult, each with _mlp or _mlp_double_softmax
-image_dataset: str = "fashion_mnist_20k"  # images for the other rows (see `mia data ls`)
+tables: list[str] = ["german_credit_mlp_double_softmax", "german_credit_mlp"]  # shared ensembles on tables [german_credit_mlp | german_credit_mlp_double_softmax | hepatitis_mlp | hepatitis_mlp_double_softmax | adult_mlp | adult_mlp_double_softmax; not empty]
+image_dataset: str = "fashion_mnist_20k"  # images for the other rows (see `mia data ls`) [data set]
 image_records: int = 2400  # records of a game on images; a quarter of them trains the target [16..60000]
 image_games: int = 5  # games on images [2..20]
-image_architecture: str = "leino_cnn:8,16,128"  # of the networks on images
+image_architecture: str = "leino_cnn:8,16,128"  # of the networks on images [architecture]
 image_epochs: int = 30  # of targets and references on images [1..500]
 image_learning_rate: float = 0.1  # of the first epoch, on images [1e-6..1.0]
-image_augmentations: list[str] = ["none"]  # recipes of the targets on images, "none" first; with "flip_crop:4" a second row
+image_augmentations: list[str] = ["none"]  # recipes of the targets on images, "none" first; with "flip_crop:4" a second row [augmentation; not empty]
 views: int = 10  # times a record is augmented when a target trained with augmentation is attacked [1..50]
-sizes: list[int] = [150, 300]  # training sets of Figure 3 besides that of the tables
+sizes: list[int] = [150, 300]  # training sets of Figure 3 besides that of the tables [8..]
 forgetting_epochs: int = 20  # further epochs of forgetting, on tables [0..500]
 forgetting_learning_rate: float = 0.1  # of them [1e-6..1.0]
 image_forgetting_epochs: int = 10  # the same on images [0..500]
 image_forgetting_learning_rate: float = 0.02  # of them [1e-6..1.0]
 copies: int = 10  # forgetful copies of Figure 5 [1..50]
-shadow_shares: list[float] = [0.25, 0.5, 0.75]  # of the public records, in Figure 5 [0.01..0.99]
-ratios: list[int] = [1, 2, 5, 10]  # non-members to a member, in Figure 4
+shadow_shares: list[float] = [0.25, 0.5, 0.75]  # of the public records, in Figure 5 [0.01..0.99; not empty]
+ratios: list[int] = [1, 2, 5, 10]  # non-members to a member, in Figure 4 [1..; not empty]
 queries: int = 2500  # of the label-only attack, a record and model [222..1000000]
 label_only_games: int = 5  # of the label-only attack [2..20]
-epsilons: list[float] = [1.0, 10.0, 100.0, 1000.0]  # of DP-SGD, in Figure 6
+epsilons: list[float] = [1.0, 10.0, 100.0, 1000.0]  # of DP-SGD, in Figure 6 [1e-6..; not empty]
 private_epochs: int = 40  # of DP-SGD [1..500]
 private_batch_size: int = 64  # of DP-SGD, in expectation [1..10000]
 private_games: int = 5  # of DP-SGD [2..20]

@@ -67,26 +67,26 @@ results.show_table(
 # ResNets on halves of CIFAR are the preset `paper`.
 
 # %% tags=["parameters"]
-datasets: list[str] = ["fashion_mnist_20k"]  # image data of Table 1, the first also of everything else (see `mia data ls`)
+datasets: list[str] = ["fashion_mnist_20k"]  # image data of Table 1, the first also of everything else (see `mia data ls`) [data set; not empty]
 pool: int = 2000  # records of the game; half of them trains each model [20..60000]
-models: int = 18  # in complementary pairs; against each target all serve but itself and its complement [6..1000]
-targets: int = 18  # models that are attacked in turn [2..1000]
-architecture: str = "strided_cnn:8,16,64"  # of all models
+models: int = 18  # in complementary pairs; against each target all serve but itself and its complement [6..1000; even]
+targets: int = 18  # models that are attacked in turn [2..models]
+architecture: str = "strided_cnn:8,16,64"  # of all models [architecture]
 epochs: int = 60  # of training [1..1000]
 batch_size: int = 64  # of training [1..10000]
 learning_rate: float = 0.05  # of the first epoch [1e-6..10.0]
-augmentation: str = "flip"  # of training; with "flip" the mirror image is a view that training saw
+augmentation: str = "flip"  # of training; with "flip" the mirror image is a view that training saw [augmentation]
 iterations: int = 10  # probes of the curvature, each of four queries [1..1000]
 h: float = 0.001  # step of a probe, every pixel running from -1 to 1 [1e-8..1.0]
-reference_counts: list[int] = [4, 8]  # fewer references, besides all
+reference_counts: list[int] = [4, 8]  # fewer references, besides all [4..models - 2; even; not empty]
 estimator_records: int = 150  # records on which estimates of curvature are compared [20..60000]
-steps: list[float] = [0.0001, 0.01, 0.1]  # other steps of that comparison
-probe_counts: list[int] = [1, 3]  # other numbers of probes
-sizes: list[int] = [100, 300, 1500]  # training sets of Figures 6 and 7
+steps: list[float] = [0.0001, 0.01, 0.1]  # other steps of that comparison [1e-12..]
+probe_counts: list[int] = [1, 3]  # other numbers of probes [1..]
+sizes: list[int] = [100, 300, 1500]  # training sets of Figures 6 and 7 [10..pool - 10; not empty]
 size_seeds: int = 3  # targets of each size [2..50]
 judged: int = 200  # members, and as many others, that these and private targets are judged on, at most [10..60000]
-epsilons: list[float] = [1.0, 10.0, 100.0]  # of DP-SGD, in Figure 5
-private_architecture: str = "strided_cnn:8,16,64"  # of private models, without batch normalisation
+epsilons: list[float] = [1.0, 10.0, 100.0]  # of DP-SGD, in Figure 5 [1e-6..; not empty]
+private_architecture: str = "strided_cnn:8,16,64"  # of private models, without batch normalisation [architecture]
 private_epochs: int = 8  # of DP-SGD [1..500]
 private_batch_size: int = 100  # of DP-SGD, in expectation [1..10000]
 private_learning_rate: float = 0.5  # of DP-SGD [1e-6..10.0]
@@ -431,7 +431,7 @@ if private is None:
 else:
     results.show_table(
         exhibits.private_table(private, epsilons), name="curvature-private-table",
-        caption="Targets under DP-SGD: the ε asked for (and spent), the noise it takes, accuracy on members / others, and AUC in percent with 95 % intervals. "
+        caption="Targets under DP-SGD: the ε asked for and the ε spent, the noise it takes, accuracy on members / others, and AUC in percent with 95 % intervals. "
                 "*No privacy*: the same recipe and epochs without clipping or noise.")
     plotting.show(
         exhibits.private_figure(private, epsilons), name="curvature-figure-5",

@@ -134,10 +134,14 @@ sphinx:
 def tiny(request, tmp_path, monkeypatch):
     """A throw-away book of one notebook, `tiny`, which logs each time it really runs to `ran.log`.
 
-    Notebooks are run in the process of the tests, except by tests that are marked `kernel`.
+    Notebooks are run in the process of the tests, except by tests that are marked `kernel`. The page of a rerun is a stub, for
+    drawing one takes seconds; `test_run_page.py` draws.
     """
     import inprocess
 
+    from mia_lib import _run_page
+
+    monkeypatch.setattr(_run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)

@@ -800,6 +800,8 @@ def test_figures_draw(bank, played, named, swept, tmp_path, quick, closed):
         figure.savefig(tmp_path / "figure.png", dpi=20)
     table = exhibits.private_table(trained, epsilons)
     assert len(table) == 4 and table.iloc[3, 0] == "no privacy"
+    assert table["ε"].tolist()[:3] == [f"{epsilon:g}" for epsilon in epsilons] and table["ε spent"][3] == results.NOTHING
+    assert table["ε spent"].tolist()[:3] == [f"{spent:.2f}" for spent in trained["epsilon"][:3]]
     first = {"members": trained["members"], "nll": trained["nll"][0]}
     assert table["Curv ZO NLL"][0] == exhibits.percent(study.over_targets(first, "nll"))
 

@@ -394,6 +394,7 @@ def test_quarters_have_a_row_an_attack():
     kinds = ("pinball", "above", "tpr", "fpr")
     found = {"shift": rng.random((3, 4))} | {f"{what}.{name}": rng.random((3, 4)) for what in kinds for name in names}
     frame = exhibits.quarters_table(found)
+    assert list(frame)[:2] == ["quarter", "attack"], "what is measured does not name a row"
     assert frame["quarter"].tolist() == [word for word in ("hardest", "harder", "easier", "easiest") for _ in names]
     assert frame["attack"].tolist() == ["Marginal", "Gaussian, q(x, y)", "*LiRA, offline (n = 4)*"] * 4
     for place, row in enumerate(frame.to_dict("records")):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from mia_lib import parameters
 from mia_lib.cli import STOPPED, app
 
 
@@ -26,8 +27,26 @@ def test_help_lists_every_command():
 def test_params_prints_name_type_value_allowed_and_meaning(tiny):
     said = mia("params", "tiny", "--preset", "smoke")
     assert said.exit_code == 0
-    row = next(line for line in said.output.splitlines() if "steps" in line and "many" in line)
-    assert re.findall(r"[^\s│]+", row)[:4] == ["steps", "int", "1", "1..10"]
+    rows = [re.findall(r"[^\s│]+", line) for line in said.output.splitlines()]
+    at = rows.index(["steps", "how", "many", "steps"])
+    assert rows[at + 1] == ["int", "=", "1", "[1..10]"]
+
+
+def test_params_breaks_no_name_however_narrow_the_terminal(repo, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(repo)
+    for notebook in parameters.notebooks(repo):
+        names = [re.findall(r"[^\s│]+", line)[:1] for line in mia("params", notebook).output.splitlines()]
+        assert all([p.name] in names for p in parameters.parameters(notebook, root=repo)), notebook
+
+
+def test_help_names_every_preset_of_the_repository(repo, monkeypatch):
+    there = {preset for notebook in parameters.notebooks(repo) for preset in parameters.presets(notebook, repo)}
+    assert there == set(parameters.PRESETS)
+    monkeypatch.setenv("COLUMNS", "300")
+    for command in ("build", "run", "sweep", "params"):
+        said = mia(command, "--help").output
+        assert all(re.search(rf"\b{preset}: \w", said) for preset in there), command
 
 
 @pytest.mark.parametrize("words, says", [

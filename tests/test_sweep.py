@@ -203,7 +203,25 @@ def test_rows_are_named_by_as_many_columns_as_tell_them_apart():
     assert frame.row.tolist() == ["a, none", "a, none", "a, crop"] and set(frame.column) == {"auc"}
 
 
+def test_names_have_no_emphasis_and_an_empty_cell_stands_for_the_one_above():
+    rows = (("Credit", "gap", "0.7"), ("", "*loss*", "0.8"), ("Adult", "gap", "0.6"), ("", "**a** b", "0.5"))
+    frame = sweep.tidy([cell({"steps": 1}, table("t", ["data", "score", "*ours*"], *rows))])
+    assert frame.row.tolist() == ["Credit, gap", "Credit, loss", "Adult, gap", "Adult, a b"] and set(frame.column) == {"ours"}
+    assert sweep.bare("2 * 3 * 4 and mAP$_{test}$") == "2 * 3 * 4 and mAP$_{test}$"
+
+
 # The page
+
+
+def test_words_that_change_are_shown_with_their_emphasis(swept):
+    def at(steps, word, number):
+        return cell({"steps": steps}, table("t", ["row", "verdict"], ("r", word), ("s", number), ("u", "same")), page=swept)
+
+    cells = [at(1, "not *run*", 0.5), at(2, "below", "below"), sweep.Cell({"steps": 3}, error="broken")]
+    assert _sweep_page.said(sweep.tidy(cells), cells) == {
+        ("t", "r", "verdict"): ["not *run*", "below"], ("t", "s", "verdict"): ["0.5", "below"]}
+    text = _sweep_page.page("tiny", cells, "quick", swept, swept)
+    assert "<td>not <em>run</em></td><td>below</td>" in text and "<td>u</td>" not in text
 
 
 def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
@@ -218,6 +236,8 @@ def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
     assert "<strong>Always.</strong> Same <i>n<sub>1</sub></i> in <em>all</em>." in text, "what holds in all cells"
     assert "mia sweep tiny -p steps 1,5 -p rate 0.5,1.0" in text and "how many steps" in text
     assert f"1 of {len(claims.claims('bayes'))} claims are not judged the same in all runs:\nC7." in text
+    places = [text.index(what) for what in ('id="changes"', "C7</th>", "<figure>", 'id="same"', "C1</th>")]
+    assert places == sorted(places), "what changes comes first"
     rows = re.findall(r"<tr><th scope=\"row\">(\w+)</th>(.*?)</tr>", text, re.DOTALL)
     assert rows[0][0] == "C7" and [row[0] for row in rows[1:]] == [c for c in claims.claims("bayes") if c != "C7"]
     verdicts = re.findall(r'class="said ([\w-]+)">', rows[0][1])
@@ -260,7 +280,7 @@ def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
 def test_one_cell_is_a_page_without_charts(swept):
     text = sweep.run("tiny", {"mode": "a,b|"}).read_text()
     assert "1 run of one notebook" in text and "What changes" not in text and "mia sweep tiny -p mode &#39;a,b|&#39;" in text
-    assert "Each claim is judged the same" in text
+    assert re.findall(r"<tr><th scope=\"row\">(\w+)</th>", text) == list(claims.claims("bayes")), "each claim with its verdict"
 
 
 def test_grid_and_table_need_neither_torch_nor_matplotlib(tmp_path):

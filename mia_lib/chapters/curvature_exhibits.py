@@ -343,7 +343,8 @@ def private_table(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
     frame, rows = private_frame(found, epsilons), []
     for k, epsilon in enumerate([*epsilons, np.inf]):
         private = np.isfinite(epsilon)
-        row = {"ε (spent)": f"{epsilon:g} ({found['epsilon'][k]:.2f})" if private else "no privacy",
+        row = {"ε": f"{epsilon:g}" if private else "no privacy",
+               "ε spent": f"{found['epsilon'][k]:.2f}" if private else results.NOTHING,
                "noise": f"{found['noise'][k]:.2f}" if private else results.NOTHING,
                "accuracy": f"{found['train'][k].mean():.2f} / {found['test'][k].mean():.2f}"}
         at = frame[frame["epsilon"] == epsilon]

@@ -242,8 +242,8 @@ def plan(cases: Sequence[Case]) -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             beyond = iha.assumed(one.models.config)
-        rows.append({"case": one.name, "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}", "models": len(one.models),
-                     "members of each": f"{int(one.models.members[0].sum()):,}", "targets": len(one.attacked),
+        rows.append({"case": one.name, "members of each": f"{int(one.models.members[0].sum()):,}", "models": len(one.models),
+                     "targets": len(one.attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
                      "records judged": f"{len(one.rows):,}", "Eq. 8 does not cover": "; ".join(
                          sentence.split(":")[0] for sentence in beyond) or "nothing"})
     return pd.DataFrame(rows).astype(str)

@@ -451,7 +451,7 @@ def quarters_table(found: Found) -> pd.DataFrame:
     methods, rows = [name.partition(".")[2] for name in found if name.startswith("pinball.")], []
     for k, quarter in enumerate(QUARTERS):
         shift = f"{found['shift'][:, k].mean():.2f}"
-        rows += [{"quarter": quarter, "members' scores higher by": shift, "attack": label(name),
+        rows += [{"quarter": quarter, "attack": label(name), "members' scores higher by": shift,
                   "threshold above the mean": f"{found[f'above.{name}'][:, k].mean():.2f}",
                   "pinball, 1 %": f"{found[f'pinball.{name}'][:, k].mean():.4f}",
                   "FPR (%)": f"{100 * found[f'fpr.{name}'][:, k].mean():.1f}",
