@@ -385,6 +385,7 @@ class Sources:
         self.library, self.beside = Path(library), tuple(map(Path, beside))
         self._texts: dict[str, _Text | None] = {}
         self._definitions: dict[str, Definition | None] = {}
+        self._paths: dict[str, Path | None] = {}
         self.read: dict[Path, tuple[int, int]] = {}  # files that were read -> time of their last change, size
 
     def copy(self) -> Sources:
@@ -401,6 +402,11 @@ class Sources:
 
     def path(self, module: str) -> Path | None:
         """The file of a module that is followed."""
+        if module not in self._paths:
+            self._paths[module] = self._look_for(module)
+        return self._paths[module]
+
+    def _look_for(self, module: str) -> Path | None:
         first, *rest = module.split(".")
         bases = [self.library] if first == PACKAGE else [folder / first for folder in self.beside]
         for base in bases:

@@ -80,7 +80,8 @@ BEARS = {
     "a chapter's study": ("chapters/iha.py", "def placebo(", "@cache\ndef placebo(", {"iha page"}),
     "a constant of a chapter": ("chapters/quantile.py", "CLASS_ALPHA = 0.05", "CLASS_ALPHA = 0.06",
                                 {"quantile study", "quantile page"}),
-    "a helper three calls down": ("stacking.py", "def _flat(", "@staticmethod\ndef _flat(", EVERYTHING_TRAINED),
+    "a helper three calls down": ("stacking.py", "def _flat(", "@staticmethod\ndef _flat(",
+                                 EVERYTHING_TRAINED | {"Hessian"}),
     "a drawing": ("plotting.py", "def roc(", "@staticmethod\ndef roc(", ALL_PAGES - {"calibration page"}),
     "a reader of data": ("_readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
 }

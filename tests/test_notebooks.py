@@ -6,6 +6,7 @@ import re
 import pytest
 
 from mia_lib import claims
+from mia_lib.definitions import CARRIERS, READERS
 
 pytestmark = pytest.mark.book
 
@@ -115,3 +116,17 @@ def test_quantile_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
     for printed in ("48.56", "97.45", "99.64", "83.35", "0.1454", "95.04", "91.0", "7,680"):
         assert printed in page
     assert "loguniform(1e-6, 1e-2)" in page and "loguniform(1e-2, 1e+6)" in page
+
+
+def test_what_is_called_while_something_is_computed_is_part_of_what_it_is_kept_under(calls):
+    """Of a process of the pool, which does not know what it computes for, of what anything is kept under."""
+    reached = {line["code"]: set(line["reached"]) for line in calls if "reached" in line}
+    everything, unknown = set().union(*reached.values()), set()
+    for line in (line for line in calls if "called" in line):
+        module, _, name = line["called"].removeprefix("mia_lib.").partition(":")
+        aside = module in CARRIERS | READERS or f"{module}:{name}" in READERS or module == "mia_lib" or name.startswith("<")
+        known = reached.get(line["code"], everything) if line["code"] else everything
+        if not aside and line["called"] not in known:
+            unknown.add(line["called"])
+    assert not unknown
+    assert len(reached) > 40 and sum("called" in line for line in calls) > 1000

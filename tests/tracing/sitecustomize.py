@@ -5,6 +5,7 @@ and {"code", "called"} for each function, "module:name", that is called while it
 does not know what for, the code is "".
 """
 
+import inspect
 import json
 import os
 import sys
@@ -26,32 +27,40 @@ def begin(path: str) -> None:
 
     seen = set()
 
-    def profile(frame, event, _):
+    def until_it_ends(frame, event, _):
+        if event == "return":
+            within.pop()
+        return until_it_ends
+
+    def trace(frame, event, _):
+        """Called once a call; it asks for more of that frame (its return) only of `_compute`."""
         code = frame.f_code
         if not code.co_filename.startswith(LIBRARY):
-            return
+            return None
         name = code.co_qualname
         if code.co_filename.endswith("store.py"):
-            if name == "_compute" and event in ("call", "return"):
-                within.append(frame.f_locals["spec"]["code"]) if event == "call" else within.pop()
-            if name == "keep" and event == "call":
-                spec = frame.f_locals["spec"]
-                found = sys.modules["mia_lib.definitions"].known(spec["code"])
+            if name == "keep":
+                found = sys.modules["mia_lib.definitions"].known(frame.f_locals["spec"]["code"])
                 if found is not None:
-                    note({"code": spec["code"], "reached": sorted(found.definitions)})
-            return
-        if event != "call" or not (within or worker):
-            return
+                    note({"code": found.fingerprint, "reached": sorted(found.definitions)})
+            if name != "_compute":
+                return None
+            within.append(frame.f_locals["spec"]["code"])
+            frame.f_trace_lines = False
+            return until_it_ends
         fingerprint = within[-1] if within else ""
-        if (code, fingerprint) not in seen and name != "<module>":
+        if (within or worker) and (code, fingerprint) not in seen:
             seen.add((code, fingerprint))
-            module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
-            module = f"mia_lib.{module}".removesuffix(".__init__")
-            note({"code": fingerprint, "called": f"{module}:{name.split('.')[0]}"})
+            if code.co_flags & inspect.CO_OPTIMIZED:  # a function, not a module or the body of a class
+                module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
+                module = f"mia_lib.{module}".removesuffix(".__init__")
+                note({"code": fingerprint, "called": f"{module}:{name.split('.')[0]}"})
+        return None
 
-    threading.setprofile(profile)
-    sys.setprofile(profile)
+    threading.settrace(trace)
+    sys.settrace(trace)
 
 
-if os.environ.get("MIA_CALLS") and LIBRARY:
+started_as = " ".join(sys.orig_argv)
+if os.environ.get("MIA_CALLS") and ("ipykernel_launcher" in started_as or "spawn_main" in started_as):
     begin(os.environ["MIA_CALLS"])
