@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from mia_lib import _run_page, book, runner, sweep
+from mia_lib import _run_page, book, results, runner, sweep
 from mia_lib.errors import MiaError
 
 RENDER = _run_page.render  # before `tiny` puts a stub in its place
@@ -92,6 +92,7 @@ def small(tmp_path_factory) -> Path:
 def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
     path, soup, warnings = pages[name]
     assert not warnings
+    assert results.MIME in path.with_suffix(".ipynb").read_text() and runner.OURS not in str(soup), "no bookkeeping"
     article = soup.find("article")
     assert len(article.find_all("h1")) == 1
     for solution in article.select("div.solution"):
