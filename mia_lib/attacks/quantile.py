@@ -132,11 +132,11 @@ def check_splits(**rows: np.ndarray) -> None:
 
 
 def _positive(spread) -> np.ndarray:
-    """Spreads as float64, all above 0."""
+    """Spreads as float64, none 0 or below; NaN, of a regression that failed, gives NaN."""
     spread = np.asarray(spread, np.float64)
-    if not (spread > 0).all():
-        raise MiaError(f"spread is not above 0 in {(~(spread > 0)).sum()} of {spread.size} records (the least is "
-                       f"{spread.min():.4g}): a standard deviation is needed. Of its logarithm give np.exp.")
+    if (spread <= 0).any():
+        raise MiaError(f"spread is not above 0 in {(spread <= 0).sum()} of {spread.size} records (the least is "
+                       f"{np.nanmin(spread):.4g}): a standard deviation is needed. Of its logarithm give np.exp.")
     return spread
 
 
