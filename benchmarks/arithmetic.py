@@ -5,7 +5,7 @@
 Every library picks its code by what the processor can, and vectors of another length add up in another order. One
 computation after the other, each in the steps in which it is made, runs in a fresh process: as the book sets the libraries,
 then with each of them left to itself, then with all of them, as on a processor with AVX-512. Printed is the first step that
-differs, and the largest difference in the step and at the end, in standard deviations of the array. PyTorch's matrix products in
+differs, and the largest difference in the step and at the end, in standard deviations of the array. Matrix products in
 their compatible form stand for processors that are not Intel's, where the library ignores its setting.
 
 Then the same work is timed under both settings in turn, in seconds of the processor rather than of the clock: the ratio is
@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import nn
 
-import mia_lib  # noqa: I001  first: it sets the arithmetic, which NumPy reads when it is imported
+import mia_lib
 from mia_lib import hessian, models, regressors, signals, trees
 from mia_lib.backends import loop
 from mia_lib.recipe import TrainConfig
