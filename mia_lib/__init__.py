@@ -22,15 +22,15 @@ def _processor() -> set[str]:
 # reads its variables when it first computes, NumPy when it is imported.
 ARITHMETIC = {
     "MKL_CBWR": "AVX2,STRICT",  # PyTorch's matrix products
-    "ATEN_CPU_CAPABILITY": "avx2",  # its other functions
     "ONEDNN_MAX_CPU_ISA": "AVX2",  # its convolutions
+    "ATEN_CPU_CAPABILITY": "avx2",  # its other functions
     "OPENBLAS_CORETYPE": "Haswell",  # products and decompositions of NumPy and SciPy
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",  # NumPy's other functions
 }
-if "avx2" in _processor():  # without it some of these would be an illegal instruction
-    if "avx512f" not in _processor():
-        ARITHMETIC.pop("NPY_DISABLE_CPU_FEATURES")  # NumPy complains of what there is not
-    for _name, _value in ARITHMETIC.items():
+# The first two take what they are told for a limit; the others, told of what is not there, would crash or complain.
+_NEEDED = {"ATEN_CPU_CAPABILITY": "avx2", "OPENBLAS_CORETYPE": "avx2", "NPY_DISABLE_CPU_FEATURES": "avx512f"}
+for _name, _value in ARITHMETIC.items():
+    if _NEEDED.get(_name, "") in {"", *_processor()}:
         os.environ.setdefault(_name, _value)
 
 __version__ = "0.1.0"
