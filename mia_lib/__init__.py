@@ -19,18 +19,18 @@ def _processor() -> set[str]:
 
 # The same sums on every processor of Intel's with AVX2, whatever else it can and wherever arrays lie in memory: each library
 # picks its code by the processor, and vectors of another length add up in another order (benchmarks/arithmetic.py). PyTorch
-# reads its variables when it first computes, NumPy when it is imported.
+# reads its variables when it first computes, NumPy when it is imported. NumPy's linear algebra is left as it is: it moves by
+# 1e-14, and a decomposition would take 1.3 times as long.
 ARITHMETIC = {
     "MKL_CBWR": "AVX2,STRICT",  # PyTorch's matrix products
-    "ATEN_CPU_CAPABILITY": "avx2",  # its other functions
     "ONEDNN_MAX_CPU_ISA": "AVX2",  # its convolutions
-    "OPENBLAS_CORETYPE": "Haswell",  # products and decompositions of NumPy and SciPy
-    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",  # NumPy's other functions
+    "ATEN_CPU_CAPABILITY": "avx2",  # its other functions
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",  # NumPy's functions
 }
-if "avx2" in _processor():  # without it some of these would be an illegal instruction
-    if "avx512f" not in _processor():
-        ARITHMETIC.pop("NPY_DISABLE_CPU_FEATURES")  # NumPy complains of what there is not
-    for _name, _value in ARITHMETIC.items():
+# The first two take what they are told for a limit; the others, told of what is not there, would crash or complain.
+_NEEDED = {"ATEN_CPU_CAPABILITY": "avx2", "NPY_DISABLE_CPU_FEATURES": "avx512f"}
+for _name, _value in ARITHMETIC.items():
+    if _NEEDED.get(_name, "") in {"", *_processor()}:
         os.environ.setdefault(_name, _value)
 
 __version__ = "0.1.0"

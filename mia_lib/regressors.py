@@ -370,7 +370,7 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
             lowest loss on them; without, those of the last.
 
     Returns:
-        the network in evaluation mode; the same to the bit for the same arguments, on one machine.
+        the network in evaluation mode; the same to the bit for the same arguments; `mia_lib.ARITHMETIC` says where.
 
     Raises:
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.

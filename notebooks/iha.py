@@ -462,7 +462,7 @@ claims.show("iha", verdicts)
 # - **C9.** The loss changes hardly anything here; why it did in the paper we do not know.
 # - **C10.** Three targets do not decide it, but they point the other way ({numref}`iha-left-out`).
 # - **C11.** Agreement alone cannot tell other members from guesses, so the rule asks for members that losses miss. Here there are too few of these.
-# - **C12.** At this size all cost seconds. {numref}`iha-table-6` has one thread and one target; the verdict has the mean over targets, two at a time, as they were audited, and LiRA's 14 references where the paper trained 128.
+# - **C12.** Judged by operations counted, for seconds depend on what else the machine does: those of 128 references, as the paper trained, whatever their number here. {numref}`iha-table-6` has the seconds, of one thread and one target.
 # - **C13, C14.** More damping is better up to 0.2 and beyond it, and low rank at 0.1 better than either. That the deeper network needs more of it is not resolved. The paper's low rank is at most .557; with 1,000 members, each seen 400 times, ours starts from more.
 # - **C15.** AUC falls with what is known, but not as steeply as the paper's; the gradient alone falls to nothing below 80 %.
 # - **C16.** From 150 to 400 members no attack weakens beyond its interval. (The small pool is part of the large one, and the larger set takes more steps.)

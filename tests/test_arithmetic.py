@@ -37,13 +37,13 @@ for name, sets in (("tanh_cnn:4,8,16", 1), ("mlp:16", 2)):
     for k, one in enumerate(loop.fit_group(x, y, rows, 10, TrainConfig(name, epochs=2, batch_size=40), list(range(sets)))):
         out |= {f"{name} {k} {part}": value for part, value in one.arrays.items()}
 a = rng.normal(size=(300, 300))
-out |= {"product": a @ a, "solution": np.linalg.solve(a, a[0]), "exponential": np.exp(a)}
+out["exponential"] = np.exp(a)
 np.savez(sys.argv[1], **out)
 """
 AVX512 = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL",
-          "OPENBLAS_CORETYPE": "SkylakeX", "NPY_DISABLE_CPU_FEATURES": ""}
+          "NPY_DISABLE_CPU_FEATURES": ""}
 AVX2 = {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
         "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
 
 
@@ -72,7 +72,7 @@ def test_numbers_are_those_of_a_processor_with_avx2_to_the_last_bit(computed):
 
 def test_left_to_themselves_libraries_round_otherwise_and_no_more(computed):
     ours, theirs = computed["the book's"], computed["AVX-512"]
-    for name in ("regression", "tanh_cnn:4,8,16 0 head.weight", "product", "solution", "exponential"):
+    for name in ("regression", "tanh_cnn:4,8,16 0 head.weight", "exponential"):
         assert (ours[name] != theirs[name]).any(), name  # else the test above could not fail
     assert np.abs(ours["regression"] - theirs["regression"]).max() < 1e-4 * ours["regression"].std()
 
