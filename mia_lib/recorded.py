@@ -22,8 +22,8 @@ from mia_lib.parameters import QUICK, find_root, notebooks, presets, validate
 
 NOT_RECORDED = (QUICK, "smoke")
 # These draw, print or run; no recorded number depends on them.
-DISPLAY = {"_sweep_page", "bars", "book", "claims", "cli", "health", "parameters", "plotting", "progress", "recorded",
-           "recording", "results", "runner", "sweep"}
+DISPLAY = {"_sphinx", "_sweep_page", "bars", "book", "claims", "cli", "health", "parameters", "plotting", "progress",
+           "recorded", "recording", "results", "runner", "sweep"}
 
 
 @dataclass(frozen=True)
