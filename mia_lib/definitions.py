@@ -39,7 +39,7 @@ PACKAGE, NOTEBOOK = "mia_lib", "notebook"
 LIBRARY = Path(__file__).resolve().parent
 CARRIERS = frozenset({
     "errors", "checks", "progress", "bars", "store", "definitions", "backends.pool", "parameters", "runner", "book",
-    "recorded", "recording", "sweep", "_sweep_page", "_run_page", "cli", "health"})
+    "recorded", "recording", "sweep", "_sphinx", "_sweep_page", "_run_page", "cli", "health"})
 READERS = frozenset({"_readers", "_torchvision", "data:load", "data:get", "data:describe", "data:names"})
 DRAWING = frozenset({"plotting"})
 FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING
@@ -424,8 +424,11 @@ class Sources:
             if path is not None:
                 self.read[path] = _state(path)
                 package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-                self._texts[module] = _parsed(path.read_text(encoding="utf-8"), package)
+                self._texts[module] = _parsed(self._content(path), package)
         return self._texts[module]
+
+    def _content(self, path: Path) -> str:
+        return path.read_text(encoding="utf-8")
 
     def add_cells(self, module: str, text: str, ends: list[int]) -> list[str]:
         """A module that lies in no file: the code of a notebook, of which each cell is a definition at its place.
@@ -602,29 +605,43 @@ def of_folder(library: Path = LIBRARY, beside: Iterable[Path] = ()) -> Sources:
 
 
 class _Running(Sources):
-    """The modules of this process. A file edited after the process began is refused: what runs is what it held before."""
+    """The modules of this process, as they were when it began."""
 
     def __init__(self):
         super().__init__()
-        self._then = {path: _state(path) for path in LIBRARY.rglob("*.py")}
+        self._then = {path: (_state(path), path.read_text(encoding="utf-8")) for path in LIBRARY.rglob("*.py")}
         self._installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
-    def path(self, module: str) -> Path | None:
+    def _look_for(self, module: str) -> Path | None:
         if module.split(".")[0] == PACKAGE:
-            return super().path(module)
+            return super()._look_for(module)
         file = getattr(sys.modules.get(module), "__file__", None)
         if not file or not file.endswith(".py") or file.startswith(self._installed) or not Path(file).is_file():
             return None
-        path = Path(file)
-        self._then.setdefault(path, _state(path))
-        return path
+        self._then.setdefault(Path(file), (_state(Path(file)), Path(file).read_text(encoding="utf-8")))
+        return Path(file)
 
-    def check(self) -> None:
-        """Raise when a file is no longer what this process runs."""
-        for path, before in self._then.items():
-            if _state(path) != before:
-                raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
-                               "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
+    def path(self, module: str) -> Path | None:
+        """The file of a module that is followed; one that is not here yet may be imported later."""
+        if self._paths.get(module) is None:
+            self._paths.pop(module, None)
+        return super().path(module)
+
+    def _content(self, path: Path) -> str:
+        return self._then[path][1] if path in self._then else super()._content(path)
+
+    def check(self, reached: Reached) -> None:
+        """Raise when some of what was reached stands otherwise in its file by now."""
+        modules = {name.partition(":")[0] for name in reached.definitions}
+        paths = [path for path in map(self.path, modules) if path is not None]
+        changed = [path for path in paths if path in self._then and _state(path) != self._then[path][0]]
+        if not changed:
+            return
+        now = _Running()
+        digests = {name: (found := now.definition(name)) and found.digest for name in reached.definitions}
+        if any(digest != digests[name] for name, digest in reached.definitions.items() if self.definition(name) is not None):
+            raise MiaError(f"{changed[0]} was edited after this process had begun, so what runs is not what the file says. "
+                           "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
 
 
 def _state(path: Path) -> tuple[int, int] | None:
@@ -646,10 +663,7 @@ def of(*things) -> Reached:
     Args:
         things: functions, methods, partials, classes; objects, of which classes and fields count; containers of such; texts.
 
-    Raises:
-        MiaError: a source file was edited after this process had begun.
     """
-    _running.check()
     walk = _Walk()
     for thing in things:
         walk.see(thing)
@@ -661,13 +675,14 @@ def of(*things) -> Reached:
     return _memo[asked]
 
 
-def check() -> None:
-    """Raise when a source file was edited after this process had begun.
+def check(code: str) -> None:
+    """See to it that what this process runs is what the files say, before something is kept under a fingerprint.
 
     Raises:
-        MiaError: it was.
+        MiaError: some of the definitions behind it were edited after this process had begun.
     """
-    _running.check()
+    if code in _known:
+        _running.check(_known[code])
 
 
 def known(code: str) -> Reached | None:

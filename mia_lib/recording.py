@@ -139,12 +139,18 @@ def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
 
 
 def shrunk(png: bytes) -> bytes:
-    """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
+    """A figure with 256 colours, which lines and letters do not miss, when that is smaller; kept in the store, for each build
+    asks for those of all pages."""
+    import PIL
     from PIL import Image
 
-    small = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return min(png, small.getvalue(), key=len)
+    def compute() -> dict[str, np.ndarray]:
+        small = io.BytesIO()
+        Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        return {"png": np.frombuffer(min(png, small.getvalue(), key=len), np.uint8)}
+
+    spec = {"kind": "figure", "png": hashlib.sha256(png).hexdigest(), "pillow": PIL.__version__}
+    return store.fetch(spec, compute).arrays["png"].tobytes()
 
 
 def _size(layer: Path, without: set[Path]) -> int:

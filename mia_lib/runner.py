@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -261,7 +261,8 @@ class _Session:
         self.name, self.notebook, self.different, self.output = name, notebook, different, output
         self.root, self.scratch = root, scratch
         self.cells = sum(cell.cell_type == "code" for cell in notebook.cells) + bool(different)
-        self.done, self.peak, self.cell, self.stopped = 0, 0.0, None, False
+        self.done, self.peak, self.cell, self.stopped = 0, 0, None, False
+        self._most = 0
         self.kernel, self.result, self.error, self._family = None, None, None, {}
 
     def run(self, bars: Bars, prefix: str) -> Generator[None, None, nbformat.NotebookNode]:
@@ -363,22 +364,22 @@ class _Session:
         return Kernel
 
     def _sample(self) -> None:
-        """Note who belongs to the kernel and how much memory they hold together, shared pages counted once."""
+        """Note who belongs to the kernel and how much memory they hold together, shared pages counted once.
+
+        Counting those takes the system a hundred times as long as the rest, so it is asked only when they hold more than ever
+        before with shared pages counted for each.
+        """
         import psutil
 
-        total = 0
         try:
             family = [self.kernel, *self.kernel.children(recursive=True)] if self.kernel else []
         except psutil.Error:
             return
-        for process in family:
-            self._family[process.pid] = process
-            try:
-                info = process.memory_full_info()
-                total += getattr(info, "pss", 0) or info.rss
-            except psutil.Error:
-                continue
-        self.peak = max(self.peak, total)
+        self._family |= {process.pid: process for process in family}
+        held = _total(family, lambda process: process.memory_info().rss)
+        if held > self._most:
+            self._most = held
+            self.peak = max(self.peak, _total(family, _own_memory))
 
     def _end(self) -> None:
         import psutil
@@ -408,6 +409,23 @@ class _Session:
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
                               f"{plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
+
+
+def _total(family: list, number: Callable) -> int:
+    """Sum over processes of a number of each, those that have ended left out."""
+    import psutil
+
+    total = 0
+    for process in family:
+        with suppress(psutil.Error):
+            total += number(process)
+    return total
+
+
+def _own_memory(process) -> int:
+    """Bytes of a process, of what it shares its part where the system tells."""
+    info = process.memory_full_info()
+    return getattr(info, "pss", 0) or info.rss
 
 
 def plain(text: str) -> str:

@@ -157,15 +157,20 @@ def look_up(spec: dict) -> Entry | None:
     return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec)
 
 
-def write(path: Path, data: bytes) -> None:
-    """All of the file or nothing: temporary file, fsync, rename."""
+def write(path: Path, data: bytes, lasting: bool = True) -> None:
+    """All of the file or nothing: temporary file, fsync, rename.
+
+    Args:
+        lasting: whether it has to stand when the machine loses power; waiting for the disk takes longer than all the rest.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".writing-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         with open(temporary, "xb") as out:
             out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
+            if lasting:
+                out.flush()
+                os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -173,13 +178,13 @@ def write(path: Path, data: bytes) -> None:
 
 
 def put(path: Path, data: bytes) -> None:
-    """`write` into the working cache.
+    """`write` into the working cache, where what a power cut spoils is seen by its sha256 and computed anew.
 
     Raises:
         MiaError: the disk is full or the cache cannot be written.
     """
     try:
-        write(path, data)
+        write(path, data, lasting=False)
     except OSError as error:
         raise _cannot_write(error) from error
 
@@ -200,9 +205,9 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
         notes: further plain data for the manifest.
 
     Raises:
-        MiaError: the disk is full or the cache cannot be written.
+        MiaError: the disk is full or the cache cannot be written; the code was edited after this process had begun.
     """
-    definitions.check()  # what runs is what the code says
+    definitions.check(spec["code"])
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {

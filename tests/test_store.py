@@ -198,10 +198,10 @@ def test_a_lock_that_is_held_too_long_is_named():
 def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):
     store.keep({**SPEC, "a": 0}, ARRAYS)
 
-    def full(_):
+    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(MiaError, match="disk is full.*kept"):
         store.keep(SPEC, ARRAYS)
     assert store.look_up(SPEC) is None and not list(store.cache_dir().rglob(".writing-*"))
