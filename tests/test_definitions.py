@@ -338,11 +338,16 @@ def test_a_file_edited_while_it_runs_is_refused(tmp_path, isolated_cache):
         import mine
         from mia_lib import store
         from mia_lib.errors import MiaError
-        print(store.fetch({"kind": "study", "study": "x"}, mine.f).source)
+        def fetched(study):
+            return store.fetch({"kind": "study", "study": study}, mine.f).source
         path = pathlib.Path(mine.__file__)
+        print(fetched("x"))
+        path.write_text(path.read_text() + "# a comment")
+        print(fetched("y"))
         path.write_text(path.read_text().replace("zeros", "ones"))
+        print(fetched("x"))  # by the code that this process runs
         try:
-            store.fetch({"kind": "study", "study": "x"}, mine.f)
+            fetched("z")
         except MiaError as error:
             print(error)
     """
@@ -350,7 +355,8 @@ def test_a_file_edited_while_it_runs_is_refused(tmp_path, isolated_cache):
     environment = {**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout
             for _ in range(2)]
-    assert done[0].startswith("computed") and "mine.py was edited after this process had begun" in done[0]
+    assert done[0].split("\n")[:3] == ["computed", "computed", "cache"]
+    assert "mine.py was edited after this process had begun" in done[0]
     assert done[1].startswith("computed")  # by the code as it is now
 
 
