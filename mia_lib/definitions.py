@@ -70,8 +70,8 @@ class Definition:
 class _Text:
     """The definitions of one Python text, before names are followed into other modules."""
 
-    def __init__(self, text: str, package: str = ""):
-        self.package = package
+    def __init__(self, text: str, module: str = "", is_package: bool = False):
+        self.is_package, self.package = is_package, module if is_package else module.rpartition(".")[0]
         self.tree = ast.parse(text)
         self._lines = text.splitlines(keepends=True) or [""]
         self._tokens = list(_tokens(text))
@@ -153,8 +153,8 @@ class _Text:
 
 
 @functools.lru_cache(maxsize=512)
-def _parsed(text: str, package: str) -> _Text:
-    return _Text(text, package)
+def _parsed(text: str, module: str, is_package: bool) -> _Text:
+    return _Text(text, module, is_package)
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str, tuple[int, int], tuple[int, int]]]:
@@ -385,7 +385,6 @@ class Sources:
         self.library, self.beside = Path(library), tuple(map(Path, beside))
         self._texts: dict[str, _Text | None] = {}
         self._definitions: dict[str, Definition | None] = {}
-        self._paths: dict[str, Path | None] = {}
         self.read: dict[Path, tuple[int, int]] = {}  # files that were read -> time of their last change, size
 
     def copy(self) -> Sources:
@@ -402,11 +401,6 @@ class Sources:
 
     def path(self, module: str) -> Path | None:
         """The file of a module that is followed."""
-        if module not in self._paths:
-            self._paths[module] = self._look_for(module)
-        return self._paths[module]
-
-    def _look_for(self, module: str) -> Path | None:
         first, *rest = module.split(".")
         bases = [self.library] if first == PACKAGE else [folder / first for folder in self.beside]
         for base in bases:
@@ -423,8 +417,7 @@ class Sources:
             self._texts[module] = None
             if path is not None:
                 self.read[path] = _state(path)
-                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-                self._texts[module] = _parsed(self._content(path), package)
+                self._texts[module] = _parsed(self._content(path), module, path.name == "__init__.py")
         return self._texts[module]
 
     def _content(self, path: Path) -> str:
@@ -453,16 +446,17 @@ class Sources:
         for _ in range(9):  # a chain of imports
             if name is None:
                 return f"{module}:*" if self.path(module) or module in self._texts else None
-            if self.path(f"{module}.{name}") is not None:
-                return f"{module}.{name}:*"
             text = self.text(module)
             if text is None:
                 return None
             if name in text.nodes:
                 return f"{module}:{name}"
-            if name not in text.imports:
+            if name in text.imports:
+                module, name = text.imports[name]
+            elif text.is_package and self.path(f"{module}.{name}") is not None:
+                return f"{module}.{name}:*"
+            else:
                 return None
-            module, name = text.imports[name]
         return None
 
     def find(self, name: str) -> str:
@@ -612,20 +606,15 @@ class _Running(Sources):
         self._then = {path: (_state(path), path.read_text(encoding="utf-8")) for path in LIBRARY.rglob("*.py")}
         self._installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
-    def _look_for(self, module: str) -> Path | None:
+    def path(self, module: str) -> Path | None:
+        """The file of a module that is followed and was imported."""
         if module.split(".")[0] == PACKAGE:
-            return super()._look_for(module)
+            return super().path(module)
         file = getattr(sys.modules.get(module), "__file__", None)
         if not file or not file.endswith(".py") or file.startswith(self._installed) or not Path(file).is_file():
             return None
         self._then.setdefault(Path(file), (_state(Path(file)), Path(file).read_text(encoding="utf-8")))
         return Path(file)
-
-    def path(self, module: str) -> Path | None:
-        """The file of a module that is followed; one that is not here yet may be imported later."""
-        if self._paths.get(module) is None:
-            self._paths.pop(module, None)
-        return super().path(module)
 
     def _content(self, path: Path) -> str:
         return self._then[path][1] if path in self._then else super()._content(path)
@@ -661,8 +650,8 @@ def of(*things) -> Reached:
     """All that bears on what functions compute with the objects that they hold.
 
     Args:
-        things: functions, methods, partials, classes; objects, of which classes and fields count; containers of such; texts.
-
+        things: functions, methods, partials, classes; objects, of which classes and fields count; networks, of which each
+            layer does; containers of such; texts.
     """
     walk = _Walk()
     for thing in things:
@@ -722,6 +711,8 @@ class _Walk:
                 self.roots.add(f"{thing.__name__}:*")
         elif hasattr(thing, "__wrapped__"):  # such as functools.cache makes
             self.see(thing.__wrapped__)
+        elif isinstance(getattr(thing, "_modules", None), dict):  # a network of PyTorch's
+            self._each([type(thing), *thing._modules.values()])
         elif hasattr(type(thing), "__definitions__"):  # says itself what of it bears
             self._each([type(thing), *thing.__definitions__()])
         else:
@@ -754,11 +745,10 @@ class _Walk:
                 self.see(base)
         if _followed(one.__module__) and not self._root(one):
             for name, value in vars(one).items():
-                if isinstance(value, types.FunctionType | staticmethod | classmethod | property | functools.cached_property):
-                    self._each(getattr(value, part, None) for part in ("__func__", "fget", "fset", "func"))
-                    self.see(value if isinstance(value, types.FunctionType) else None)
-                elif not name.startswith("__"):
-                    self._plain(f"{one.__qualname__}.{name}", value)
+                behind = [value, *(getattr(value, part, None) for part in ("__func__", "fget", "fset", "func"))]
+                self._each(part for part in behind if isinstance(part, types.FunctionType))
+                if not name.startswith("__"):
+                    self._plain(f"{one.__module__}:{one.__qualname__}.{name}", value)
 
     def _root(self, thing) -> bool:
         """Note where a function or class is defined, if a file that is followed says."""
@@ -796,7 +786,7 @@ class _Walk:
                     self.roots |= set(filter(None, inside)) or {f"{value.__name__}:*"}
             else:
                 self.see(value)
-                self._plain(name, value)
+                self._plain(f"{function.__module__}:{name}", value)
 
     def _plain(self, name: str, value) -> None:
         """A constant of the user's own, by its value."""

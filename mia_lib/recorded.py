@@ -159,8 +159,10 @@ def state_of_run(name: str, preset: str, root: Path | None = None) -> State:
 
 
 def definitions_of_run(name: str, values: dict, root: Path) -> dict[str, str]:
-    """Definition -> digest of all that bears on the numbers and verdicts of a notebook."""
-    return dict(runner.bearing(name, values, root, definitions.FOR_NUMBERS).definitions)
+    """Definition, or file of what the paper claims -> digest, of all that bears on the numbers and verdicts of a notebook."""
+    code = runner.bearing(name, values, root, definitions.FOR_NUMBERS).definitions
+    return {**code, **{path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+                       for path in runner.papers(name, root)}}
 
 
 def state_of_ensemble(name: str, root: Path | None = None) -> State:

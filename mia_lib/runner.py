@@ -89,6 +89,12 @@ def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[st
     return definitions.of_cells(cells, _texts(values), _library(root), beside, but)
 
 
+def papers(name: str, root: Path) -> list[Path]:
+    """What the paper of a notebook printed and claims, with the rules of its verdicts; of all papers where it has none."""
+    folder = root / "data" / "papers"
+    return sorted(folder.glob(f"{name}_*")) or sorted(path for path in folder.glob("*") if path.is_file())
+
+
 def _texts(value) -> list[str]:
     """All texts in parameters."""
     if isinstance(value, dict | list | tuple):
@@ -107,8 +113,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     """
     root = find_root(root)
     # Recorded results are left out: they are what the library computes, so with or without them a page is the same.
-    papers = list((root / "data" / "papers").glob(f"{name}_*")) or list((root / "data" / "papers").glob("*"))
-    data = [p for p in [*papers, *(root / "data" / "embedded").rglob("*")] if p.is_file()]
+    data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
     spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy")}
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]

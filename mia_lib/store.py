@@ -207,8 +207,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     Raises:
         MiaError: the disk is full or the cache cannot be written; the code was edited after this process had begun.
     """
-    definitions.check(spec["code"])
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
+    definitions.check(spec["code"])
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
         "spec": spec, **made_by(spec), "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
