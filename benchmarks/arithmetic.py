@@ -40,7 +40,8 @@ WORDS = {"MKL_CBWR": "PyTorch's matrix products", "ATEN_CPU_CAPABILITY": "PyTorc
          "ONEDNN_MAX_CPU_ISA": "convolutions",
          "NPY_DISABLE_CPU_FEATURES": "NumPy's functions"}
 SETTINGS = {"again": BOOK} | {WORDS[name]: BOOK | {name: FREE[name]} for name in BOOK} | {
-    "NumPy's linear algebra": BOOK | {"OPENBLAS_CORETYPE": "Haswell"}, "all of them": FREE, "not Intel's": BOOK | {"MKL_CBWR": "COMPATIBLE"}}
+    "NumPy's linear algebra": BOOK | {"OPENBLAS_CORETYPE": "Haswell"}, "all but that": FREE,
+    "not Intel's": BOOK | {"MKL_CBWR": "COMPATIBLE"}}
 NETWORKS = ("tanh_cnn:8,16,64", "strided_cnn:8,16,32", "mlp:128", "mlp:32", "logistic_regression")
 
 

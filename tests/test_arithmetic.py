@@ -43,13 +43,12 @@ np.savez(sys.argv[1], **out)
 AVX512 = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL",
           "NPY_DISABLE_CPU_FEATURES": ""}
 AVX2 = {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
+        "ONEDNN_MAX_CPU_ISA": "AVX2", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
 
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory):
-    """Arrays of a regression, of targets and of linear algebra, by what the libraries were told of the processor."""
+    """Arrays of a regression, of targets and of NumPy's exponential, by what the libraries were told of the processor."""
     if "avx512f" not in mia_lib._processor():
         pytest.skip("the processor has no AVX-512, so there is no other arithmetic to compare with")
     folder, found = tmp_path_factory.mktemp("arithmetic"), {}
