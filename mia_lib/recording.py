@@ -367,24 +367,26 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
 
 
 def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, root: Path) -> str:
-    """Note that a record's arrays are what the code now gives, and the rest where that shows the same tables and verdicts."""
-    now = {entry["key"]: entry for entry in run["entries"]}
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    for entry in state.manifest["entries"]:
+    """Note that a record's arrays are what the code now gives; what that shows otherwise takes the place of what was shown."""
+    folder, today = recorded.run_folder(name, preset, root), time.strftime("%Y-%m-%d", time.gmtime())
+    now, manifest = {entry["key"]: entry for entry in run["entries"]}, dict(state.manifest)
+    for entry in manifest["entries"]:
         if entry["key"] in now and "roots" in now[entry["key"]]:
             path, made = recorded.path_of(entry, root), {k: now[entry["key"]][k] for k in ("code", "roots", "words", "own")}
-            manifest = json.loads(path.read_bytes())
-            if {k: manifest.get(k) for k in made} != made:
-                store.write(path, json.dumps(manifest | made | {"adopted": today}, indent=1, sort_keys=True).encode())
-    folder, manifest = recorded.run_folder(name, preset, root), dict(state.manifest)
+            kept = json.loads(path.read_bytes())
+            if {k: kept.get(k) for k in made} != made:
+                store.write(path, json.dumps(kept | made | {"adopted": today}, indent=1, sort_keys=True).encode())
     before = json.loads((folder / recorded.stored_name("exhibits.json", manifest["files"]["exhibits.json"])).read_bytes())
-    different = _shown_differently(before, json.loads(exhibits_of(notebook)["exhibits.json"]))
-    manifest["confirmed"] = today
-    if not different:
-        manifest["definitions"] = recorded.definitions_of_run(name, run["parameters"], root)
+    files = exhibits_of(notebook)
+    different = _shown_differently(before, json.loads(files["exhibits.json"]))
+    if different:
+        manifest["files"] = {one: hashlib.sha256(content).hexdigest() for one, content in files.items()}
+        for one, content in files.items():
+            store.write(folder / recorded.stored_name(one, manifest["files"][one]), content)
+    manifest |= {"confirmed": today, "definitions": recorded.definitions_of_run(name, run["parameters"], root)}
     store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
-    return "; its code is adopted" + (f", but it now shows {', '.join(different)} otherwise: `mia record {name} --preset "
-                                      f"{preset}` draws them anew" if different else "")
+    _prune(recorded.layer(root))
+    return "; its code is adopted" + (f", and what differs is drawn anew: {', '.join(different)}" if different else "")
 
 
 NUMBERS = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")

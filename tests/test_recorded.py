@@ -272,6 +272,34 @@ def test_a_check_that_agrees_confirms_a_record_whose_source_changed(shelf):
     assert state.state == "recorded" and state.manifest["confirmed"]
 
 
+def test_a_check_that_agrees_draws_anew_what_the_code_now_shows_otherwise(shelf):
+    recording.record("tiny", "paper", shelf)
+    before, source = manifest(shelf)["files"], shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace('"what": ["mean"]', '"what": ["average"]').replace('"A line."', '"Lines."'))
+    agrees, said = recording.check("tiny", "paper", root=shelf)
+    assert agrees and "what differs is drawn anew: tab-tiny" in said
+    assert "average" in exhibit(shelf, "exhibits.json").read_text() and manifest(shelf)["files"] != before
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+    assert len(list(recorded.run_folder("tiny", "paper", shelf).iterdir())) == 3  # nothing of the old is left
+
+
+def test_what_a_run_shows_is_compared_but_for_rounding_and_clocks():
+    def shown(value, verdict="reproduced", columns=("what", "value"), caption=""):
+        table = {"columns": list(columns), "rows": [["mean", value]], "caption": caption}
+        return {"tables": {"t": table}, "claims": [{"paper": "p", "claim": "C1", "verdict": verdict, "text": "so"}]}
+
+    def different(*pair):
+        return recording._shown_differently(*pair)
+
+    assert different(shown(1.0), shown(1.0000001)) == [] != different(shown(1.0), shown(1.1))
+    assert different(shown("57.0 [56.2, 57.8] / 57.1"), shown("57.1 [56.2, 57.8] / 57.1")) == []
+    assert different(shown("57.0 [56.2, 57.8]"), shown("57.9 [56.2, 57.8]")) == ["t"]
+    assert different(shown("below resolution"), shown("0.1")) == ["t"]
+    assert different(shown({"value": 1.0, "low": 0.0, "high": 2.0}), shown({"value": 1.0, "low": 0.5, "high": 2.0})) == ["t"]
+    assert different(shown(1.0), shown(1.0, "contradicted")) == ["p C1"]
+    assert different(shown(3.0, columns=("what", "seconds")), shown(9.0, columns=("what", "seconds"))) == []
+
+
 def test_differences_are_found_whatever_the_arrays_hold():
     nan, text = np.array([np.nan, 1.0]), np.array(["a"])
     assert recording._difference({"x": nan}, {"x": nan + 1e-12}) < 1e-11
@@ -281,6 +309,8 @@ def test_differences_are_found_whatever_the_arrays_hold():
     assert recording._difference({"x": np.array([np.inf])}, {"x": np.array([-np.inf])}) == float("inf")
     assert recording._difference({"x": np.array([True])}, {"x": np.array([False])}) == 1
     assert recording._difference({"x": nan}, {"y": nan}) == float("inf")
+    clock = {"seconds.fit": np.array([1.0])}
+    assert recording._difference(clock, {"seconds.fit": np.array([5.0])}) == 0  # another in every run
 
 
 def test_without_a_name_one_of_all_records_is_checked(shelf, monkeypatch):
