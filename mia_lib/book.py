@@ -75,8 +75,7 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
             if again and noted.read_text() == json.dumps(_seen(root, folder, preset)):
                 bars.say(NOTHING_CHANGED)
                 return index
-            for name in names:
-                code = runner.key(name, values[name], root)
+            for name, code in _keys(values, root, folder).items():
                 executed[name] = folder / "executed" / f"{name}-{code}.ipynb"
                 record = None if force else runner.finished(executed[name])
                 if record and (record["preset"], record["key"]) == (preset, code):
@@ -131,19 +130,41 @@ def _in_toc(root: Path) -> list[str]:
     return found
 
 
-def _seen(root: Path, folder: Path, preset: str) -> dict:
-    """Hashes of the names, sizes and times of change of all that a book is made from, and of what was made: reading it all
-    takes many times as long."""
-    def of(*tops: Path) -> str:
-        files = [path for top in tops for path in [top, *top.rglob("*")] if path.suffix != ".pyc" and path.is_file()]
-        states = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in sorted(files)]
-        return hashlib.sha256(json.dumps(states).encode()).hexdigest()
+def _keys(values: dict[str, dict], root: Path, folder: Path) -> dict[str, str]:
+    """`runner.key` of each notebook, without reading the library where no file that bears on one was touched."""
+    noted = folder / "keys.json"
+    seen = {"values": values, "versions": runner.versions(*VERSIONS), "files": _states(
+        *_code(root), *(root / part for part in ("data/papers", "data/embedded", "notebooks")))}
+    seen = hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+    try:
+        before = json.loads(noted.read_text(encoding="utf-8"))
+        if before["seen"] == seen:
+            return before["keys"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    keys = {name: runner.key(name, given, root) for name, given in values.items()}
+    noted.write_text(json.dumps({"seen": seen, "keys": keys}))
+    return keys
 
-    own = [path for path in root.glob("*.py")]  # modules of the user's beside the notebooks
-    sources = of(*(root / part for part in (*STAGED, "data", "notebooks", "_toc.yml", "_config.yml")), *own,
-                 runner._library(root))
+
+def _code(root: Path) -> list[Path]:
+    """Files and folders of the library, and of modules that notebooks may import."""
+    beside = [path for folder in runner.beside(root) for path in [*folder.glob("*.py"), *folder.glob("*/__init__.py")]]
+    return [runner._library(root), *(path.parent if path.name == "__init__.py" else path for path in beside)]
+
+
+def _states(*tops: Path) -> str:
+    """Hash of the names, sizes and times of change of files and of all in folders: reading them takes many times as long."""
+    files = [path for top in tops for path in [top, *top.rglob("*")] if path.suffix != ".pyc" and path.is_file()]
+    found = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in sorted(files)]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+
+def _seen(root: Path, folder: Path, preset: str) -> dict:
+    """What says that nothing changed: the states of all that a book is made from, and of what was made."""
+    sources = _states(*(root / part for part in (*STAGED, "data", "notebooks", "_toc.yml", "_config.yml")), *_code(root))
     return {"preset": preset, "versions": runner.versions(*VERSIONS), "sources": sources,
-            "made": of(folder / "executed", folder / "book")}
+            "made": _states(folder / "executed", folder / "book")}
 
 
 def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:

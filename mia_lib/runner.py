@@ -85,8 +85,12 @@ def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[st
     """
     root = find_root(root)
     cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
-    beside = [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
-    return definitions.of_cells(cells, _texts(values), _library(root), beside, but)
+    return definitions.of_cells(cells, _texts(values), _library(root), beside(root), but)
+
+
+def beside(root: Path) -> list[Path]:
+    """Folders from which notebooks import modules of the user's own."""
+    return [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
 
 
 def papers(name: str, root: Path) -> list[Path]:

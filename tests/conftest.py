@@ -15,14 +15,12 @@ import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this
 REPO = Path(__file__).resolve().parents[1]
 
 
-THE_BOOK = {"test_book", "test_browser", "test_notebooks"}  # share the built book
-
-
 def pytest_collection_modifyitems(items):
     """The tests of a file go to one process, for they share fixtures, and those of the built book to one together."""
+    of_the_book = {item.path.stem for item in items if "built_book" in item.fixturenames}
     for item in items:
         name = item.path.stem
-        item.add_marker(pytest.mark.xdist_group("book" if name in THE_BOOK else name))
+        item.add_marker(pytest.mark.xdist_group("book" if name in of_the_book else name))
 
 
 @pytest.fixture(scope="session", autouse=True)
