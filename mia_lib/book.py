@@ -89,7 +89,7 @@ def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None,
             before = _seen(root, folder, preset)
             made = {name: runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
                     for name, path in executed.items()}
-            _render(_pages(root, made), root, folder, force, bars)
+            index = _render(_pages(root, made), root, folder, force, bars)
             if _seen(root, folder, preset)["sources"] == before["sources"]:  # nobody edited while it was built
                 noted.write_text(json.dumps(_seen(root, folder, preset)))
             return index

@@ -52,9 +52,9 @@ class Definition:
     """A top-level name of a module.
 
     Attributes:
-        name: "mia_lib.attacks.bayes:malt", or "mia_lib.models:_KNOWN[mlp]" of an entry by name.
+        name: `mia_lib.attacks.bayes:malt`, or `mia_lib.models:_KNOWN[mlp]` of an entry by name.
         digest: of its tokens, 16 hexadecimal digits.
-        references: names of the definitions that it names; "module:*" is all of a module.
+        references: names of the definitions that it names; `module:*` is all of a module.
         words: the short texts in it, by which entries of a `ByName` are reached.
     """
 
@@ -72,6 +72,7 @@ class _Text:
 
     def __init__(self, text: str, module: str = "", is_package: bool = False):
         self.is_package, self.package = is_package, module if is_package else module.rpartition(".")[0]
+        self._definitions: dict[str, tuple[Definition, dict]] = {}
         self.tree = ast.parse(text)
         self._lines = text.splitlines(keepends=True) or [""]
         self._tokens = list(_tokens(text))
@@ -113,14 +114,29 @@ class _Text:
         return {alias.asname or alias.name: (base, alias.name) for alias in node.names}
 
     def definition(self, name: str, nodes: list[ast.AST], resolve: Callable[[str, str | None], str | None]) -> Definition:
-        """What the statements `nodes` come to, under the name `name`; `resolve` is `Sources.resolve`."""
-        seen = _Names(self, resolve)
+        """What the statements `nodes` come to, under the name `name`; `resolve` is `Sources.resolve`.
+
+        It is worked out once, and again only where names of other modules have come to mean something else.
+        """
+        if name in self._definitions:
+            found, answers = self._definitions[name]
+            if all(resolve(*asked) == answer for asked, answer in answers.items()):
+                return found
+        answers = {}
+
+        def noted(module: str, there: str | None) -> str | None:
+            answers[module, there] = resolve(module, there)
+            return answers[module, there]
+
+        seen = _Names(self, noted)
         for node in nodes:
             seen.visit(node)
         total = hashlib.sha256()
         for token in self._kept(nodes, seen):
             total.update(token.encode() + b"\x1f")
-        return Definition(name, total.hexdigest()[:16], frozenset(seen.references), frozenset(seen.words))
+        found = Definition(name, total.hexdigest()[:16], frozenset(seen.references), frozenset(seen.words))
+        self._definitions[name] = found, answers
+        return found
 
     def _kept(self, nodes: list[ast.AST], seen: _Names) -> Iterator[str]:
         """The tokens of statements, without what `seen` says bears on nothing."""
@@ -442,7 +458,7 @@ class Sources:
         return names
 
     def resolve(self, module: str, name: str | None) -> str | None:
-        """Where a name of a module is defined: "module:name", "module:*" of a module, None of what is not followed."""
+        """Where a name of a module is defined: `module:name`, `module:*` of a module, None of what is not followed."""
         for _ in range(9):  # a chain of imports
             if name is None:
                 return f"{module}:*" if self.path(module) or module in self._texts else None
@@ -471,7 +487,7 @@ class Sources:
         return f"{max(moved, key=lambda one: len(last & set(one.split('.'))))}:{here}" if moved else name
 
     def definition(self, name: str) -> Definition | None:
-        """The definition of a full name, "module:name" or "module:name[entry]"."""
+        """The definition of a full name, `module:name` or `module:name[entry]`."""
         if name not in self._definitions:
             self._definitions[name] = self._define(name)
         return self._definitions[name]

@@ -73,7 +73,7 @@ def test_a_play_is_what_its_models_say(games, played):
     confidence = (logits - np.log(np.exp(logits).sum(1, keepdims=True))).max(1)
     np.testing.assert_allclose(played["confidence.original"][1], confidence, atol=1e-5)
     spec = {"kind": "study", "study": "calibration.play", **games.spec, "rehearsal": games.rehearsal.spec}
-    assert store.look_up(spec) is not None
+    assert store.look_up(store.under(spec, study.play, games)) is not None
 
 
 def test_the_threshold_is_the_best_of_the_rehearsal(games, played):

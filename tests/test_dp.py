@@ -221,7 +221,9 @@ def test_privacy_is_part_of_what_determines_a_model():
         Privacy(1), Privacy(2), Privacy(1, delta=1e-5), Privacy(1, clip=2))]
     assert len({plain.key, *(ensemble.key for ensemble in private_ones)}) == 5
     assert dp.train(TABLE, members, MLP, Privacy(1.0, clip=1)).key == private_ones[0].key
-    assert {**private_ones[0].spec(0), "privacy": None} == {**plain.spec(0), "privacy": None}
+    private, other = private_ones[0].spec(0), plain.spec(0)
+    assert private.pop("code") != other.pop("code")  # another training
+    assert {**private, "privacy": None} == {**other, "privacy": None}
     assert set(private_ones[0].spec(0)) - set(plain.spec(0)) == {"privacy"}
 
 

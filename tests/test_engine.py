@@ -144,7 +144,7 @@ def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end
     validation = [np.setdiff1d(np.arange(len(records)), r) for r in rows] if validated else None
     fitted = partial(globals()["fitted"], validation=validation)
     whole = fitted(records, config, rows, numbers, stacked=stacked)
-    spec = {"kind": "checkpoint", "of": "this test"}
+    spec = {"kind": "checkpoint", "of": "this test", "code": ""}
     run_epoch, ran = loop.Group.run_epoch, []
 
     def stop_after(epochs):
@@ -168,7 +168,7 @@ def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end
 
 def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
     config, rows = TrainConfig("mlp:8", epochs=6), halves(TABLE, 4)
-    spec, run_epoch, ran = {"kind": "checkpoint", "of": "this test"}, loop.Group.run_epoch, []
+    spec, run_epoch, ran = {"kind": "checkpoint", "of": "this test", "code": ""}, loop.Group.run_epoch, []
 
     def run(group):
         if len(ran) == 4:
@@ -328,7 +328,7 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     others, before = halves(IMAGES, 6)[::-1], fitted(IMAGES, config, rows, list(range(6)), stacked=True)
     start = [training._weights(outcome.arrays) for outcome in before]
     most = card.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
-                       lambda numbers: {"kind": "checkpoint", "models": numbers}, start, others)
+                       lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""}, start, others)
     assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
     np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
@@ -342,7 +342,7 @@ def test_a_card_too_small_for_one_model_is_said(monkeypatch):
     monkeypatch.setattr(card, "at_once", lambda *_: 1)
     with pytest.raises(MiaError, match="too little memory for one mlp:4 with batch_size = 64"):
         card.fit_on(CPU, TABLE.x, TABLE.y, halves(TABLE, 2), 2, TrainConfig("mlp:4"), [0, 1], dict().__setitem__, "models",
-                    lambda numbers: {"kind": "checkpoint"})
+                    lambda numbers: {"kind": "checkpoint", "code": ""})
 
 
 @pytest.mark.parametrize("speeds,expected", [

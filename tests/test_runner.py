@@ -252,6 +252,9 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     assert record["changed"] == {"steps": 2} and record["device"] == "an abacus" and record["peak_memory_mb"] > 5
     source = tiny / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("# # A tiny page", "# # A tinier page"))
+    assert runner.run("tiny", {"steps": 2}) == page and times_run(tiny) == 1, "text is put around what ran"
+    assert "# A tinier page" in page.with_suffix(".ipynb").read_text()
+    source.write_text(source.read_text().replace('"one dot"', '"a dot"'))
     assert runner.run("tiny", {"steps": 2}) != page and times_run(tiny) == 2
 
 

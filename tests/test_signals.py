@@ -111,8 +111,8 @@ def test_stored_signals_are_found_under_their_keys():
     ensemble = bank()
     expected = signals.loss(ensemble, TABLE)
     for m in range(4):
-        spec = {"kind": "signals", "version": 2, "model": store.key(ensemble.spec(m)), "records": TABLE.fingerprint}
-        entry = store.look_up(spec)
+        spec = {"kind": "signals", "model": store.address(ensemble.spec(m)), "records": TABLE.fingerprint}
+        entry = store.look_up(store.under(spec, signals.per_model, signals._outputs_task, ensemble))
         assert (entry.arrays["loss"] == expected[m]).all() and entry.manifest["device"] == devices.describe(CPU)
 
 

@@ -74,7 +74,7 @@ def test_a_longer_bank_reuses_the_models_of_a_shorter_one():
 def test_a_damaged_model_is_trained_again_and_comes_out_the_same():
     ensemble = bank().fit()
     before = ensemble.parameters(2)
-    path, _ = store._paths(store.cache_dir(), ensemble.spec(2))
+    path, _ = store._paths(store.cache_dir(), ensemble.spec(2), store.key(ensemble.spec(2)))
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.warns(UserWarning, match="damaged"):
         assert (ensemble.parameters(2) == before).all()
@@ -82,9 +82,15 @@ def test_a_damaged_model_is_trained_again_and_comes_out_the_same():
 
 def test_a_damaged_recorded_model_is_trained_again(tmp_path, monkeypatch):
     bank().fit()
-    store.cache_dir().rename(tmp_path / "recorded")
     monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
-    path, _ = store._paths(store.RECORDED, bank().spec(1))
+    for spec in map(bank().spec, range(4)):
+        kept = zip(store._paths(store.cache_dir(), spec, store.key(spec)),
+                   store._paths(store.RECORDED, spec, store.address(spec)), strict=True)
+        for source, target in kept:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+    assert bank().missing() == []
+    path, _ = store._paths(store.RECORDED, bank().spec(1), store.address(bank().spec(1)))
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
     with pytest.warns(UserWarning, match="damaged"):
         assert bank().missing() == [1]
