@@ -181,7 +181,7 @@ def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
     with pytest.raises(Stop):
         fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
     [latest] = [s for s in loop.slots(spec) if store.look_up(s).arrays["epoch"] == 4]
-    path, _ = store._paths(store.cache_dir(), latest)
+    path, _ = store._paths(store.cache_dir(), latest, store.key(latest))
     path.write_bytes(b"half a file")  # killed while it was written
     ran.clear()
     with pytest.warns(UserWarning, match="damaged"):
