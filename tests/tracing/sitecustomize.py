@@ -27,6 +27,14 @@ def begin(path: str) -> None:
 
     seen = set()
 
+    def importing(frame) -> bool:
+        """Whether a module of the library that is being imported calls: a constant's statement counts with the constant."""
+        while frame is not None:
+            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(LIBRARY):
+                return True
+            frame = frame.f_back
+        return False
+
     def until_it_ends(frame, event, _):
         if event == "return":
             within.pop()
@@ -51,7 +59,7 @@ def begin(path: str) -> None:
         fingerprint = within[-1] if within else ""
         if (within or worker) and (code, fingerprint) not in seen:
             seen.add((code, fingerprint))
-            if code.co_flags & inspect.CO_OPTIMIZED:  # a function, not a module or the body of a class
+            if code.co_flags & inspect.CO_OPTIMIZED and not importing(frame):  # a function, no module or body of a class
                 module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
                 module = f"mia_lib.{module}".removesuffix(".__init__")
                 note({"code": fingerprint, "called": f"{module}:{name.split('.')[0]}"})
