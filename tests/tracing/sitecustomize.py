@@ -57,12 +57,12 @@ def begin(path: str) -> None:
             frame.f_trace_lines = False
             return until_it_ends
         fingerprint = within[-1] if within else ""
-        if (within or worker) and (code, fingerprint) not in seen:
+        of_function = code.co_flags & inspect.CO_OPTIMIZED  # and not of a module or of the body of a class
+        if (within or worker) and of_function and (code, fingerprint) not in seen and not importing(frame):
             seen.add((code, fingerprint))
-            if code.co_flags & inspect.CO_OPTIMIZED and not importing(frame):  # a function, no module or body of a class
-                module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
-                module = f"mia_lib.{module}".removesuffix(".__init__")
-                note({"code": fingerprint, "called": f"{module}:{name.split('.')[0]}"})
+            module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
+            module = f"mia_lib.{module}".removesuffix(".__init__")
+            note({"code": fingerprint, "called": f"{module}:{name.split('.')[0]}"})
         return None
 
     threading.settrace(trace)
