@@ -71,6 +71,7 @@ class Visit:
         """The page as it stands, in another light or on another screen."""
         self.page.emulate_media(color_scheme=theme)
         self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.wait_for_timeout(800)  # tab stops follow the new width once it stays
         return self._settled()
 
     def _settled(self):

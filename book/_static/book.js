@@ -72,5 +72,10 @@
     const mathematics = window.MathJax && window.MathJax.startup && window.MathJax.startup.promise;
     if (mathematics) mathematics.then(scrollable);
   });
-  window.addEventListener("resize", scrollable);
+  let settled;
+  window.addEventListener("resize", () => {
+    scrollable();
+    clearTimeout(settled);
+    settled = setTimeout(scrollable, 500); // after the theme, which sets its own tab stops 300 ms later
+  });
 })();
