@@ -182,7 +182,7 @@ def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
         matt = bayes.matt(theta, theta0, gradients)
         second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], strength))
         held_out = left if len(left) else outside
-        row = {"malt": -loss, "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
+        row = {"malt": bayes.malt(loss), "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
                "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
                "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean()}
         for name, value in row.items():
