@@ -15,6 +15,7 @@ import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this
 REPO = Path(__file__).resolve().parents[1]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """The tests of a file go to one process, for they share fixtures, and those of the built book to one together."""
     of_the_book = {item.path.stem for item in items if "built_book" in item.fixturenames}
@@ -37,6 +38,14 @@ def _own_store(tmp_path_factory):
         if "PYTEST_XDIST_WORKER" in os.environ:  # then the processes of the tests keep the cores busy
             patch.setenv("MIA_WORKERS", "1")
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_chance(request):
+    """Every test draws from its module's `RNG` as if it ran alone, whatever ran before it in the same process."""
+    generator = getattr(request.module, "RNG", None)
+    if generator is not None:
+        generator.bit_generator.state = request.module.__dict__.setdefault("_STATE", generator.bit_generator.state)
 
 
 @pytest.fixture(scope="session")
