@@ -23,10 +23,10 @@ import numpy as np
 
 from mia_lib import _readers
 from mia_lib.checks import check_finite, check_labels
-from mia_lib.definitions import ByName
+from mia_lib.definitions import LIBRARY, ByName
 from mia_lib.errors import MiaError, check_range, choose
 
-EMBEDDED = Path(__file__).resolve().parents[1] / "data" / "embedded"
+EMBEDDED = LIBRARY.parent / "data" / "embedded"
 
 
 @dataclass(frozen=True, eq=False)

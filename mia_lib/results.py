@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Mapping
 from html import escape
 from numbers import Real
-from pathlib import Path
 
 import pandas as pd
 
+from mia_lib.definitions import LIBRARY
 from mia_lib.errors import MiaError, choose
 from mia_lib.intervals import Interval
 
-PAPERS = Path(__file__).resolve().parents[1] / "data" / "papers"
+PAPERS = LIBRARY.parent / "data" / "papers"
 BELOW = "below resolution"
 NOT_RUN = "not run"
 NOTHING = "–"

@@ -36,7 +36,7 @@ from mia_lib import definitions, progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
+RECORDED = definitions.LIBRARY.parent / "data" / "recorded"
 
 
 @dataclass(frozen=True)
