@@ -29,9 +29,11 @@ import torch
 from torch import nn
 
 import mia_lib
-from mia_lib import hessian, models, regressors, signals, trees
-from mia_lib.backends import loop
-from mia_lib.recipe import TrainConfig
+from mia_lib import models, signals
+from mia_lib.attacks.quantile import networks, trees
+from mia_lib.signals import hessian
+from mia_lib.training.backends import loop
+from mia_lib.training.recipe import TrainConfig
 
 BOOK = dict(mia_lib.ARITHMETIC)
 FREE = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL",
@@ -57,8 +59,8 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     """A network regression of the quantile chapter, step by step."""
     x, y = records(count)
     target = (y + np.arange(count) % 7) / 4.0
-    config = regressors.NetworkConfig(epochs=epochs)
-    model = regressors.build(config, x.shape[1:], 10, 2)
+    config = networks.NetworkConfig(epochs=epochs)
+    model = networks.build(config, x.shape[1:], 10, 2)
     weights, out = list(model.parameters()), {"inputs": x, "target": target}
 
     def flat(tensors) -> np.ndarray:
@@ -69,7 +71,7 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     out["features"] = flat([model.body(part[0])])
     outputs = model(*part)
     out["outputs"] = flat([outputs])
-    loss = regressors.gaussian_loss(outputs, torch.from_numpy(target[:128].astype(np.float32)))
+    loss = networks.gaussian_loss(outputs, torch.from_numpy(target[:128].astype(np.float32)))
     loss.backward()
     out["gradient"] = flat([w.grad for w in weights])
     nn.utils.clip_grad_norm_(weights, 1.0)
@@ -77,9 +79,9 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     out["weights after a step"] = flat(weights)
     held = slice(count * 3 // 4, count)
     fit = slice(0, held.start)
-    model = regressors.fit(x[fit], target[fit], config, 2, regressors.gaussian_loss, y[fit], 10,
+    model = networks.fit(x[fit], target[fit], config, 2, networks.gaussian_loss, y[fit], 10,
                            (x[held], target[held], y[held]))
-    return out | {"weights after training": flat(model.parameters()), "predictions": regressors.predict(model, x, y)}
+    return out | {"weights after training": flat(model.parameters()), "predictions": networks.predict(model, x, y)}
 
 
 def network(architecture: str, epochs: int = 4, count: int = 1000) -> dict[str, np.ndarray]:

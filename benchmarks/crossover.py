@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from mia_lib import models
-from mia_lib.backends.loop import STACKED_BELOW, Group
-from mia_lib.recipe import TrainConfig
+from mia_lib.training.backends.loop import STACKED_BELOW, Group
+from mia_lib.training.recipe import TrainConfig
 
 CASES = [  # architecture, shape of a record, classes, batch size
     ("logistic_regression", (20,), 2, 16), ("mlp:40", (20,), 2, 16), ("mlp:122", (61,), 2, 32), ("mlp:32", (100,), 10, 64),

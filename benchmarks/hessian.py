@@ -26,7 +26,9 @@ import numpy as np
 import scipy
 import torch
 
-from mia_lib import devices, hessian, models, signals
+from mia_lib import models, signals
+from mia_lib.signals import hessian
+from mia_lib.training import devices
 
 DAMPINGS = np.geomspace(0.01, 10, 10)
 

@@ -27,8 +27,10 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from mia_lib import data, devices, membership, models, recipe, training
-from mia_lib.recipe import TrainConfig
+from mia_lib import data, membership, models, training
+from mia_lib.training import devices, recipe
+from mia_lib.training import ensemble as ensembles
+from mia_lib.training.recipe import TrainConfig
 
 
 def table(columns: int, classes: int, records: int) -> data.Dataset:
@@ -142,7 +144,7 @@ if __name__ == "__main__":
         if arguments.only not in name:
             continue
         members = membership.random_halves(len(records), many)
-        ours(records, members[:2 * training.default_workers()], TrainConfig(config.architecture, epochs=1), device)  # warm
+        ours(records, members[:2 * ensembles.default_workers()], TrainConfig(config.architecture, epochs=1), device)  # warm
         loaders = min((0, 2), key=lambda n: plain(records, members[:1], config, device, n)[0])
         ratios, accuracies, spent = [], [], []
         for _ in range(arguments.repeats):
@@ -157,4 +159,4 @@ if __name__ == "__main__":
               f"training accuracy {mine:.3f}, plain {other:.3f}; {each:.3f} s a model, plain {alone:.3f} ({loaders} loaders)",
               flush=True)
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}, "
-          f"{training.default_workers()} processes; plain loop with {torch.get_num_threads()} threads")
+          f"{ensembles.default_workers()} processes; plain loop with {torch.get_num_threads()} threads")

@@ -17,8 +17,9 @@ import time
 import numpy as np
 import torch
 
-from mia_lib import data, devices, membership, training
+from mia_lib import data, membership, training
 from mia_lib.errors import MiaError
+from mia_lib.training import devices
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -6,6 +6,7 @@ attacks and metrics on recorded signals.
 
 import os
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 
 def _processor() -> set[str]:
@@ -34,13 +35,20 @@ for _name, _value in ARITHMETIC.items():
         os.environ.setdefault(_name, _value)
 
 __version__ = "0.1.0"
-__all__ = ["attacks", "boundary", "claims", "curvature", "data", "dp", "hessian", "membership", "metrics", "models",
-           "plotting", "results", "signals", "store", "training"]
+__all__ = ["attacks", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting", "results",
+           "signals", "store", "training"]
+_LIES = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",
+         "plotting": "evidence.plotting", "results": "evidence.tables"}
+
+if TYPE_CHECKING:
+    from mia_lib.evidence import claims, plotting  # noqa: F401
+    from mia_lib.evidence import tables as results  # noqa: F401
+    from mia_lib.signals import curvature, hessian  # noqa: F401
 
 
 def __getattr__(name: str):
     if name in __all__:
-        return import_module(f"mia_lib.{name}")
+        return import_module(f"mia_lib.{_LIES.get(name, name)}")
     raise AttributeError(f"module 'mia_lib' has no attribute {name!r}")
 
 

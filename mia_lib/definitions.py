@@ -19,6 +19,7 @@ import ast
 import functools
 import hashlib
 import io
+import re
 import sys
 import sysconfig
 import tokenize
@@ -37,11 +38,10 @@ from mia_lib.errors import MiaError
 ByName = dict  # what a dictionary is annotated with that counts by its entries
 PACKAGE, NOTEBOOK = "mia_lib", "notebook"
 LIBRARY = Path(__file__).resolve().parent
-CARRIERS = frozenset({
-    "errors", "checks", "progress", "bars", "store", "definitions", "backends.pool", "parameters", "runner", "book",
-    "recorded", "recording", "sweep", "_sphinx", "_sweep_page", "_run_page", "cli", "health"})
-READERS = frozenset({"_readers", "_torchvision", "data:load", "data:get", "data:describe", "data:names"})
-DRAWING = frozenset({"plotting"})
+CARRIERS = frozenset({"errors", "checks", "progress", "bars", "store", "definitions", "training.backends.pool", "publish"})
+READERS = frozenset({"data.readers", "data._torchvision", "data.sets:load", "data.sets:get", "data.sets:describe",
+                     "data.sets:names"})
+DRAWING = frozenset({"evidence.plotting"})
 FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING
 SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
 MARKS = {tokenize.NEWLINE: "\n", tokenize.INDENT: "\t>", tokenize.DEDENT: "\t<"}
@@ -141,14 +141,17 @@ class _Text:
     def _kept(self, nodes: list[ast.AST], seen: _Names) -> Iterator[str]:
         """The tokens of statements, without what `seen` says bears on nothing."""
         dropped, renamed = seen.dropped, seen.renamed
+        longest_first = sorted(map(re.escape, seen.in_texts), key=len, reverse=True)
+        within = re.compile(rf"(?<![\w.])({'|'.join(longest_first)})(?!\w)")
         for node in nodes:
             first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: (one.lineno, one.col_offset))
             start, stop = self._place(first.lineno, first.col_offset), self._place(node.end_lineno, node.end_col_offset)
             if start[1] and first is not node:
                 start = start[0], start[1] - 1  # the @ of a decorator
-            end_of_drop, statement = (0, 0), False
+            end_of_drop, statement, begun = (0, 0), False, False
             for kind, text, begin, _ in self._tokens[bisect_left(self._begins, start):bisect_left(self._begins, stop)]:
-                if kind in SKIPPED:
+                begun = begun or kind != tokenize.DEDENT  # what stands before ends where this begins
+                if kind in SKIPPED or not begun:
                     continue
                 if begin in dropped:
                     end_of_drop, statement = dropped[begin]
@@ -159,6 +162,8 @@ class _Text:
                     continue
                 if kind in (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE):
                     yield MARKS[kind]
+                elif kind == tokenize.STRING and seen.in_texts:
+                    yield within.sub(lambda name: seen.in_texts[name[0]], text)
                 else:
                     yield renamed.get(begin, text)
 
@@ -216,6 +221,8 @@ class _Names(ast.NodeVisitor):
         self.text, self.find, self.references, self.words = text, find, set(), set()
         self.dropped: dict[tuple[int, int], tuple[tuple[int, int], bool]] = {}  # begin -> end, whether a whole statement
         self.renamed: dict[tuple[int, int], str] = {}
+        self.in_texts: dict[str, str] = {}  # names in f-strings, as written -> as meant
+        self._in_text = False
         self._scopes: list[tuple[set[str], dict]] = []  # names bound in each function around, and what it imports
 
     def _drop(self, node: ast.AST, stop: tuple[int, int] | None = None, statement: bool = False) -> None:
@@ -245,8 +252,15 @@ class _Names(ast.NodeVisitor):
         if found is None:
             return
         self.references.add(found)
-        if not found.endswith(":*"):
+        if self._in_text:
+            self.in_texts[node.id] = found.partition(":")[2].replace("*", node.id)
+        elif not found.endswith(":*"):
             self.renamed[self.text._place(node.lineno, node.col_offset)] = found.partition(":")[2]
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        before, self._in_text = self._in_text, True
+        self.generic_visit(node)
+        self._in_text = before
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         chain, base = [], node
@@ -264,6 +278,9 @@ class _Names(ast.NodeVisitor):
             if deeper is None:  # made by the module when asked, so anything in it may bear
                 break
             found = deeper
+            if self._in_text:
+                self.in_texts[ast.unparse(link)] = found.partition(":")[2].replace("*", link.attr)
+                continue
             # everything before the last name of the chain is where the definition lies, which bears on nothing
             end = self.text._place(link.end_lineno, link.end_col_offset)
             self._drop(base, (end[0], end[1] - len(link.attr)))
@@ -483,8 +500,8 @@ class Sources:
         modules = [".".join((PACKAGE, *path.relative_to(self.library).with_suffix("").parts)).removesuffix(".__init__")
                    for path in sorted(self.library.rglob("*.py"))]
         moved = [one for one in modules if here in getattr(self.text(one), "nodes", ())]
-        last = set(module.split(".")[1:])
-        return f"{max(moved, key=lambda one: len(last & set(one.split('.'))))}:{here}" if moved else name
+        parts = set(re.split("[._]", module)[1:])
+        return f"{max(moved, key=lambda one: len(parts & set(re.split('[._]', one))))}:{here}" if moved else name
 
     def definition(self, name: str) -> Definition | None:
         """The definition of a full name, `module:name` or `module:name[entry]`."""
@@ -543,7 +560,7 @@ class Sources:
         waiting = list(roots)
         while waiting:
             name = waiting.pop()
-            if name in found or self._left_out(name, but):
+            if name in found or left_out(name, but):
                 continue
             definition = self.definition(name)
             if definition is None:
@@ -561,11 +578,12 @@ class Sources:
         used = sorted({key for table in tables for key in self._asked(table, heard)})
         return Reached({name: digest for name, digest in found.items() if digest}, tuple(sorted(roots)), tuple(used))
 
-    @staticmethod
-    def _left_out(name: str, but: frozenset[str]) -> bool:
-        module, _, here = name.partition(":")
-        inside = module.removeprefix(f"{PACKAGE}.") if module.startswith(f"{PACKAGE}.") else None
-        return inside is not None and (inside in but or f"{inside}:{here}" in but)
+
+def left_out(name: str, but: frozenset[str]) -> bool:
+    """Whether a definition is not followed: it, its module or its room is named in `but`, without the package's name."""
+    module, _, here = name.partition(":")
+    inside = module.removeprefix(f"{PACKAGE}.") if module.startswith(f"{PACKAGE}.") else None
+    return inside is not None and not but.isdisjoint({inside, f"{inside}:{here}", inside.partition(".")[0]})
 
 
 def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRARY, beside: Iterable[Path] = (),

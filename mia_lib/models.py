@@ -225,7 +225,7 @@ def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 
 def _resnet(name: str, classes: int) -> nn.Module:
-    from mia_lib._torchvision import import_torchvision
+    from mia_lib.data._torchvision import import_torchvision
 
     return getattr(import_torchvision().models, name)(num_classes=classes)
 
@@ -238,7 +238,7 @@ def _split_resnet(net: nn.Module) -> Network:
 
 def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> Network:
     """A ResNet for small images: first convolution 3x3 with stride 1, no max-pooling."""
-    from mia_lib._torchvision import import_torchvision
+    from mia_lib.data._torchvision import import_torchvision
 
     resnet = import_torchvision().models.resnet
     net = resnet.ResNet(getattr(resnet, block), blocks, num_classes=classes)

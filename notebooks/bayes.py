@@ -37,10 +37,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, results, theory, training
+from mia_lib import attacks, claims, data, membership, metrics, plotting, results, training
 from mia_lib.attacks import baselines, bayes
-from mia_lib.chapters import bayes as study
-from mia_lib.chapters import bayes_exhibits as exhibits
+from mia_lib.papers.bayes import exhibits, study, theory
 
 plotting.set_style()
 

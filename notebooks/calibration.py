@@ -35,10 +35,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from mia_lib import attacks, claims, data, dp, metrics, plotting, results, theory, training
+from mia_lib import attacks, claims, data, metrics, plotting, results, training
 from mia_lib.attacks import baselines, calibration
-from mia_lib.chapters import calibration as study
-from mia_lib.chapters import calibration_exhibits as exhibits
+from mia_lib.papers.calibration import exhibits, study
+from mia_lib.training import private as dp
 
 plotting.set_style()
 
@@ -611,8 +611,8 @@ results.show_table(
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"share of members": f"{share:g}", "accurate": float(theory.precision(0.9, 0.6, share)),
-     "cautious": float(theory.precision(0.05, 0.001, share))} for share in (0.5, 0.1, 0.01)])))
+    {"share of members": f"{share:g}", "accurate": float(metrics.precision(0.9, 0.6, share)),
+     "cautious": float(metrics.precision(0.05, 0.001, share))} for share in (0.5, 0.1, 0.01)])))
 
 # %% [markdown]
 # At one in a hundred, 98 or 99 of 100 records that the accurate attack accuses were not members. The cautious one is right once in three,

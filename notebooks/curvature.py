@@ -35,11 +35,11 @@
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, bounds, claims, data, dp, plotting, results, training
+from mia_lib import attacks, claims, data, plotting, results, training
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
-from mia_lib.chapters import curvature as study
-from mia_lib.chapters import curvature_exhibits as exhibits
+from mia_lib.papers.curvature import exhibits, study, theory
+from mia_lib.training import private as dp
 
 plotting.set_style()
 
@@ -213,7 +213,7 @@ results.show_source(attack.log_curvature, attack.likelihood_ratio, attack.nll)
 
 # %%
 mechanisms = exhibits.mechanisms(400, seed)
-world = bounds.CurvatureWorld(
+world = theory.CurvatureWorld(
     loss_bound=1.0, gamma=0.01, bias=0.0, hessian_lipschitz=0.1,
     alpha_cubed=1.0, sigma=10.0)
 
@@ -559,7 +559,7 @@ claims.show("curvature", verdicts)
 
 # %%
 n = 784
-spread = bounds.probe_variance(np.ones((n, n)) / n)
+spread = theory.probe_variance(np.ones((n, n)) / n)
 results.say(f"Variance of one probe for $H = \\mathbf 1\\mathbf 1^\\top / n$, whose trace is 1: {spread['zero_order']:.0f} with independent vectors, "
             f"{spread['hutchinson']:.2f} with one, {spread['zero_order'] / spread['hutchinson']:.0f} times less.")
 
@@ -610,8 +610,8 @@ results.say(results.markdown_table(exact.head(6)))
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"ε": epsilon, "largest AUC": float(bounds.auc_cap(epsilon)), "with δ = 0.01": float(bounds.auc_cap(epsilon, 0.01)),
-     "Gaussian map": float(bounds.gaussian_auc_of_kl(epsilon))} for epsilon in (0.1, 0.5, 1.0, 2.0)])))
+    {"ε": epsilon, "largest AUC": float(theory.auc_cap(epsilon)), "with δ = 0.01": float(theory.auc_cap(epsilon, 0.01)),
+     "Gaussian map": float(theory.gaussian_auc_of_kl(epsilon))} for epsilon in (0.1, 0.5, 1.0, 2.0)])))
 
 # %% [markdown]
 # ````{solution-end}

@@ -31,10 +31,9 @@
 # Numbers of tables and figures are this book's; *Table 1 of the paper* is always called that.
 
 # %%
-from mia_lib import claims, plotting, results, stationary
+from mia_lib import claims, plotting, results
 from mia_lib.attacks import iha as attack
-from mia_lib.chapters import iha as study
-from mia_lib.chapters import iha_exhibits as exhibits
+from mia_lib.papers.iha import exhibits, study, theory
 
 plotting.set_style()
 
@@ -163,8 +162,8 @@ plotting.show(
 # {term}`Boltzmann <Gibbs posterior>` law at temperature $T$ would have it wander as $T H^{-1}$.
 
 # %%
-world = stationary.linear_regression(500, 6, noise=0.5, seed=seed)
-spread = stationary.spectrum(world, batch_size=32, learning_rate=0.1,
+world = theory.linear_regression(500, 6, noise=0.5, seed=seed)
+spread = theory.spectrum(world, batch_size=32, learning_rate=0.1,
                              momentum=0.9, weight_decay=0.0, seed=seed)
 
 # %% tags=["hide-input"]
@@ -520,8 +519,8 @@ claims.show("iha", verdicts)
 # ````
 
 # %%
-chains = stationary.simulate(1.7, 1.0, 0.3, 0.9, 0.0, 20_000, 200, seed)
-results.say(f"Formula: {stationary.stationary_variance(1.7, 1.0, 0.3, 0.9):.4f}; simulated: {chains.var():.4f}.")
+chains = theory.simulate(1.7, 1.0, 0.3, 0.9, 0.0, 20_000, 200, seed)
+results.say(f"Formula: {theory.stationary_variance(1.7, 1.0, 0.3, 0.9):.4f}; simulated: {chains.var():.4f}.")
 
 # %% [markdown]
 # ````{solution-end}
@@ -539,7 +538,7 @@ results.say(f"Formula: {stationary.stationary_variance(1.7, 1.0, 0.3, 0.9):.4f};
 # ````
 
 # %%
-closed = stationary.newton_world(400, 30, weight_decay=0.002, seed=seed)
+closed = theory.newton_world(400, 30, weight_decay=0.002, seed=seed)
 results.say(results.markdown_table(exhibits.closed_world_table(closed, damping)))
 
 # %% [markdown]
@@ -557,7 +556,7 @@ results.say(results.markdown_table(exhibits.closed_world_table(closed, damping))
 # ````
 
 # %%
-results.say(f"As printed {stationary.loss_coefficient(785, 128, 0.9, variant='printed'):+.2f}, at the minimum {stationary.loss_coefficient(785, 128, 0.9):+.1f}.")
+results.say(f"As printed {theory.loss_coefficient(785, 128, 0.9, variant='printed'):+.2f}, at the minimum {theory.loss_coefficient(785, 128, 0.9):+.1f}.")
 
 # %% [markdown]
 # ````{solution-end}

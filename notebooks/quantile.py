@@ -26,13 +26,12 @@
 # Numbers of tables and figures are this book's; *Table 1 of the paper* is always called that.
 
 # %%
-from mia_lib import claims, coverage, plotting, results
+from mia_lib import claims, plotting, results
 from mia_lib.attacks import quantile as attack
-from mia_lib.chapters import quantile as study
-from mia_lib.chapters import quantile_exhibits as exhibits
-from mia_lib.regressors import NetworkConfig
+from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.attacks.quantile.trees import TreeConfig
+from mia_lib.papers.quantile import exhibits, study, theory
 from mia_lib.training import TrainConfig
-from mia_lib.trees import TreeConfig
 
 plotting.set_style()
 
@@ -174,7 +173,7 @@ plotting.show(
 # The theorem is about the minimiser over the population. The paper asks for a continuous *score*, which is not enough ({ref}`exercise <quantile-exercise-perfect>`), and prints $1 - \alpha$ for the group's rate. On a sample the rate of exact linear quantile regression differs from $\alpha$ by at most the number of parameters over the number of records, on the records it was fitted to:
 
 # %%
-groups = coverage.group_world(n=20_000, test=180_000, alpha=0.05, seed=seed)
+groups = theory.group_world(n=20_000, test=180_000, alpha=0.05, seed=seed)
 lemma = exhibits.lemmas()
 
 # %% tags=["hide-input"]
@@ -492,7 +491,7 @@ claims.show("quantile", verdicts)
 # ````
 
 # %%
-results.say(results.markdown_table(exhibits.collapse_table(coverage.collapse(seed=seed))))
+results.say(results.markdown_table(exhibits.collapse_table(theory.collapse(seed=seed))))
 
 # %% [markdown]
 # ````{solution-end}

@@ -57,13 +57,13 @@ def repo() -> Path:
 @pytest.fixture(scope="session")
 def built_book(tmp_path_factory, _calls) -> Path:
     """Folder of the HTML of this repository's book, run at the smoke preset and built once a session."""
-    from mia_lib import book
+    from mia_lib.publish import pages
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MIA_CALLS", str(_calls))
         patch.setenv("MIA_CALLS_LIBRARY", str(REPO / "mia_lib"))
         patch.setenv("PYTHONPATH", str(REPO / "tests" / "tracing"), prepend=os.pathsep)
-        return book.build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
+        return pages.build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +90,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of Chromium; skips where there is none."""
-    from mia_lib.health import chromium
+    from mia_lib.publish.doctor import chromium
 
     path = chromium()
     if path is None or not os.access(path, os.X_OK):
@@ -163,9 +163,9 @@ def tiny(request, tmp_path, monkeypatch):
     """
     import inprocess
 
-    from mia_lib import _run_page
+    from mia_lib.publish import run_page
 
-    monkeypatch.setattr(_run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
+    monkeypatch.setattr(run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)

@@ -28,7 +28,8 @@ from matplotlib_inline.config import InlineBackend
 from nbformat.v4 import new_output, output_from_msg
 from traitlets.config import Config
 
-from mia_lib import parameters, runner, store
+from mia_lib import store
+from mia_lib.publish import parameters, runner
 
 INLINE = "module://matplotlib_inline.backend_inline"  # what a kernel sets when nobody else does
 WITHOUT_HISTORY = Config({"HistoryManager": {"enabled": False}})

@@ -11,21 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mia_lib import definitions, runner, store
+from mia_lib import definitions, store
 from mia_lib.definitions import FOR_NUMBERS, FOR_PAGES, Sources
 from mia_lib.errors import MiaError
-from mia_lib.parameters import validate
+from mia_lib.publish import runner
+from mia_lib.publish.parameters import validate
 
 REPO = Path(__file__).resolve().parents[1]
 CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile")
 
 # What is computed or shown, and where it starts.
-STUDIES = {f"{chapter} study": [f"mia_lib.chapters.{chapter}:{root}"] for chapter, root in zip(
+STUDIES = {f"{chapter} study": [f"mia_lib.papers.{chapter}.study:{root}"] for chapter, root in zip(
     CHAPTERS, ("judge_banks", "play", "play", "play", "play"), strict=True)}
-MODELS = {f"{name} models": (["mia_lib.training:Ensemble"], [name]) for name in ("mlp", "tanh_cnn", "resnet18")}
-SIGNALS = {"loss": ["mia_lib.signals:per_model", "mia_lib.signals:_outputs_task"],
-           "curvature": ["mia_lib.signals:per_model", "mia_lib.curvature:_task"],
-           "Hessian": ["mia_lib.hessian:exact"]}
+MODELS = {f"{name} models": (["mia_lib.training.ensemble:Ensemble"], [name]) for name in ("mlp", "tanh_cnn", "resnet18")}
+SIGNALS = {"loss": ["mia_lib.signals.outputs:per_model", "mia_lib.signals.outputs:_outputs_task"],
+           "curvature": ["mia_lib.signals.outputs:per_model", "mia_lib.signals.curvature:_task"],
+           "Hessian": ["mia_lib.signals.hessian:exact"]}
 PAGES = {f"{chapter} page": chapter for chapter in CHAPTERS}
 EVERY = {*STUDIES, *MODELS, *SIGNALS, *PAGES}
 ALL_PAGES, ALL_STUDIES, ALL_MODELS = set(PAGES), set(STUDIES), set(MODELS)
@@ -68,31 +69,31 @@ BEARS = {
                                {"bayes study", "bayes page", "calibration page"}),
     "a signal": ("signals.py", "return np.log1p(np.where(one_hot", "return np.log(np.where(one_hot",
                  ALL_STUDIES | ALL_PAGES | {"loss"}),
-    "a training detail": ("backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
+    "a training detail": ("training/backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
                           EVERYTHING_TRAINED),
-    "a constant of the training": ("backends/loop.py", "VALIDATED_AT_ONCE = 1000", "VALIDATED_AT_ONCE = 100",
+    "a constant of the training": ("training/backends/loop.py", "VALIDATED_AT_ONCE = 1000", "VALIDATED_AT_ONCE = 100",
                                    EVERYTHING_TRAINED),
     "a network": ("models.py", 'nn.Conv2d(shape[2], 64, 3, padding=1', 'nn.Conv2d(shape[2], 32, 3, padding=1',
                   {"resnet18 models"}),
     "a network that nobody here names": ("models.py", '"Bottleneck", [3, 4, 6, 3]', '"Bottleneck", [3, 4, 6, 4]', set()),
-    "a metric": ("metrics.py", "def average_precision(", "@np.errstate()\ndef average_precision(", {"bayes page"}),
-    "a rule of verdicts": ("claims.py", "def judge(", "@cache\ndef judge(", ALL_PAGES),
-    "a chapter's study": ("chapters/iha.py", "def placebo(", "@cache\ndef placebo(", {"iha page"}),
-    "a constant of a chapter": ("chapters/quantile.py", "CLASS_ALPHA = 0.05", "CLASS_ALPHA = 0.06",
+    "a metric": ("metrics/ranking.py", "def average_precision(", "@np.errstate()\ndef average_precision(", {"bayes page"}),
+    "a rule of verdicts": ("evidence/claims.py", "def judge(", "@cache\ndef judge(", ALL_PAGES),
+    "a chapter's study": ("papers/iha/study.py", "def placebo(", "@cache\ndef placebo(", {"iha page"}),
+    "a constant of a chapter": ("papers/quantile/study.py", "CLASS_ALPHA = 0.05", "CLASS_ALPHA = 0.06",
                                 {"quantile study", "quantile page"}),
-    "a helper three calls down": ("stacking.py", "def _flat(", "@staticmethod\ndef _flat(",
+    "a helper three calls down": ("training/stacking.py", "def _flat(", "@staticmethod\ndef _flat(",
                                  EVERYTHING_TRAINED | {"Hessian"}),
-    "a drawing": ("plotting.py", "def roc(", "@staticmethod\ndef roc(", ALL_PAGES - {"calibration page"}),
-    "a reader of data": ("_readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
+    "a drawing": ("evidence/plotting.py", "def roc(", "@staticmethod\ndef roc(", ALL_PAGES - {"calibration page"}),
+    "a reader of data": ("data/readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
 }
 NOTHING = {
     "a comment": ("attacks/bayes.py", "    return -np.asarray(loss)", "    # why\n    return -np.asarray(loss)  # so"),
     "a docstring": ("attacks/bayes.py", "Membership attack with one loss threshold", "An attack with one threshold"),
     "a line break": ("attacks/bayes.py", "    return -np.asarray(loss)", "    return -np.asarray(\n        loss)"),
-    "a renamed import": ("chapters/bayes.py", "import membership, metrics,", "import membership, metrics as metrics,"),
+    "a renamed import": ("papers/bayes/study.py", "import membership, metrics,", "import membership, metrics as metrics,"),
     "what carries results": ("progress.py", "def say(", "@staticmethod\ndef say("),
-    "the pool of processes": ("backends/pool.py", "def run_tasks(", "@staticmethod\ndef run_tasks("),
-    "the publisher": ("book.py", "def stage(", "@staticmethod\ndef stage("),
+    "the pool of processes": ("training/backends/pool.py", "def run_tasks(", "@staticmethod\ndef run_tasks("),
+    "the publisher": ("publish/pages.py", "def stage(", "@staticmethod\ndef stage("),
     "where results are kept": ("store.py", "def write(", "@staticmethod\ndef write("),
     "the range of a check": ("errors.py", "difflib.get_close_matches(str(given)", "difflib.get_close_matches(repr(given)"),
 }
@@ -135,7 +136,7 @@ def test_a_moved_module_and_imports_by_other_names_change_nothing(library, befor
                             "from mia_lib import sablayrolles as bayes\nfrom mia_lib.attacks import baselines\n")
         path.write_text(text, encoding="utf-8")
     assert not any("attacks.bayes" in path.read_text(encoding="utf-8") and "import bayes" in path.read_text(encoding="utf-8")
-                   for path in library.rglob("chapters/*.py"))
+                   for path in library.rglob("papers/*/*.py"))
     after = fingerprints(library)
     assert {name: after[name] for name in STUDIES} == {name: before[name] for name in STUDIES}
     assert Sources(library).find("mia_lib.attacks.bayes:malt") == "mia_lib.sablayrolles:malt"
@@ -310,8 +311,8 @@ def test_a_users_own_functions_and_classes_are_followed(tmp_path):
 
 
 def test_objects_say_by_their_classes_and_words_what_bears():
-    from mia_lib.recipe import TrainConfig
     from mia_lib.training import Ensemble
+    from mia_lib.training.recipe import TrainConfig
 
     small, large = (definitions.of(Ensemble, TrainConfig(name)) for name in ("mlp:3", "tanh_cnn"))
     assert (small.words, large.words) == (("mlp",), ("tanh_cnn",)) and small.fingerprint != large.fingerprint
@@ -453,7 +454,7 @@ def test_kept_results_follow_the_code_in_a_real_process(library, isolated_cache)
     assert flipped[:2] == ["True", "computed"] and float(flipped[2]) == -float(first[2])
     edit(library, *BEARS["a training detail"][:3])
     assert ran()[:2] == ["False", "computed"]
-    edit(library, "backends/loop.py", "losses.sum(1).sum().backward()", "losses.mean(1).sum().backward()")
+    edit(library, "training/backends/loop.py", "losses.sum(1).sum().backward()", "losses.mean(1).sum().backward()")
     assert ran() == ["True", "cache", flipped[2]]  # back at code that was run before
 
 

@@ -130,7 +130,7 @@ def test_make_passes_over_an_old_python3_for_a_newer_one_by_name(fresh):
 
 
 def test_mia_refuses_an_old_python_before_importing_anything(repo):
-    cli = str(repo / "mia_lib" / "cli.py")
+    cli = str(repo / "mia_lib" / "publish" / "cli.py")
     pretend = f"import sys, runpy; sys.version_info = (3, 10, 2); runpy.run_path({cli!r})"
     done = subprocess.run([sys.executable, "-c", pretend], capture_output=True, text=True)
     assert done.returncode == 1
@@ -147,7 +147,7 @@ def test_ci_script_is_bash_that_runs_both_commands(repo):
 
 def test_help_imports_nothing_heavy(repo):
     heavy = ("torch", "numpy", "pandas", "papermill", "jupytext", "matplotlib")
-    probe = ("import sys, typer.testing; from mia_lib.cli import app; "
+    probe = ("import sys, typer.testing; from mia_lib.publish.cli import app; "
              "typer.testing.CliRunner().invoke(app, ['--help']); "
              f"print([m for m in {heavy} if m in sys.modules])")
     env = {**os.environ, "PYTHONPATH": str(repo)}

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from mia_lib import _torchvision, models
+from mia_lib import models
+from mia_lib.data import _torchvision
 from mia_lib.errors import MiaError
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,11 +15,14 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
-from mia_lib import boundary, curvature, data, hessian, membership, metrics, models, recipe, signals, training, trees
+from mia_lib import data, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, iha, quantile
 from mia_lib.attacks import curvature as likelihood
+from mia_lib.attacks.quantile import trees
 from mia_lib.errors import MiaError, check_range
-from mia_lib.training import TrainConfig
+from mia_lib.signals import boundary, curvature, hessian
+from mia_lib.signals import outputs as model_signals
+from mia_lib.training import TrainConfig, recipe
 
 RNG = np.random.default_rng(0)
 R, N, K = 6, 80, 4
@@ -50,7 +53,7 @@ def foreign(outputs: int = K, size: int = 36) -> nn.Module:
 
 
 def loss_of_inputs(x, y):
-    return signals.precise_loss(signals.in_precision(NETWORK, "float64")(x), y)
+    return signals.precise_loss(model_signals.in_precision(NETWORK, "float64")(x), y)
 
 
 def classes_of_inputs(x):

@@ -1,7 +1,7 @@
 """Likelihood ratio of input loss curvature (Ravikumar et al. 2024, Algorithm 2).
 
-`mia_lib.curvature` estimates the signal from the loss at inputs of the attacker's choice: 4 queries a probe, so with the
-paper's 10 probes 40 for each record and view.
+`mia_lib.signals.curvature` estimates the signal from the loss at inputs of the attacker's choice: 4 queries a probe, so
+with the paper's 10 probes 40 for each record and view.
 
 The paper reports two tests, the likelihood ratio (LR) and its negative logarithm (NLL, Eq. 12), with different results. The
 logarithm rises strictly, so that with the same Gaussians both rank alike. The released code fits different ones:

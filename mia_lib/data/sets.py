@@ -1,0 +1,383 @@
+"""Records: real data sets by name, and the Gaussian toy.
+
+Two sets lie in the repository and need no network. The others are looked for in the folder `$MIA_DATA`
+(the user's data folder unless set), as NAME.npz with x, y and n_train, or as the publisher's files in a
+folder NAME, and are downloaded there when absent. What has a known hash is checked against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mia_lib.checks import check_finite, check_labels
+from mia_lib.data import readers
+from mia_lib.definitions import LIBRARY, ByName
+from mia_lib.errors import MiaError, check_range, choose
+
+EMBEDDED = LIBRARY.parent / "data" / "embedded"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled records.
+
+    Attributes:
+        name: as given to `load`.
+        x: images uint8 [N, H, W, C], or tables float32 [N, D].
+        y: int64 [N], indices into `classes`.
+        n_train: the first `n_train` records are the publisher's training split; N where there is none.
+        classes: names of the K classes.
+
+    Raises:
+        MiaError: other types or shapes, x with values that are not finite, labels that are no class.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    n_train: int
+    classes: tuple[str, ...]
+
+    def __post_init__(self):
+        for name in ("x", "y"):
+            if not isinstance(getattr(self, name), np.ndarray):
+                kind = type(getattr(self, name))
+                raise MiaError(f"{name} is of type {kind.__module__}.{kind.__name__}: a NumPy array is needed. Of a tensor "
+                               f"give {name}.numpy(), of a list np.array({name}).")
+        if isinstance(self.classes, str | int) or not len(self.classes):
+            raise MiaError(f"classes = {self.classes!r}: the names of the classes are needed, for ten of them "
+                           "tuple(map(str, range(10))).")
+        x, numbers = self.x, self.x.dtype.kind in "biuf"
+        if not (x.ndim == 2 and numbers or x.ndim == 4 and x.dtype == np.uint8):
+            raise MiaError(f"x has shape {x.shape} and type {x.dtype}: images uint8 [N, H, W, C] or tables of numbers [N, D] "
+                           "are needed. Grey images get their axis of channels by x[..., None]; pixels in [0, 1] become bytes "
+                           "by (255 * x).round().astype(np.uint8).")
+        check_labels("y", self.y, len(self.classes), len(x))
+        if self.y.dtype.kind not in "iu":
+            object.__setattr__(self, "y", self.y.astype(np.int64))
+        if not isinstance(self.n_train, int | np.integer) or not 0 <= self.n_train <= len(x):
+            raise MiaError(f"n_train = {self.n_train!r}: the number of training records is needed, 0 to {len(x)}.")
+        if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):  # one pass without a copy
+            check_finite("x", x, "records", "Fill in what is missing, as by the mean of its column, or leave them out.")
+
+    def __repr__(self) -> str:
+        size = f"images {' x '.join(map(str, self.shape))}" if self.is_image else f"records of {self.shape[0]} numbers"
+        return f"{self.name}: {len(self)} {size}, {len(self.classes)} classes"
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one record: (H, W, C) or (D,)."""
+        return tuple(self.x.shape[1:])
+
+    @property
+    def is_image(self) -> bool:
+        """Whether records are images."""
+        return self.x.ndim == 4
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 over dtype, shape and bytes of x and y: equal for equal records, whatever their source."""
+        digest = hashlib.sha256()
+        for array in (self.x, self.y):
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def take(self, indices) -> Dataset:
+        """The records at `indices` (int [n] or bool [N]), in that order.
+
+        `n_train` of the result counts the training records before the first other one.
+        """
+        rows = np.arange(len(self))[np.asarray(indices)]
+        others = np.flatnonzero(rows >= self.n_train)
+        n_train = int(others[0]) if len(others) else len(rows)
+        return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
+
+    def of_classes(self, labels: Sequence[int], relabel: bool = True) -> Dataset:
+        """Only the records of some classes.
+
+        Args:
+            labels: the classes to keep, at least two.
+            relabel: number them 0, 1, ... in the order given; otherwise `y` and `classes` keep their meaning.
+
+        Raises:
+            MiaError: fewer than two classes, or one that does not exist.
+        """
+        labels = [int(label) for label in labels]
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise MiaError(f"labels = {labels}: name at least two different classes.")
+        for label in labels:
+            check_range("labels", label, 0, len(self.classes) - 1)
+        kept = self.take(np.isin(self.y, labels))
+        if not relabel:
+            return kept
+        place = np.full(len(self.classes), -1)
+        place[labels] = np.arange(len(labels))
+        return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
+
+    def mirrored(self) -> Dataset:
+        """Images with left and right exchanged: the second view of attacks that take several.
+
+        Raises:
+            MiaError: tables, which have no mirror image.
+        """
+        if not self.is_image:
+            raise MiaError(f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
+                           "use one view, or images.")
+        return replace(self, x=np.ascontiguousarray(self.x[:, :, ::-1]))
+
+    def as_table(self) -> Dataset:
+        """Images as tables, float32 [N, H * W * C] with pixels in [0, 1]; tables as they are."""
+        return replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255) if self.is_image else self
+
+
+# ---------------------------------------------------------------------------------------- what is known
+
+
+class _Known(NamedTuple):
+    records: int  # 0: not known before it is here, and then nor are its shape (), and the classes where they are 0
+    shape: tuple[int, ...]
+    classes: tuple[str, ...] | int
+    licence: str
+    pixels: str = ""  # sha256 of x, training rows then test rows
+
+
+_CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+            "Ankle boot")
+_CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_CENSUS = "terms of the US Census Bureau"
+_KNOWN: ByName = {
+    "fashion_mnist_20k": _Known(20_000, (28, 28, 1), _CLOTHES, "MIT",
+                                "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1"),
+    "german_credit": _Known(1000, (20,), ("good", "bad"), "CC BY 4.0"),
+    "gaussian": _Known(200, (2000,), ("z",), "none needed"),
+    "fashion_mnist": _Known(70_000, (28, 28, 1), _CLOTHES, "MIT",
+                            "0fbbfcb392782b3b702472ead3688778e1509e8cf40f5c24d9d3303618b193ab"),
+    "mnist": _Known(70_000, (28, 28, 1), 10, "CC BY-SA 3.0",
+                    "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96"),
+    "cifar10": _Known(60_000, (32, 32, 3), _CIFAR, "none stated",
+                      "0ac3ab5c78edb36ac68f69e287fd8f957b2d4f820b80e5fa9bd05c810fc0d95d"),
+    "cifar100": _Known(60_000, (32, 32, 3), 100, "none stated",
+                       "f33db8ac706110c918c04bd7359201ed472dec17f5afc2905d52ebec1fdc3365"),
+    "adult": _Known(48_842, (108,), ("<=50K", ">50K"), "CC BY 4.0"),
+    "hepatitis": _Known(155, (19,), ("die", "live"), "CC BY 4.0"),
+    "location30": _Known(5010, (446,), 30, "none stated"),
+    "purchase100": _Known(197_324, (600,), 100, "none stated"),
+    "texas100": _Known(67_330, (6169,), 100, "none stated"),
+    "cinic10": _Known(270_000, (32, 32, 3), 10, "MIT; a part is ImageNet's"),
+    "imagenet": _Known(1_331_167, (64, 64, 3), 1000, "ImageNet's terms of access"),
+    **{name: _Known(0, (), 0, "stated at openml.org") for name in readers.OPENML},
+    "acs_public_coverage": _Known(0, (), ("no public health coverage", "public health coverage"), _CENSUS),
+    "acs_income": _Known(0, (), ("up to 50,000 dollars", "above 50,000 dollars"), _CENSUS),
+    "acs_travel_time": _Known(0, (), ("up to 20 minutes to work", "above 20 minutes to work"), _CENSUS),
+    "acs_mobility": _Known(0, (), ("moved within a year", "same address as a year ago"), _CENSUS),
+}
+
+
+def names() -> list[str]:
+    """The names that `load` knows."""
+    return list(_KNOWN)
+
+
+def data_dir() -> Path:
+    """Where data sets are looked for and downloaded to: `$MIA_DATA`, or the user's data folder."""
+    if os.environ.get("MIA_DATA"):
+        return Path(os.environ["MIA_DATA"]).expanduser()
+    from platformdirs import user_data_dir
+
+    return Path(user_data_dir("mia_lib"))
+
+
+def _find(name: str) -> Path | None:
+    """The file or folder that holds a set: NAME.npz, else the publisher's files, else the repository's."""
+    folder = data_dir()
+    raw, parts = folder / name, readers.RAW.get(name)
+    if (folder / f"{name}.npz").is_file():
+        return folder / f"{name}.npz"
+    if parts and all((raw / part).exists() for part in parts):
+        return raw
+    return next((path for path in EMBEDDED.glob(f"{name}.*") if path.name in readers.SHA256), None)
+
+
+def _how(name: str) -> str:
+    if name in ("fashion_mnist_20k", "german_credit"):
+        return "in the repository"
+    if name == "gaussian":
+        return "drawn on demand"
+    if name in readers.SPLITS:
+        return f"put the images into {data_dir() / name}/{{{','.join(readers.SPLITS[name])}}}/CLASS/"
+    return f"mia data get {name}"
+
+
+def describe():
+    """Every known set, without loading or downloading any.
+
+    Returns:
+        DataFrame with columns name, records, shape, classes ("unknown" of a set that is not recorded in this book), licence,
+        where ("embedded", "made on demand", "not here" or a path) and how to get.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, known in _KNOWN.items():
+        path = _find(name)
+        where = "made on demand" if name == "gaussian" else "not here" if path is None else (
+            "embedded" if path.parent == EMBEDDED else str(path))
+        rows.append({
+            "name": name, "records": known.records or "unknown", "shape": " x ".join(map(str, known.shape)) or "unknown",
+            "classes": (known.classes if isinstance(known.classes, int) else len(known.classes)) or "unknown",
+            "licence": known.licence, "where": where, "how to get": _how(name)})
+    return pd.DataFrame(rows)
+
+
+# ---------------------------------------------------------------------------------------- loading
+
+
+def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) -> Dataset:
+    """The one way to a Dataset: types set, pixels checked, arrays closed to writing."""
+    known = _KNOWN[name]
+    x = np.ascontiguousarray(x, None if np.ndim(x) == 4 else np.float32)
+    try:
+        y = np.array(check_labels("y", y))
+    except MiaError as problem:
+        raise MiaError(f"{source} cannot be used: {problem}") from problem
+    if known.pixels:
+        given = hashlib.sha256(x.data).hexdigest()
+        if given != known.pixels:
+            raise readers.mismatch(f"{source} (pixels)", f"sha256 {given}", known.pixels)
+    if classes is None:
+        classes = known.classes
+        if isinstance(classes, int):
+            classes = range(classes or int(y.max(initial=-1)) + 1)
+    classes = tuple(map(str, classes))
+    if not 0 < n_train <= len(x) == len(y) or y.min() < 0 or y.max() >= len(classes):
+        raise MiaError(f"{source} does not fit together: {len(x)} records, {len(y)} labels, "
+                       f"{len(classes)} classes, n_train = {n_train}. Labels count from 0. Prepare it anew.")
+    x.flags.writeable = y.flags.writeable = False
+    return Dataset(name, x, y, int(n_train), classes)
+
+
+def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
+    try:
+        with np.load(path if content is None else io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in ("x", "y", "n_train", "classes") if key in stored}
+        arrays["n_train"] = int(arrays["n_train"])
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError, OSError) as problem:
+        raise MiaError(f"{path} cannot be read as an .npz file with x, y and n_train ({problem}). "
+                       "Delete it, then fetch it anew (`mia data ls` says how).") from problem
+    return _dataset(name, path, **arrays)
+
+
+@lru_cache
+def _embedded(name: str, path: Path) -> Dataset:
+    if path.suffix == ".csv":
+        return _dataset(name, path, **readers.READERS[name](path))
+    return _read_npz(name, path, readers.verified(path))
+
+
+def gaussian(records: int = 200, dimension: int = 2000, seed: int = 0) -> Dataset:
+    """Records of N(0, I), float32 [records, dimension], all of one class (Sablayrolles et al. 2019).
+    """
+    check_range("records", records, 1)
+    check_range("dimension", dimension, 1)
+    x = np.random.default_rng(seed).standard_normal((records, dimension), np.float32)
+    return _dataset("gaussian", "gaussian", x, np.zeros(records), records)
+
+
+def _download(name: str) -> Path:
+    """Put a set into `data_dir()`: small raw files stay as they are, others become NAME.npz."""
+    folder = data_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    if name in ("adult", "hepatitis"):
+        import pooch
+
+        for file in readers.RAW[name]:
+            pooch.retrieve(f"{readers.UCI}/{name}/{file}", readers.SHA256[file], file, folder / name)
+        return folder / name
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as scratch:
+        fetch = next(fetch for sets, fetch in readers.DOWNLOADS if name in sets)
+        arrays = fetch(name, scratch)
+        _dataset(name, f"the download of {name}", **arrays)  # checked before it takes its place
+        partial = Path(scratch) / "arrays.npz"
+        np.savez_compressed(partial, **arrays)
+        os.replace(partial, folder / f"{name}.npz")
+    return folder / f"{name}.npz"
+
+
+def get(name: str) -> Path:
+    """Make a set ready for use, downloading it when it is not here.
+
+    Returns:
+        the file or folder that `load` reads: NAME.npz, or the folder of the publisher's files.
+
+    Raises:
+        MiaError: unknown name, no network, wrong hash, or images that only the user can provide.
+    """
+    choose("name", name, [known for known in names() if known != "gaussian"])
+    if path := _find(name):
+        return path
+    instead = f"or put {name}.npz (x, y, n_train) into {data_dir()} (MIA_DATA names another folder). " \
+              "Without network these work: fashion_mnist_20k, german_credit, gaussian."
+    if not _how(name).startswith("mia data get"):
+        raise MiaError(f"Data set {name!r} is not here: {_how(name)}; {instead}")
+    try:
+        return _download(name)
+    except MiaError:
+        raise
+    except (OSError, RuntimeError, ValueError, ImportError, EOFError) as problem:  # urllib, requests, pooch
+        reason = f"{type(problem).__name__}: {problem}"
+        raise MiaError(f"Data set {name!r} is not here and could not be downloaded ({reason}). "
+                       f"With network `{_how(name)}` fetches it; {instead}") from problem
+
+
+def load(name: str, **options) -> Dataset:
+    """A data set by name; embedded ones at once, others from `data_dir()` or the network.
+
+    Args:
+        name: one of `names()`.
+        options: records, dimension and seed of gaussian; image_size and per_class of cinic10 and imagenet.
+            Others take none.
+
+    Returns:
+        Dataset, its arrays read-only.
+
+    Raises:
+        MiaError: unknown name or option, not here and no network, a file with the wrong hash.
+    """
+    choose("name", name, names())
+    if name == "gaussian":
+        allowed = list(inspect.signature(gaussian).parameters)
+    else:
+        allowed = ["image_size", "per_class"] if name in readers.SPLITS else []
+    for option, value in options.items():
+        if not allowed:
+            raise MiaError(f"Data set {name!r} takes no options; given: {option} = {value!r}. Omit it.")
+        choose(f"option of {name!r}", option, allowed)
+        if not isinstance(value, int) and not (option == "per_class" and value is None):
+            raise MiaError(f"{option} = {value!r}: give a whole number.")
+    if name == "gaussian":
+        return gaussian(**options)
+    path = get(name)
+    if path.parent == EMBEDDED:
+        return _embedded(name, path)
+    if path.is_dir():
+        return _dataset(name, path, **readers.READERS[name](path, **options))
+    if options:
+        raise MiaError(f"{path} is prepared already, so {', '.join(options)} cannot be chosen. "
+                       "Leave them out, or move that file away.")
+    return _read_npz(name, path)

@@ -1,0 +1,1 @@
+"""What a run found: tables, claims with their verdicts, figures."""

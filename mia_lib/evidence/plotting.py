@@ -1,0 +1,346 @@
+"""One look for the whole book: each attack keeps its colour, line and marker in every figure.
+
+Figures are drawn 7 inches wide for 700 pixels on the page, so that type of 10 points is read as 14 pixels.
+Every function returns a matplotlib `Figure`; `show` puts it on the page with caption and alternative text.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from mia_lib import metrics
+from mia_lib.errors import MiaError
+from mia_lib.evidence import tables
+from mia_lib.metrics import ranking
+
+WIDTH = 7.0  # inches
+DPI = 200  # twice the page's 100 pixels an inch
+INK, FAINT = "#222222", "#767676"
+
+# Colours of Okabe and Ito (2008), told apart under every common colour vision; yellow is too pale for lines.
+BLACK, ORANGE, SKY, GREEN = "#222222", "#E69F00", "#56B4E9", "#009E73"
+BLUE, RED, PINK = "#0072B2", "#D55E00", "#CC79A7"
+
+
+def _style(color: str, linestyle="-", marker: str = "o") -> dict:
+    return {"color": color, "linestyle": linestyle, "marker": marker}
+
+
+STYLE = {
+    "0-1": _style(BLACK, ":", "s"),
+    "Shadow models": _style(ORANGE, "-.", "d"),
+    "MALT": _style(BLUE, "--", "^"),
+    "MAST": _style(RED, "-", "o"),
+    "MAST (best split)": _style(RED, "-", "o"),
+    "MAST (mean out)": _style(RED, (0, (5, 1, 1, 1)), "v"),
+    "MAST (softmin)": _style(RED, (0, (1, 1)), "P"),
+    "MATT": _style(GREEN, "-", "D"),
+    "Calibrated loss": _style(PINK, (0, (3, 1, 1, 1)), "p"),
+    "Gap": _style(BLACK, ":", "X"),
+    "Orig": _style(BLUE, "--", "H"),
+    "Cal.": _style(RED, "-", "s"),
+    "Cal.-F": _style(GREEN, (0, (5, 1, 1, 1)), "D"),
+    "LiRA": _style(SKY, "-", "h"),
+    "RMIA": _style(ORANGE, "-", "<"),
+    "Curvature": _style(PINK, "-", ">"),
+    "Curv ZO NLL": _style(PINK, "-", "v"),
+    "Curv ZO LR": _style(ORANGE, "--", "v"),
+    "Curv, log ratio": _style(RED, "-", "P"),
+    "LiRA, as released": _style(SKY, ":", "h"),
+    "LiRA, true class": _style(SKY, "--", "p"),
+    "Yeom": _style(BLACK, (0, (1, 1)), "^"),
+    "IHA": _style(BLACK, "-", "*"),
+    "LOSS": _style(BLUE, ":", "o"),
+    "SIF": _style(ORANGE, "--", "o"),
+    "gradient alone": _style(PINK, "-.", "D"),
+    "Quantile regression": _style(GREEN, "--", "8"),
+    "Marginal": _style(BLACK, "-.", "s"),
+    "Gaussian, q(x, y)": _style(GREEN, "-", "8"),
+    "Gaussian, q(x)": _style(GREEN, ":", "^"),
+    "pinball, q(x, y)": _style(RED, "--", "d"),
+    "pinball, q(x)": _style(RED, ":", "*"),
+    "LiRA (n = 2)": _style(SKY, ":", ">"),
+    "LiRA (n = 4)": _style(SKY, "--", "<"),
+    "LiRA (n = 6)": _style(BLUE, "-.", "^"),
+    "LiRA (n = 8)": _style(BLUE, "-", "p"),
+    "LiRA (n = 16)": _style(SKY, ":", "v"),
+    "LiRA (n = 32)": _style(SKY, "--", "X"),
+    "LiRA (n = 64)": _style(BLUE, "-", "X"),
+    "LiRA, offline (n = 2)": _style(PINK, (0, (1, 1)), ">"),
+    "LiRA, offline (n = 4)": _style(PINK, (0, (1, 1)), "<"),
+    "LiRA, offline (n = 6)": _style(PINK, (0, (1, 1)), "v"),
+    "LiRA, offline (n = 8)": _style(PINK, (0, (1, 1)), "p"),
+    "LiRA, offline (n = 16)": _style(PINK, (0, (1, 1)), "d"),
+    "LiRA, offline (n = 32)": _style(PINK, (0, (1, 1)), "X"),
+    "LiRA, offline (n = 64)": _style(PINK, (0, (1, 1)), "D"),
+    "members": _style(BLUE, "-", "o"),
+    "non-members": _style(ORANGE, "--", "s"),
+    "paper": _style(FAINT, "none", "o"),
+}
+
+
+PRINTED = "printed in the paper"
+HOLLOW = {"ls": "none", "mfc": "white", "mew": 1.5, "ms": 7, "zorder": 5}
+
+
+def style_of(name: str, place: int = 0) -> dict:
+    """Colour, line style and marker of an attack; of a name without one, the `place`-th spare."""
+    spare = [_style(color, line, marker) for line, marker in (("-", "o"), ("--", "s"), (":", "^"))
+             for color in (BLUE, ORANGE, GREEN, RED, PINK, SKY)]
+    return STYLE.get(name, spare[place % len(spare)])
+
+
+def set_style() -> None:
+    """Set the look of the book for all figures made after."""
+    sns.set_theme(context="paper", style="ticks", rc={
+        "figure.figsize": (WIDTH, 4.2), "figure.dpi": 100, "figure.facecolor": "white",
+        "figure.constrained_layout.use": True, "savefig.facecolor": "white", "savefig.transparent": False,
+        "axes.facecolor": "white", "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#E4E4E4",
+        "grid.linewidth": 0.7, "axes.axisbelow": True, "font.family": "DejaVu Sans", "font.size": 10,
+        "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+        "legend.fontsize": 9, "legend.frameon": False, "lines.linewidth": 2.0, "lines.markersize": 6,
+    })
+
+
+def _figure(columns: int = 1, height: float = 4.2, width: float = WIDTH, **options):
+    set_style()
+    return plt.subplots(1, columns, figsize=(width, height), squeeze=False, **options)
+
+
+def _spread(places, gaps, low: float, high: float) -> np.ndarray:
+    """Move places apart, each as little as it takes for neighbours to keep their mean gap, within [low, high]."""
+    order = np.argsort(places, kind="stable")
+    moved, gaps = np.asarray(places, float)[order], np.broadcast_to(gaps, len(places))[order]
+    for _ in range(200):
+        for i in range(len(moved) - 1):
+            lacking = (gaps[i] + gaps[i + 1]) / 2 - (moved[i + 1] - moved[i])
+            if lacking > 0:
+                moved[i], moved[i + 1] = moved[i] - lacking / 2, moved[i + 1] + lacking / 2
+        moved = np.clip(moved, low + gaps / 2, high - gaps / 2)
+    out = np.empty_like(moved)
+    out[order] = moved
+    return out
+
+
+def _printed():
+    """Legend mark of the paper's values."""
+    return plt.Line2D([], [], marker="o", mec=FAINT, **HOLLOW)
+
+
+def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: str):
+    """A bold name at a place given as fractions of the axes."""
+    dark = [0.7 * channel for channel in to_rgb(color)]  # letters need more contrast than lines
+    return ax.text(*place, name, transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
+
+
+def roc(scores: Mapping[str, np.ndarray], members,
+        paper: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> Figure:
+    """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
+
+    With several targets the line is the mean TPR at each FPR and the band reaches from the lowest target to
+    the highest. Rates that fewer than one record would make cannot be resolved and are shaded.
+
+    Args:
+        scores: attack -> [N] or [T, N].
+        members: bool [N] or [T, N].
+        paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks.
+    """
+    if not scores:
+        raise MiaError("scores is empty: give at least one attack, {name: scores}.")
+    legend = len(scores) > 5
+    fig, axes = _figure(height=6.2 if legend else 5.6, width=5.8)
+    ax, lines, floors = axes[0, 0], {}, []
+    for name, of_attack in scores.items():
+        checked, held, _ = ranking._check(of_attack, members)
+        floors.append((1 / (~held).sum(1).min(), 1 / held.sum(1).min()))
+        grid = np.geomspace(floors[-1][0], 1, 400)
+        each = []
+        for target, inside in zip(checked, held, strict=True):
+            fpr, tpr, _ = metrics.roc_curve(target, inside)
+            each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
+        lines[name] = grid, np.array(each)
+    x_floor, y_floor = np.min(floors, axis=0)
+    margin = 0.08 if legend else 0.05 + 0.016 * max(map(len, scores))  # shaded; the names stand there
+    low = min(x_floor, y_floor) ** (1 / (1 - margin))
+    ax.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
+           xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
+    for place, (name, (grid, each)) in enumerate(lines.items()):
+        look = style_of(name, place)
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post",
+                **{**look, "marker": "none"})
+        if len(each) > 1:
+            ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
+                            lw=0, step="post")
+    for name, points in (paper or {}).items():
+        look = style_of(name)
+        ax.plot(*zip(*points, strict=True), marker=look["marker"], mec=look["color"], **HOLLOW)
+    ax.plot([low, 1], [low, 1], color=FAINT, ls=(0, (4, 3)), lw=1.2, zorder=1)
+    # Above the lines: what is under less than one record is not to be read.
+    ax.axvspan(low, x_floor, color="#E2E2E2", lw=0, zorder=3)
+    ax.axhspan(low, y_floor, color="#E2E2E2", lw=0, zorder=3)
+    ax.text(0.02, 0.012, "shaded: less than one record", transform=ax.transAxes, fontsize=9, color="#555555",
+            zorder=6)
+    ax.text(0.55, 0.52, "chance", transform=ax.transAxes, fontsize=9, color="#555555", rotation=45, ha="left",
+            va="top", rotation_mode="anchor")
+    if legend:
+        fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", handlelength=3, ncols=3)
+    else:
+        _name_curves(ax, {name: (grid, each.mean(0)) for name, (grid, each) in lines.items()}, x_floor, y_floor)
+    return fig
+
+
+def _name_curves(ax, lines, x_floor: float, y_floor: float) -> None:
+    """Names in the shaded margin, beside where each curve enters: from the left, or from below."""
+    def fraction(rate):
+        return 1 - np.log10(rate) / np.log10(ax.get_xlim()[0])
+
+    left = {name: y[0] for name, (_, y) in lines.items() if y[0] >= y_floor}
+    below = {name: x[np.argmax(y >= y_floor)] for name, (x, y) in lines.items() if name not in left}
+    ax.figure.canvas.draw()
+    for entering, upright in ((left, True), (below, False)):
+        texts = [_label(ax, name, (0, 0), style_of(name, list(lines).index(name))["color"], "right" if upright else
+                        "center", "center" if upright else "top") for name in entering]
+        boxes = [text.get_window_extent() for text in texts]
+        size = ax.get_window_extent()
+        gaps = [box.height / size.height * 1.1 if upright else box.width / size.width + 0.02 for box in boxes]
+        edge = fraction(y_floor if upright else x_floor)
+        places = _spread([fraction(v) for v in entering.values()], gaps, edge, 1) if texts else []
+        for text, place in zip(texts, places, strict=True):
+            text.set(zorder=6, position=(fraction(x_floor) - 0.015, place) if upright else
+                     (place, fraction(y_floor) - 0.015))
+
+
+def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
+               thresholds: Mapping[str, float] | None = None, xlabel: str = "score") -> Figure:
+    """Scores of members and of non-members, one panel an attack.
+
+    Args:
+        panels: title -> (scores [N], members bool [N]).
+        thresholds: title -> threshold drawn as a vertical line.
+        xlabel: what is on the horizontal axis, with its unit.
+    """
+    thresholds = thresholds or {}
+    fig, axes = _figure(len(panels), height=3.4)
+    for ax, (title, (scores, members)) in zip(axes[0], panels.items(), strict=True):
+        scores, members, _ = ranking._check(scores, members)
+        edges = np.histogram_bin_edges(scores, bins=min(40, max(12, int(np.sqrt(scores.size) * 1.6))))
+        for name, kind in (("members", members), ("non-members", ~members)):
+            look = STYLE[name]
+            ax.hist(scores[kind], edges, density=True, histtype="stepfilled", color=look["color"], alpha=0.3)
+            ax.hist(scores[kind], edges, density=True, histtype="step", color=look["color"],
+                    ls=look["linestyle"], lw=1.8, label=name)
+        if title in thresholds:
+            ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
+        ax.set(title=title, xlabel=xlabel, ylabel="density" if ax is axes[0, 0] else "")
+        ax.grid(False)
+    handles = {}
+    for ax in axes[0]:
+        handles.update((text, handle) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True))
+    fig.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
+    return fig
+
+
+def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
+            paper: str | None = None, panel: str | None = None, log: bool = False, percent: bool = False,
+            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None) -> Figure:
+    """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
+
+    Args:
+        frame: tidy, one row a point.
+        x, y, by: columns of the parameter (numbers, or names in their order), the estimate and the attack.
+        low, high: columns with the ends of the interval; None draws none.
+        paper: column with the paper's value, NaN where it has none.
+        panel: column that gives each of its values a panel.
+        log: logarithmic x.
+        percent: y are fractions, printed in percent.
+        xlabel, ylabel: with units; the column names by default.
+        chance: level of a dashed line.
+    """
+    wanted = [c for c in (x, y, by, low, high, paper, panel) if c is not None]
+    missing = [c for c in wanted if c not in frame]
+    if missing:
+        raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
+    titles = [None] if panel is None else list(frame[panel].unique())
+    fig, axes = _figure(len(titles), height=4.0, sharey=True)
+    names = list(frame[by].unique())
+    styles = {name: style_of(name, place) for place, name in enumerate(names)}
+    named = not pd.api.types.is_numeric_dtype(frame[x])
+    places = {value: place for place, value in enumerate(frame[x].unique())}
+    step = np.diff(np.sort([np.log10(v) if log else v for v in (range(len(places)) if named else places)]))
+    gap = 0.04 * (step.min() if len(step) else 1)
+    for ax, title in zip(axes[0], titles, strict=True):
+        part = frame if title is None else frame[frame[panel] == title]
+        ends = {}
+        for place, name in enumerate(names):
+            rows = part[part[by] == name]
+            if rows.empty:
+                continue
+            at = rows[x].map(places).to_numpy(float) if named else rows[x].to_numpy(float)
+            shift = gap * (place - (len(names) - 1) / 2)  # side by side, so that bars do not hide each other
+            at = at * 10 ** shift if log else at + shift
+            value, look = rows[y].to_numpy(float), styles[name]
+            bars = None if low is None else np.abs([value - rows[low], rows[high] - value])
+            ax.errorbar(at, value, bars, capsize=3, elinewidth=1.4, label=name, **look)
+            if paper is not None:
+                ax.plot(at, rows[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
+            ends[name] = value[np.isfinite(value)][-1] if np.isfinite(value).any() else chance or 0.0
+        if chance is not None:
+            ax.axhline(chance, color=FAINT, ls=(0, (4, 3)), lw=1.2)
+        if log:
+            ax.set_xscale("log")
+        ticks = list(places.values()) if named else list(places)
+        ax.set_xticks(ticks, [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
+        ax.minorticks_off()
+        ax.margins(x=0.1)
+        ax.set(xlabel=xlabel or x, title=title or "", ylabel=(ylabel or y) if ax is axes[0, 0] else "")
+        if percent:
+            ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
+    marks = {PRINTED: _printed()} if paper is not None else {}
+    if len(ends) == len(names) <= 5:
+        fig.canvas.draw()
+        size = ax.get_window_extent()
+        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in ends.values()]
+        for name, place in zip(ends, _spread(heights, 18 / size.height, 0, 1), strict=True):
+            _label(ax, name, (1.02, place), styles[name]["color"], "left", "center")
+    else:
+        handles, texts = axes[0, 0].get_legend_handles_labels()
+        marks = {**dict(zip(texts, handles, strict=True)), **marks}
+    if marks:
+        fig.legend(marks.values(), marks.keys(), loc="outside upper center", ncols=min(len(marks), 4),
+                   handlelength=3)
+    return fig
+
+
+def show(fig: Figure, name: str, caption: str, alt: str) -> None:
+    """Display a figure once, with what makes it a numbered, linked and described exhibit, and close it.
+
+    Args:
+        fig: the figure.
+        name: label, lower-case letters, digits and hyphens, unique in the book.
+        caption: what is drawn and what to see in it; mathematics and `{cite}` work.
+        alt: the same for those who cannot see it: what is on the axes and what the shape says.
+
+    Raises:
+        MiaError: name not usable as a label, caption or alternative text missing.
+    """
+    tables.check_name(name)
+    if not caption.strip() or not alt.strip():
+        raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
+    png = io.BytesIO()
+    fig.savefig(png, dpi=DPI, format="png")
+    width, height = (int(side * DPI / 2) for side in fig.get_size_inches())
+    plt.close(fig)
+    caption, alt = " ".join(caption.split()), " ".join(alt.split())
+    tables.display_bundle({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt},
+                           {"image/png": {"width": width, "height": height},
+                            "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})

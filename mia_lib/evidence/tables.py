@@ -1,0 +1,260 @@
+"""Tables: what the papers printed, what we found beside it, and how both reach the page.
+
+A table is displayed once, as HTML for JupyterLab, as MyST markdown for the book, where its name makes it
+a numbered, linked exhibit, and as plain data for programs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from numbers import Real
+
+import pandas as pd
+
+from mia_lib.definitions import LIBRARY
+from mia_lib.errors import MiaError, choose
+from mia_lib.metrics.interval import Interval
+
+PAPERS = LIBRARY.parent / "data" / "papers"
+BELOW = "below resolution"
+NOT_RUN = "not run"
+NOTHING = "–"
+MIME = "application/vnd.mia.table+json"
+
+
+def paper(name: str, table: str) -> pd.DataFrame:
+    """The numbers a paper printed in one table.
+
+    Args:
+        name: "bayes", "calibration", "curvature", "iha", "quantile".
+        table: "table1", "text", ...
+
+    Returns:
+        DataFrame with columns paper, table, dataset, model, setting, attack, metric, value, std, unit.
+        `value` is numeric unless the table prints text.
+
+    Raises:
+        MiaError: unknown paper or table, with the allowed names.
+    """
+    known = [path.stem.split("_", 1) for path in sorted(PAPERS.glob("*_*.csv"))]
+    if not known:
+        raise MiaError(f"the papers' tables are not in {PAPERS}: run from a clone (`pip install -e .`).")
+    choose("paper", name, sorted({one for one, _ in known}))
+    choose("table", table, [other for one, other in known if one == name])
+    frame = pd.read_csv(PAPERS / f"{name}_{table}.csv", dtype=str, keep_default_na=False)
+    for column in ("value", "std"):
+        numbers = pd.to_numeric(frame[column].replace("", "nan"), errors="coerce")
+        if numbers.notna().sum() == (frame[column] != "").sum():
+            frame[column] = numbers
+    return frame
+
+
+def format_percent(interval: Interval, digits: int = 1) -> str:
+    """A rate in percent, as "57.0 [56.2, 57.8]"."""
+    return format(100 * interval, f".{digits}f")
+
+
+def _rate(metric: str) -> float | None:
+    """The false positive rate in a name such as "tpr_at_fpr=0.01"."""
+    found = re.fullmatch(r"\w+_at_fpr=(.+)", metric)
+    return float(found[1]) if found else None
+
+
+def _unresolved(row) -> bool:
+    rate = _rate(row["metric"])
+    return rate is not None and rate < row["resolution"]
+
+
+def wide(table: pd.DataFrame, digits: int = 3, percent: bool = False) -> pd.DataFrame:
+    """One row an attack, one column a metric, from the tidy table of `metrics.evaluate`.
+
+    Args:
+        table: what `metrics.evaluate` returns.
+        digits: decimals.
+        percent: print rates in percent.
+
+    Returns:
+        DataFrame of text: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
+        rate is lower than 1 / #non-members.
+    """
+    def cell(row) -> str:
+        if _unresolved(row):
+            return BELOW
+        interval = Interval(row["value"], row["low"], row["high"])
+        return format_percent(interval, digits) if percent else format(interval, f".{digits}f")
+
+    cells = table.assign(cell=[cell(row) for _, row in table.iterrows()])
+    out = cells.pivot(index="attack", columns="metric", values="cell")
+    out = out.loc[table["attack"].unique(), table["metric"].unique()].reset_index()
+    return out.rename_axis(columns=None)
+
+
+def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+    """Our numbers beside the paper's, in the paper's unit and order.
+
+    Args:
+        ours: tidy, with columns `on`, value, low, high, and where they apply metric and resolution;
+            fractions.
+        printed: from `paper`, with columns `on`, value and unit.
+        on: columns that identify a number.
+
+    Returns:
+        DataFrame with columns `on`, then ours, interval and paper as text with one decimal for percent and
+        three for other units. What only the paper has is "not run"; what only we have shows no paper value.
+
+    Raises:
+        MiaError: a column is missing, or `on` does not tell the rows apart.
+    """
+    for argument, frame, extra in (("ours", ours, "value low high"), ("printed", printed, "value unit")):
+        missing = [column for column in [*on, *extra.split()] if column not in frame]
+        if missing:
+            raise MiaError(f"{argument} lacks the columns {', '.join(missing)}: it has {', '.join(frame)}.")
+        if frame.duplicated(on).any():
+            raise MiaError(f"on = {on} does not tell rows of {argument} apart: add a column, or drop "
+                           f"{int(frame.duplicated(on).sum())} of them.")
+    mine = {tuple(row[c] for c in on): row for _, row in ours.iterrows()}
+    theirs = {tuple(row[c] for c in on): row for _, row in printed.iterrows()}
+    unit = printed["unit"].iloc[0] if len(printed) else "fraction"
+    rows = []
+    for key in [*theirs, *(key for key in mine if key not in theirs)]:
+        here, there = mine.get(key), theirs.get(key)
+        factor, digits = (100, 1) if (unit if there is None else there["unit"]) == "percent" else (1, 3)
+        value, interval = NOT_RUN, ""
+        if here is not None and "metric" in here and "resolution" in here and _unresolved(here):
+            value = BELOW
+        elif here is not None:
+            value, low, high = (f"{factor * here[c]:.{digits}f}" for c in ("value", "low", "high"))
+            interval = f"[{low}, {high}]"
+        rows.append([*key, value, interval, NOTHING if there is None else f"{there['value']:.{digits}f}"])
+    return pd.DataFrame(rows, columns=[*on, "ours", "interval", "paper"])
+
+
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """With a named index as columns."""
+    return frame if all(name is None for name in frame.index.names) else frame.reset_index()
+
+
+def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, list[bool]]:
+    """Cells as text, with a named index as columns; and which columns to set flush right."""
+    formats, frame = formats or {}, _flat(frame)
+    for column in formats:
+        choose("formats", column, [str(c) for c in frame.columns])
+
+    def text(value, how) -> str:
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, Interval) and pd.isna(value):
+            return NOTHING
+        if callable(how):
+            return str(how(value))
+        return format(value, how if how is not None else ".3f" if isinstance(value, float) else "")
+
+    cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
+    numeric = [any(isinstance(v, Interval | int | float) for v in frame[c]) or
+               any(re.match(r"[-−]?\d", t) for t in cells[str(c)]) and
+               all(re.match(r"[-−\d\[]", t) or t in ("", NOTHING, NOT_RUN, BELOW) for t in cells[str(c)])
+               for c in frame.columns]
+    return pd.DataFrame(cells, dtype=object), numeric
+
+
+def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:
+    """A pipe table.
+
+    Args:
+        frame: cells may be numbers, text (markdown) and `Interval`; a named index becomes columns.
+        formats: column -> format specification or function; floats have three decimals by default.
+    """
+    cells, numeric = _texts(frame, formats)
+
+    def line(values) -> str:
+        escaped = (re.sub(r"(?<!\\)\|", r"\\|", str(value)).replace("\n", "<br>") for value in values)
+        return "| " + " | ".join(escaped) + " |"
+
+    rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
+    return "\n".join([line(cells.columns), rule, *(line(row) for row in cells.to_numpy())])
+
+
+def _html(text: str) -> str:
+    """Escaped, with the two marks that our tables use: **bold** and line breaks."""
+    return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text)).replace("\n", "<br>")
+
+
+def check_name(name: str) -> None:
+    """Refuse a label that `{numref}` could not point at."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise MiaError(f"name = {name!r} cannot be linked to: use lower-case letters, digits and hyphens.")
+
+
+def bundle_of_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> dict[str, str]:
+    """The table as {mime type: text}: HTML for JupyterLab, MyST for the book."""
+    check_name(name)
+    caption = " ".join(caption.split())
+    cells, numeric = _texts(frame, formats)
+    styler = cells.style.hide(axis="index").format(_html).set_caption(_html(caption))
+    right = [column for column, flush in zip(cells.columns, numeric, strict=True) if flush]
+    styler = styler.set_properties(subset=right, **{"text-align": "right"}).set_uuid(name)
+    # Colons, for a fence of backticks loses a caption that holds one.
+    myst = f":::{{table}} {caption}\n:name: {name}\n\n{markdown_table(frame, formats)}\n:::\n"
+    plain = f"{caption}\n{cells.to_string(index=False)}"
+    return {"text/html": styler.to_html(), "text/markdown": myst, "text/plain": plain}
+
+
+def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
+    """The table as plain data, unrounded, for programs that read an executed notebook.
+
+    Returns:
+        {"name", "caption", "columns": [...], "rows": [[cell, ...]]}, where a cell is a finite number, text, or
+        {"value", "low", "high"} of an `Interval`, in which null stands for what is not finite.
+    """
+    def number(value) -> float | int | None:
+        # bool is a number to Python and a word to a reader; item() makes Python's numbers of NumPy's.
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            return None
+        return value.item() if hasattr(value, "item") else value
+
+    def cell(value):
+        if isinstance(value, Interval):
+            return {"value": number(value.value), "low": number(value.low), "high": number(value.high)}
+        if number(value) is not None:
+            return number(value)
+        return NOTHING if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
+
+    frame = _flat(frame)
+    return {"name": name, "caption": " ".join(caption.split()), "columns": [str(column) for column in frame.columns],
+            "rows": [[cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]}
+
+
+def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
+    """Display one output that holds several forms of the same thing."""
+    from IPython.display import display
+
+    display(dict(bundle), raw=True, metadata=dict(metadata or {}))
+
+
+def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> None:
+    """Display a numbered, captioned table that `{numref}` can point at by `name`.
+
+    Args:
+        frame, formats: as in `markdown_table`.
+        name: label, lower-case letters, digits and hyphens, unique in the book.
+        caption: one sentence or more; mathematics and `{cite}` work.
+    """
+    display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)})
+
+
+def say(text: str) -> None:
+    """Display a sentence of markdown that holds numbers of this run."""
+    display_bundle({"text/markdown": text, "text/plain": text})
+
+
+def show_source(*functions: Callable) -> None:
+    """Display functions without their docstrings, so that a page shows the very code that runs."""
+    sources = []
+    for function in functions:
+        source, text = inspect.getsource(function), function.__doc__ or ""
+        sources.append(source.replace(f'    """{text}"""\n', "", 1).rstrip())
+    say("```python\n" + "\n\n\n".join(sources) + "\n```")

@@ -1,0 +1,30 @@
+"""How well scores tell members from non-members: the ROC curve and its summaries, with intervals."""
+
+from mia_lib.metrics.interval import Interval, t_interval
+from mia_lib.metrics.ranking import (
+    EpsilonBound,
+    accuracy_at_threshold,
+    auc,
+    average_precision,
+    average_precision_non_members,
+    balanced_accuracy,
+    best_threshold,
+    bootstrap,
+    compare,
+    epsilon_lower_bound,
+    evaluate,
+    intervals,
+    pinball_loss,
+    precision,
+    precision_at_fpr,
+    rehearsed_accuracy,
+    resolves,
+    roc_curve,
+    tally,
+    tpr_at_fpr,
+)
+
+__all__ = ["EpsilonBound", "Interval", "accuracy_at_threshold", "auc", "average_precision", "average_precision_non_members",
+           "balanced_accuracy", "best_threshold", "bootstrap", "compare", "epsilon_lower_bound", "evaluate", "intervals",
+           "pinball_loss", "precision", "precision_at_fpr", "rehearsed_accuracy", "resolves", "roc_curve", "t_interval",
+           "tally", "tpr_at_fpr"]

@@ -1,0 +1,44 @@
+"""What several chapters share: numbers of scores kept as ranks, each computed once; log odds of losses; names of data sets."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from mia_lib import store
+from mia_lib.metrics import ranking
+from mia_lib.metrics.interval import Interval
+
+MEASURES = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
+          "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
+          "location30": "Location-30", "purchase100": "Purchase-100"}  # what tables call data sets
+_known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the same numbers
+
+
+def number(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None,
+           draws: int = 200, measures: tuple[str, ...] = MEASURES) -> Interval:
+    """A metric of a method over targets that share their records, or its paired difference from another method's.
+
+    Args:
+        found: with "members" [T, n] and the methods' ranks [T, n].
+        metric: one of `measures`.
+        measures: metrics computed together, from the same resamples.
+    """
+    given = [found[key] for key in (name, "members", minus) if key is not None]
+    key = (*map(store.fingerprint, given), draws, tuple(measures))
+    if key not in _known:
+        _known[key] = ranking.intervals(measures, found[name], found["members"], None if minus is None else found[minus],
+                                        draws=draws)
+    return _known[key][metric]
+
+
+def ranks(score: np.ndarray) -> np.ndarray:
+    """Ranks of scores [n] within a target, float32: all that a metric here depends on."""
+    return stats.rankdata(score).astype(np.float32)
+
+
+def log_odds(loss: np.ndarray) -> np.ndarray:
+    """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
+    loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)
+    return -(loss + np.log(-np.expm1(-loss)))

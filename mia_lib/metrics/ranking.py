@@ -1,0 +1,591 @@
+"""How well scores separate members from non-members, and how sure that is.
+
+Every number starts from one sort. `tally` counts, for each distinct score value taken as threshold, the
+members (tp) and non-members (fp) that reach it; each metric is a function of these two counts, and the
+bootstrap calls the same function on counts of resampled records. Thresholds are *distinct* values: records
+that tie are called members together. Were they taken one by one, listing the members first would turn a
+constant score into a perfect attack.
+
+Shapes: N records, T target models, G banks (independent repetitions), B bootstrap draws.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from mia_lib.checks import check_mask
+from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.metrics.interval import Interval, combined, t_interval
+
+CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
+
+
+def _check(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Scores and members as [T, N], and whether they came as a single [N]."""
+    scores, members = np.asarray(scores), check_mask("members", members)
+    scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
+    if scores.ndim not in (1, 2) or not scores.size:
+        raise MiaError(f"scores of shape {scores.shape}: allowed are [N] and [T, N], not empty.")
+    if members.shape not in (scores.shape, scores.shape[-1:]):
+        raise MiaError(f"members of shape {members.shape} do not fit scores of {scores.shape}: give one "
+                       "for each record, [N] or [T, N] like the scores.")
+    if np.isnan(scores).any():
+        raise MiaError(f"scores hold {int(np.isnan(scores).sum())} NaN: a score orders every record. Find "
+                       "the model whose loss is not finite, or leave those records out.")
+    single = scores.ndim == 1
+    scores = np.atleast_2d(scores)
+    held = np.atleast_2d(members).sum(1)
+    if held.min() == 0 or held.max() == scores.shape[1]:
+        raise MiaError("members hold no member, or no non-member, for some target: both are needed.")
+    return scores, np.broadcast_to(members, scores.shape), single
+
+
+def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count members and non-members at or above each distinct score.
+
+    Args:
+        scores: float [N], higher = more likely a member.
+        members: bool [N].
+        weights: [B, N] how often each record counts; once each by default.
+
+    Returns:
+        tp, fp: [U + 1] or [B, U + 1], from nobody called a member to everybody, for U distinct scores; and
+        the thresholds [U + 1], falling from infinity. A record is called a member when score >= threshold.
+    """
+    order = np.argsort(scores)[::-1]
+    ranked, held = scores[order], members[order]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # the last record of each tie
+    thresholds = np.append(np.inf, ranked[last])
+    if weights is None:
+        tp = np.append(0, np.cumsum(held)[last])
+        return tp, np.append(0, last + 1) - tp, thresholds
+    weights = weights[:, order]
+    tp, both = (np.pad(np.cumsum(w, axis=1)[:, last], ((0, 0), (1, 0))) for w in (weights * held, weights))
+    return tp, both - tp, thresholds
+
+
+def _auc(tp, fp):
+    area = (np.diff(fp) * (tp[..., 1:] + tp[..., :-1])).sum(-1)  # twice the trapezoids; exact in integers
+    return area / (2.0 * tp[..., -1] * fp[..., -1])
+
+
+def _balanced_accuracy(tp, fp):
+    return 0.5 + 0.5 * (tp / tp[..., -1:] - fp / fp[..., -1:]).max(-1)
+
+
+def _at_fpr(tp, fp, fpr):
+    """tp and fp at the lowest threshold whose FPR does not exceed `fpr`."""
+    at = (fp / fp[..., -1:] <= fpr).sum(-1, keepdims=True) - 1
+    return np.take_along_axis(tp, at, -1)[..., 0], np.take_along_axis(fp, at, -1)[..., 0]
+
+
+def _tpr_at_fpr(tp, fp, fpr):
+    return _at_fpr(tp, fp, fpr)[0] / tp[..., -1]
+
+
+def _precision_at_fpr(tp, fp, fpr):
+    hit, miss = _at_fpr(tp, fp, fpr)
+    return hit / np.maximum(hit + miss, 1)
+
+
+def _average_precision(tp, fp):
+    precision = tp[..., 1:] / np.maximum(tp[..., 1:] + fp[..., 1:], 1)
+    return (np.diff(tp) * precision).sum(-1) / tp[..., -1]
+
+
+def _average_precision_non_members(tp, fp):
+    return _average_precision(*((c[..., -1:] - c)[..., ::-1] for c in (fp, tp)))
+
+
+CORES = {"auc": _auc, "balanced_accuracy": _balanced_accuracy, "tpr_at_fpr": _tpr_at_fpr,
+         "precision_at_fpr": _precision_at_fpr, "average_precision": _average_precision,
+         "average_precision_non_members": _average_precision_non_members}
+RANGES = {name: (0.5, 1.0) if name == "balanced_accuracy" else (0.0, 1.0) for name in CORES}
+
+
+def _per_target(core: Callable, scores, members):
+    """float for scores [N], array [T] for scores [T, N]."""
+    scores, members, single = _check(scores, members)
+    values = np.array([core(*tally(s, m)[:2]) for s, m in zip(scores, members, strict=True)])
+    return float(values[0]) if single else values
+
+
+def roc_curve(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Receiver operating characteristic: the rates at every distinct threshold.
+
+    Args:
+        scores: [N], higher = more likely a member.
+        members: bool [N].
+
+    Returns:
+        fpr, tpr, thresholds, each [U + 1] for U distinct scores, from (0, 0) at threshold infinity to (1, 1);
+        as scikit-learn's `roc_curve` with `drop_intermediate=False`.
+
+    Raises:
+        MiaError: lengths differ, a score is NaN, or there are no members or no non-members.
+    """
+    scores, members, single = _check(scores, members)
+    if not single:
+        raise MiaError(f"scores of shape {scores.shape}: a curve is of one target. Give one row at a time.")
+    tp, fp, thresholds = tally(scores[0], members[0])
+    return fp / fp[-1], tp / tp[-1], thresholds
+
+
+def auc(scores, members):
+    """Area under the ROC: the chance that a random member scores above a random non-member, ties counting one
+    half.
+
+    Args:
+        scores: [N] or [T, N], higher = more likely a member.
+        members: bool [N] or [T, N].
+
+    Returns:
+        float, or one value a target [T]. All metrics below share these arguments and this rule.
+    """
+    return _per_target(_auc, scores, members)
+
+
+def _check_fpr(fpr) -> float:
+    """A false positive rate, from 0 (no non-member at all) to below 1."""
+    check_range("fpr", fpr, 0, 100)
+    if fpr >= 1:
+        raise MiaError(f"fpr = {fpr!r} is out of range: a rate from 0 to below 1 is needed, such as 0.01 for 1 %.")
+    return fpr
+
+
+def resolves(members, fpr: float) -> bool:
+    """Whether there are non-members enough to tell a false positive rate from zero: fpr >= 1 / #non-members.
+
+    Args:
+        members: bool [N], or [T, N] of which each target must have enough.
+        fpr: from 0 to below 1.
+    """
+    return bool(_check_fpr(fpr) >= 1 / max((~np.atleast_2d(check_mask("members", members))).sum(1).min(), 1))
+
+
+def _warn_unresolved(name: str, members) -> None:
+    """Warn of a rate in a metric's full name that the non-members do not resolve."""
+    _, _, rate = name.partition("_at_fpr=")
+    if rate and not resolves(members, float(rate)):
+        count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
+        warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
+                      f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
+                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
+
+
+def tpr_at_fpr(scores, members, fpr: float):
+    """True positive rate at a false positive rate: the largest TPR of a threshold whose FPR is at most `fpr`.
+
+    No interpolation between thresholds: an attacker who must stay below `fpr` cannot stand between two of
+    them. Below the resolution 1 / #non-members this is the TPR of thresholds that no non-member reaches,
+    which says nothing about `fpr`; `resolves` tells, `bootstrap` warns, and `evaluate` has a column for it.
+
+    Args:
+        fpr: from 0 to below 1; 0.01 for 1 %.
+    """
+    _check_fpr(fpr)
+    return _per_target(lambda tp, fp: _tpr_at_fpr(tp, fp, fpr), scores, members)
+
+
+def balanced_accuracy(scores, members):
+    """Peak balanced accuracy, max over thresholds of (TPR + TNR) / 2: the papers' "peak" or "best threshold"
+    accuracy.
+
+    The threshold is chosen on the very records that are judged, so few records bias it up (100 records of
+    pure noise give about 0.56). Choose it elsewhere with `best_threshold` and apply `accuracy_at_threshold`
+    to avoid that.
+    """
+    return _per_target(_balanced_accuracy, scores, members)
+
+
+def precision_at_fpr(scores, members, fpr: float):
+    """Share of members among the records called members, at the threshold of `tpr_at_fpr`; 0 where none is
+    called."""
+    _check_fpr(fpr)
+    return _per_target(lambda tp, fp: _precision_at_fpr(tp, fp, fpr), scores, members)
+
+
+def precision(tpr, fpr, share):
+    """Share of members among those called members, when `share` of all records are members; 0 where nobody is called.
+
+    Args:
+        tpr, fpr: rates of the attack. share: strictly between 0 and 1. Numbers or arrays.
+    """
+    hit, miss = share * np.asarray(tpr, float), (1 - share) * np.asarray(fpr, float)
+    return hit / np.maximum(hit + miss, np.finfo(float).tiny)
+
+
+def average_precision(scores, members):
+    """Average precision, sum over thresholds of (recall step) x precision, as scikit-learn's.
+
+    With members as positives it is mAP_train of Sablayrolles et al. 2019, Table 1; mAP_test is
+    `average_precision_non_members`. Chance is the share of positives.
+    """
+    return _per_target(_average_precision, scores, members)
+
+
+def average_precision_non_members(scores, members):
+    """Average precision of finding the non-members by low scores: `average_precision(-scores, ~members)`."""
+    return _per_target(_average_precision_non_members, scores, members)
+
+
+def best_threshold(scores, members) -> float:
+    """Threshold of peak balanced accuracy, to be applied to other records.
+
+    Args:
+        scores: [N]; records that score at or above the threshold are called members.
+        members: bool [N].
+
+    Returns:
+        float, halfway to the next lower score (it then wrongs neither side on unseen records); infinity where
+        calling nobody a member is best.
+    """
+    fpr, tpr, thresholds = roc_curve(scores, members)
+    best = int(np.argmax(tpr - fpr))
+    if best in (0, len(thresholds) - 1):
+        return float(thresholds[best])
+    high, low = float(thresholds[best]), float(thresholds[best + 1])
+    middle = low + (high - low) / 2
+    return middle if low < middle <= high else high
+
+
+def accuracy_at_threshold(scores, members, threshold: float):
+    """Balanced accuracy of calling a record a member when its score reaches a threshold chosen beforehand.
+
+    It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it.
+    """
+    return auc(np.asarray(scores) >= threshold, members)
+
+
+def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
+    """Balanced accuracy in each game with a threshold that is best in *other* games.
+
+    The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
+    judged has no say in it.
+
+    Args:
+        scores: [T, N], comparable between games. members: bool [T, N].
+        rehearsals: how many of the other games the threshold is taken from, the next ones in order.
+
+    Returns:
+        [T].
+
+    Raises:
+        MiaError: a single game, which leaves none to rehearse in.
+    """
+    games = len(scores)
+    if games < 2:
+        raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
+    accuracy = np.empty(games)
+    for t in range(games):
+        others = (t + 1 + np.arange(min(rehearsals, games - 1))) % games
+        threshold = best_threshold(scores[others].ravel(), members[others].ravel())
+        accuracy[t] = accuracy_at_threshold(scores[t], members[t], threshold)
+    return accuracy
+
+
+def pinball_loss(predicted, observed, level: float) -> float:
+    """Mean pinball loss of a predicted quantile: level * (y - q) above it, (1 - level) * (q - y) below.
+
+    Args:
+        predicted, observed: [N].
+        level: quantile level in [0, 1].
+    """
+    check_range("level", level, 0, 1)
+    predicted, observed = np.asarray(predicted, float), np.asarray(observed, float)
+    if predicted.shape != observed.shape:
+        raise MiaError(f"predicted {predicted.shape} and observed {observed.shape} differ: give one each.")
+    short = observed - predicted
+    return float(np.maximum(level * short, (level - 1) * short).mean())
+
+
+def _core(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float, float]]:
+    """Full name, function of (tp, fp) and range of a metric given as function, "auc" or "tpr_at_fpr=0.01"."""
+    given = getattr(metric, "__name__", metric)
+    name, _, rate = str(given).partition("=")
+    choose("metric", name, CORES)
+    core, low_high = CORES[name], RANGES[name]
+    if not name.endswith("_at_fpr"):
+        return name, core, low_high
+    try:
+        fpr = float(rate) if rate else fpr
+    except ValueError:
+        fpr = None
+    if fpr is None:
+        raise MiaError(f"metric = {given!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
+    _check_fpr(fpr)
+    return f"{name}={fpr:g}", lambda tp, fp: core(tp, fp, fpr), low_high
+
+
+def _weights(rng, draws: int, count: int) -> np.ndarray:
+    """How often each of `count` things is drawn in `draws` resamples with replacement, [draws, count]."""
+    drawn = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
+    return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count)
+
+
+def _resample(cores, scores, members, draws: int, seed: int) -> np.ndarray:
+    """Bootstrap draws [K, B] of K metrics, mean over the given targets, records resampled and shared by all targets; the
+    same seed and shape give the same resamples."""
+    rng = np.random.default_rng(seed)
+    targets, records = scores.shape
+    chunks = []
+    for start in range(0, draws, step := max(1, CELLS // records)):
+        size = min(step, draws - start)
+        if targets > 1:
+            weights = _weights(rng, size, records)
+        else:
+            weights = np.empty((size, records), int)
+            for side in (members[0], ~members[0]):
+                weights[:, side] = _weights(rng, size, int(side.sum()))
+        weights = weights.astype(np.int32)
+        total = np.zeros((len(cores), size))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for t in range(targets):
+                tp, fp, _ = tally(scores[t], members[t], weights)
+                total += np.array([core(tp, fp) for core in cores])
+        chunks.append(total / targets)
+    drawn = np.concatenate(chunks, axis=1)
+    return drawn[:, np.isfinite(drawn).all(0)]  # a tiny resample may hold no member at all
+
+
+def _groups(groups, targets: int) -> np.ndarray | None:
+    """Bank of each target as 0 ... G - 1, or None where there is only one bank."""
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (targets,):
+        raise MiaError(f"groups of shape {groups.shape} for {targets} targets: give the bank of each target.")
+    _, index = np.unique(groups, return_inverse=True)
+    return index if index.max() > 0 else None
+
+
+def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list[Interval]:
+    """Intervals of K metrics for one set of scores, or of the difference for two."""
+    if check_range("level", level, 0, 1) < 0.5:
+        warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
+                      UserWarning, stacklevel=3)
+    check_range("draws", draws, 10)
+    checked = [_check(scores, members)[:2] for scores in pair]
+    if len({scores.shape for scores, _ in checked}) > 1:
+        raise MiaError(f"scores_a {checked[0][0].shape} and scores_b {checked[1][0].shape} differ in shape: "
+                       "a paired difference needs the same targets and records.")
+    targets, records = checked[0][0].shape
+
+    def difference(parts: list) -> np.ndarray:
+        return parts[0] if len(parts) == 1 else parts[0] - parts[1]
+
+    each = difference([np.array([_per_target(core, *both) for core in cores]) for both in checked])  # [K, T]
+    bank = _groups(groups, targets)
+    if bank is not None:
+        count = np.bincount(bank)
+        return [t_interval(np.bincount(bank, row) / count, level, f"{len(count)} banks", bounds)
+                for row, bounds in zip(each, ranges, strict=True)]
+    drawn = difference([_resample(cores, *both, draws, seed) for both in checked])
+    if targets == 1:
+        return [Interval(float(v), float(v), float(v), level, "records only", draws=d, bounds=bounds).at(level)
+                for v, d, bounds in zip(each[:, 0], drawn, ranges, strict=True)]
+    covers, intervals = f"{targets} targets and {records} records", []
+    for values, d, bounds in zip(each, drawn, ranges, strict=True):
+        of_targets, of_records, value = values.var(ddof=1) / targets, d.var(), float(values.mean())
+        intervals.append(combined(value, [of_targets, of_records], [targets - 1, np.inf], level, covers, bounds))
+    return intervals
+
+
+def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, level: float = 0.95,
+              draws: int = 1000, seed: int = 0) -> Interval:
+    """A metric, averaged over targets, with an interval that covers all the chance that the data can show.
+
+    1. Two or more banks: Student t on the means of the banks, G - 1 degrees of freedom. Targets of one bank
+       share records and reference models, so the bank is the unit of chance; that banks differ in records
+       *and* in models covers both. The value is the mean of bank means: the mean over targets where banks are
+       equally large.
+    2. One bank with T >= 2 targets that share the records: two variances are added, that of the mean over targets, and that
+       of the metric under resampling of the records, which all targets share. Student t with Satterthwaite's degrees of
+       freedom. With two targets that differ much it covers nearer 90 % than 95 %; three are better.
+    3. One target: its records alone, members and non-members apart. Another training run might differ more, and the
+       interval says so: it covers "records only".
+
+    Draws are recentred on the estimate, intervals clipped to the range of the metric. A metric at the end of
+    its range (a perfect attack) has no spread to resample: its interval has no width.
+
+    Args:
+        metric: a metric of this module or its name; "tpr_at_fpr=0.01" carries its rate.
+        scores: [N] or [T, N], higher = more likely a member.
+        members: bool [N] or [T, N].
+        fpr: for `tpr_at_fpr` and `precision_at_fpr`.
+        groups: [T], the bank of each target; all in one bank by default.
+        level: confidence.
+        draws: number of resamples.
+        seed: of the resamples.
+
+    Raises:
+        MiaError: as `roc_curve`; unknown metric, `fpr` missing or outside [0, 1), `groups` of another length.
+
+    Warns:
+        UserWarning: a rate that the non-members do not resolve, see `resolves`.
+    """
+    name, core, bounds = _core(metric, fpr)
+    interval = _intervals([core], [bounds], [scores], members, groups, level, draws, seed)[0]
+    _warn_unresolved(name, members)
+    return interval
+
+
+def compare(metric, scores_a, scores_b, members, fpr: float | None = None, groups=None, level: float = 0.95,
+            draws: int = 1000, seed: int = 0) -> Interval:
+    """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
+    `bootstrap`."""
+    name, core, (low, high) = _core(metric, fpr)
+    pair, bounds = [scores_a, scores_b], (low - high, high - low)
+    interval = _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
+    _warn_unresolved(name, members)
+    return interval
+
+
+def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
+              seed: int = 0) -> dict[str, Interval]:
+    """Several metrics at once, from the same resamples: `bootstrap` of each, or `compare` of each where `minus` is given.
+
+    Args:
+        names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
+        scores, members, groups, level, draws, seed: as in `bootstrap`.
+        minus: scores of another attack, of the same shape, whose metrics are subtracted.
+
+    Returns:
+        name -> interval.
+    """
+    _, cores, ranges = zip(*(_core(name) for name in names), strict=True)
+    if minus is not None:
+        ranges = [(low - high, high - low) for low, high in ranges]
+    pair = [scores] if minus is None else [scores, minus]
+    return dict(zip(names, _intervals(cores, ranges, pair, members, groups, level, draws, seed), strict=True))
+
+
+def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: float = 0.95, draws: int = 1000,
+             seed: int = 0, metrics=("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
+             ) -> pd.DataFrame:
+    """Tidy table of attacks and metrics with intervals as in `bootstrap`.
+
+    Args:
+        scores: attack name -> [N] or [T, N].
+        members: bool [N] or [T, N].
+        groups, level, draws, seed: as in `bootstrap`.
+        metrics: names, those at a false positive rate written as "tpr_at_fpr=0.01".
+
+    Returns:
+        DataFrame with columns attack, metric, value, low, high, level, covers, targets, records,
+        resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
+        resolution") and resolved (False for such a TPR).
+    """
+    names, cores, ranges = zip(*(_core(metric) for metric in metrics), strict=True)
+    rows = []
+    for attack, of_attack in scores.items():
+        checked, held, _ = _check(of_attack, members)
+        resolution = 1 / (~held).sum(1).min()
+        intervals = _intervals(cores, ranges, [of_attack], members, groups, level, draws, seed)
+        for name, i in zip(names, intervals, strict=True):
+            rows.append({"attack": attack, "metric": name, "value": i.value, "low": i.low, "high": i.high,
+                         "level": i.level, "covers": i.covers, "targets": len(checked),
+                         "records": checked.shape[1], "resolution": resolution,
+                         "resolved": float(name.partition("_at_fpr=")[2] or 1) >= resolution})
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class EpsilonBound(float):
+    """A lower confidence bound on epsilon and the test that gave it; it is a number, the bound, wherever one is wanted.
+
+    Attributes:
+        bound: on epsilon, never below 0.
+        threshold: scores that reach it are called members.
+        direction: "members" where epsilon shows in those who are called members, so in (tpr - delta) / fpr; "non-members"
+            where it shows in the others, (tnr - delta) / fnr.
+        tpr, fpr: of that threshold, on the half of the records that did not choose it.
+        delta, confidence: as given.
+        splits: bound of each split in halves, [S], ascending.
+    """
+
+    bound: float
+    threshold: float
+    direction: str
+    tpr: float
+    fpr: float
+    delta: float
+    confidence: float
+    splits: np.ndarray = field(repr=False)
+
+    def __new__(cls, bound: float, *_, **__):
+        return super().__new__(cls, bound)
+
+
+def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
+                        splits: int = 11) -> EpsilonBound:
+    """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy that these scores
+    refute.
+
+    Differential privacy asks TPR <= e^epsilon FPR + delta of every attack, and the same of TNR and FNR.
+    Threshold and direction are chosen on one random half of the records; on the other half the two rates get
+    one-sided Clopper-Pearson bounds at (1 - confidence) / 2 each (Bonferroni). The bound holds where records are
+    independent trials, one record a training run. Records of a single run are not: with delta > 0 that run may be the rare
+    one that gives everything away, and what is returned is then no confidence bound.
+
+    One split in halves is a matter of luck, so the bound is the median over `splits` of them, each at the confidence
+    1 - (1 - confidence) / 2: should the median be too high, half of the splits are, and by Markov's inequality that has at
+    most twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
+
+    Args:
+        scores: [N], higher = more likely a member.
+        members: bool [N].
+        delta: in [0, 1].
+        confidence: chance that the bound is below the true epsilon.
+        seed: of the splits in halves.
+        splits: S, how many; 1 for a single one, at the confidence itself.
+
+    Returns:
+        `EpsilonBound`: the bound, and threshold, direction and rates of the split that it is from.
+
+    Raises:
+        MiaError: as `roc_curve`; several targets, fewer than two members or non-members, numbers out of range.
+    """
+    check_range("delta", delta, 0, 1)
+    check_range("confidence", confidence, 0, 1)
+    check_range("splits", splits, 1)
+    scores, members, single = _check(scores, members)
+    if not single or min(members.sum(), (~members).sum()) < 2:
+        raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
+                       "non-members; the threshold is chosen on one half and judged on the other.")
+    scores, members = scores[0], members[0]
+    rng, alpha = np.random.default_rng(seed), (1 - confidence) / (2 if splits == 1 else 4)
+    found = []
+    for _ in range(splits):
+        first = np.zeros(len(scores), bool)
+        for side in map(np.flatnonzero, (members, ~members)):
+            first[rng.permutation(side)[:len(side) // 2]] = True
+        found.append(_refuted(scores, members, first, delta, alpha))
+    found.sort(key=lambda one: one[0])
+    return EpsilonBound(*found[(splits - 1) // 2], delta, confidence, np.array([one[0] for one in found]))
+
+
+def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
+    """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
+    def bounds(hits, hit_total, misses, miss_total):
+        low = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0)
+        high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)), 1)
+        return np.log(np.maximum(low - delta, 1e-300) / high)
+
+    def both(tp, fp, total, other):  # calling members, and calling non-members
+        return np.array([bounds(tp, total, fp, other), bounds(other - fp, other, total - tp, total)])
+
+    tp, fp, thresholds = tally(scores[first], members[first])
+    some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
+    direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
+    threshold, held = thresholds[some[best]], members[~first]
+    called = scores[~first] >= threshold
+    hit, miss, total, other = (called & held).sum(), (called & ~held).sum(), held.sum(), (~held).sum()
+    bound = float(both(hit, miss, total, other)[direction])
+    return max(0.0, bound), float(threshold), ("members", "non-members")[direction], float(hit / total), float(miss / other)

@@ -1,0 +1,496 @@
+"""Experiments of the Bayes-optimal chapter (Sablayrolles et al. 2019, section 6)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from mia_lib import membership, metrics, progress, signals, store
+from mia_lib.attacks import bayes
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.metrics.interval import Interval
+from mia_lib.training import Ensemble, TrainConfig, train
+
+C_GRID = tuple(10.0**k for k in range(-2, 5))
+VALIDATION_SEEDS = 40  # other splits of the same pool, on which C is chosen
+
+
+def plan(records: Dataset, sweep: Dataset, *, classes: list[int], banks: int, bank_records: int, references: int,
+         feature_epochs: int, sweep_games: int, sweep_records: int, config: TrainConfig,
+         recipes: list[TrainConfig]) -> pd.DataFrame:
+    """What a run will train, checked against the data before anything is trained.
+
+    Args:
+        records: of Tables 1 and 2. sweep: of Table 3, without what Table 2 uses.
+        classes: the two classes of Table 1. feature_epochs: of its feature extractor.
+        banks, bank_records, references: of Table 2. sweep_games, sweep_records: of Table 3.
+        config: of the models of Table 2. recipes: of those of Table 3.
+
+    Returns:
+        DataFrame, a row a kind of model: exhibit, models, members of each, epochs.
+
+    Raises:
+        MiaError: more records asked for than there are, classes that are not two different ones of the set, an odd number
+            of references, an architecture that cannot take the records.
+    """
+    known = range(len(records.classes))
+    if len(classes) != 2 or len(set(classes)) != 2 or not set(classes) <= set(known):
+        raise MiaError(f"classes = {classes}: two different numbers from 0 to {len(known) - 1} are needed, of "
+                       f"{', '.join(f'{k} {name}' for k, name in enumerate(records.classes))}.")
+    if references % 2:
+        raise MiaError(f"references = {references}: an even number is needed, since models come in complementary pairs.")
+    for argument, count, size, available in (("banks x bank_records", banks, bank_records, records),
+                                             ("sweep_games x sweep_records", sweep_games, sweep_records, sweep)):
+        if count * size > len(available):
+            raise MiaError(f"{argument} = {count} x {size} = {count * size} records, but {available.name} has "
+                           f"{len(available)} left for them. Ask for fewer.")
+    for set_, recipe in [(records, config), *((sweep, recipe) for recipe in recipes)]:
+        train(set_, np.ones((1, len(set_)), bool), recipe)
+    return pd.DataFrame([
+        {"exhibit": "Table 1, features", "models": 1, "members of each": "all of the feature data",
+         "epochs": str(feature_epochs)},
+        {"exhibit": "Table 2", "models": banks * (references + 2), "members of each": f"{bank_records // 2} of {bank_records}",
+         "epochs": str(config.epochs)},
+        {"exhibit": "Table 3", "models": len(recipes) * sweep_games,
+         "members of each": f"{sweep_records // 2} of {sweep_records}", "epochs": str(recipes[0].epochs)}])
+
+
+# ---------------------------------------------------------------------------------- Table 1: logistic regression
+
+
+def design(features: np.ndarray) -> np.ndarray:
+    """Rows scaled to length one, with a constant column: [N, F] -> float64 [N, F + 1]."""
+    features = np.asarray(features, np.float64)
+    length = np.linalg.norm(features, axis=1, keepdims=True)
+    return np.hstack([features / np.maximum(length, 1e-12), np.ones((len(features), 1))])
+
+
+def logistic(x: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
+    """Parameters [P] that minimise C sum(loss) + ||theta||^2 / 2, to a tight tolerance.
+
+    Args:
+        x: [n, P], with a constant column. y: 0 or 1, [n]. c: inverse strength of the penalty.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    solver = LogisticRegression(C=c, fit_intercept=False, tol=1e-8, max_iter=5000, solver="newton-cholesky")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a solution that did not converge must not pass for one
+        return solver.fit(x, y).coef_[0]
+
+
+def logistic_loss(theta: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Cross-entropy of each record in nats, [N]."""
+    return np.logaddexp(0.0, -(2 * y - 1) * (x @ theta))
+
+
+def logistic_gradients(theta: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Gradient of each record's loss, [N, P]."""
+    return (expit(x @ theta) - y)[:, None] * x
+
+
+def logistic_hessian(theta: np.ndarray, x: np.ndarray, c: float) -> np.ndarray:
+    """Hessian [P, P] of the summed loss and the penalty ||theta||^2 / (2 C)."""
+    p = expit(x @ theta)
+    return (x * (p * (1 - p))[:, None]).T @ x + np.eye(x.shape[1]) / c
+
+
+def three_way_split(records: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Indices of members, non-members, records of the reference model (n / 2 each), and all that are left.
+
+    Raises:
+        MiaError: fewer than 1.5 n records.
+    """
+    if n % 2 or 3 * n // 2 > records:
+        raise MiaError(f"n = {n}: it must be even, and members, non-members and the reference model take 1.5 n = "
+                       f"{3 * n // 2} records of the {records} there are.")
+    order = np.random.default_rng([n, seed]).permutation(records)
+    half = n // 2
+    return order[:half], order[half:n], order[n:n + half], order[n + half:]
+
+
+def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
+    """The C of `C_GRID` with the best accuracy on records left out, over splits of their own.
+
+    It serves the model's accuracy; the attacks have no say.
+    """
+    accuracy = np.zeros(len(C_GRID))
+    for seed in range(VALIDATION_SEEDS):
+        inside, outside, _, _ = three_way_split(len(y), n, 1_000_000 + seed)
+        for k, c in enumerate(C_GRID):
+            accuracy[k] += np.mean((x[outside] @ logistic(x[inside], y[inside], c) > 0) == y[outside])
+    return C_GRID[int(np.argmax(accuracy))]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Frozen features of records: the last activations of a model, computed when first needed.
+
+    Attributes:
+        models: an ensemble whose first model extracts them.
+        records: whose features they are.
+    """
+
+    models: Ensemble
+    records: Dataset
+
+    @property
+    def spec(self) -> dict:
+        """What determines them."""
+        return {"model": store.address(self.models.spec(0)), "records": self.records.fingerprint}
+
+    @property
+    def width(self) -> int:
+        """Number F of features."""
+        return int(self.models.untrained().head.in_features)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """[N, F]."""
+        return signals.features(self.models.model(0), self.records.x)
+
+
+def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
+                  c: float | None = None) -> dict[str, np.ndarray]:
+    """Play the game of Table 1 `seeds` times at size n.
+
+    Args:
+        features: [N, F]. labels: 0 or 1, [N].
+        n: n / 2 members, n / 2 non-members, n / 2 further records for the reference model.
+        c: inverse strength of the penalty; chosen on splits of its own when None.
+
+    Returns:
+        scores of MALT, MATT, the 0-1 attack, the calibrated loss and Eq. 39, each [seeds, n]; `members` [seeds, n];
+        `train_accuracy`, `validation_accuracy` [seeds]; and `C`.
+    """
+    x, y = design(features), np.asarray(labels)
+    strength = choose_c(x, y, n) if c is None else c
+    out: dict[str, list] = {}
+    for seed in progress.track(range(seeds), f"Table 1, n = {n}"):
+        inside, outside, apart, left = three_way_split(len(y), n, seed)
+        judged = np.concatenate([inside, outside])
+        theta, theta0 = logistic(x[inside], y[inside], strength), logistic(x[apart], y[apart], strength)
+        loss, loss0 = (logistic_loss(t, x[judged], y[judged]) for t in (theta, theta0))
+        right = (x[judged] @ theta > 0) == y[judged]
+        gradients = logistic_gradients(theta0, x[judged], y[judged])
+        matt = bayes.matt(theta, theta0, gradients)
+        second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], strength))
+        held_out = left if len(left) else outside
+        row = {"malt": bayes.malt(loss), "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
+               "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
+               "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean()}
+        for name, value in row.items():
+            out.setdefault(name, []).append(value)
+    return {**{name: np.array(values) for name, values in out.items()}, "C": np.array(strength)}
+
+
+def numbers_of(played: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What Table 1 needs of the games in `play_logistic`, a number a split.
+
+    Returns:
+        "ATTACK.METRIC" [seeds] for each pair that `per_split` knows; the accuracies of the models; "C"; and the mean spread of
+        the two terms of Eq. 39, "spread.first" and "spread.second" [seeds].
+    """
+    members, numbers = played["members"], {}
+    for attack in ("gap", "malt", "matt"):
+        for name, metric in TABLE_1.items():
+            function = metrics.auc if attack == "gap" and name.endswith("accuracy") else metric
+            numbers[f"{attack}.{name}"] = function(played[attack], members)
+    for attack in ("calibrated", "eq39"):
+        numbers[f"{attack}.auc"] = metrics.auc(played[attack], members)
+    kept = {name: played[name] for name in ("train_accuracy", "validation_accuracy", "C") if name in played}
+    return {**numbers, **kept, "spread.first": played["matt"].std(1),
+            "spread.second": (played["eq39"] - played["matt"]).std(1)}
+
+
+def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int,
+                   c: float | None = None) -> dict[str, np.ndarray]:
+    """The numbers of Table 1 at size n, kept in the store: `numbers_of` the games in `play_logistic`.
+
+    Args:
+        features: frozen features of N records. labels, n, seeds, c: as for `play_logistic`.
+    """
+    spec = {"kind": "study", "study": "bayes.logistic_games", "features": features.spec, "labels": store.fingerprint(labels),
+            "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c}
+    return store.fetch(spec, lambda: numbers_of(play_logistic(features.values, labels, n, seeds, c))).arrays
+
+
+def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0) -> np.ndarray:
+    """Balanced accuracy within each game with the threshold chosen on the other folds of its records.
+
+    Args:
+        scores: [T, N]. members: bool [T, N].
+        folds: each holds its share of members and of non-members.
+
+    Returns:
+        [T].
+    """
+    rng, accuracy = np.random.default_rng(seed), np.empty(len(scores))
+    for t, (score, member) in enumerate(zip(scores, members, strict=True)):
+        fold, called = np.empty(len(score), int), np.empty(len(score), bool)
+        for side in (member, ~member):
+            fold[side] = rng.permutation(np.arange(side.sum()) % folds)
+        for k in range(folds):
+            called[fold == k] = score[fold == k] >= metrics.best_threshold(score[fold != k], member[fold != k])
+        accuracy[t] = metrics.auc(called, member)
+    return accuracy
+
+
+def peak_of_noise(n: int, seeds: int) -> np.ndarray:
+    """Peak accuracy [seeds] of scores that know nothing, n / 2 members and n / 2 non-members: what choosing the threshold
+    on the records judged is worth by itself."""
+    scores = np.random.default_rng([n, 7]).normal(size=(seeds, n))
+    return metrics.balanced_accuracy(scores, np.arange(n) < n // 2)
+
+
+TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": metrics.rehearsed_accuracy,
+           "cross_validated_accuracy": cross_validated_accuracy,
+           "map_test": metrics.average_precision_non_members, "map_train": metrics.average_precision, "auc": metrics.auc}
+
+
+def per_split(games: dict[str, np.ndarray], attack: str, metric: str) -> np.ndarray:
+    """A number of Table 1 in every split, [seeds].
+
+    Args:
+        games: what `logistic_games` or `numbers_of` returned.
+        attack: "gap", "malt" or "matt"; with the metric "auc" also "calibrated" or "eq39".
+        metric: "attack_accuracy" with the best threshold on the records judged, as in the paper; "rehearsed_accuracy" with a
+            threshold from other splits; "cross_validated_accuracy"; "map_test", "map_train" or "auc". The 0-1 attack has no
+            threshold to choose: all its accuracies are its AUC.
+    """
+    return games[f"{attack}.{metric}"]
+
+
+def over_splits(values: np.ndarray) -> Interval:
+    """Mean and Student t interval over splits of the same pool of records."""
+    return metrics.t_interval(values, covers=f"{len(values)} splits of one pool")
+
+
+NAMES = {"gap": "0-1", "malt": "MALT", "matt": "MATT"}  # key of `logistic_games` -> the paper's name
+
+
+def table_one(games: dict[int, dict[str, np.ndarray]]):
+    """Table 1 as tidy rows: n, attack, metric, interval.
+
+    Args:
+        games: n -> what `logistic_games` returned.
+    """
+    rows = []
+    for n, played in games.items():
+        for side in ("train_accuracy", "validation_accuracy"):
+            rows.append({"n": n, "attack": "none", "metric": side, "interval": over_splits(played[side])})
+        for attack, name in NAMES.items():
+            for metric in ("attack_accuracy",) if attack == "gap" else ("attack_accuracy", "map_test", "map_train"):
+                rows.append({"n": n, "attack": name, "metric": metric,
+                             "interval": over_splits(per_split(played, attack, metric))})
+    return pd.DataFrame(rows)
+
+
+# --------------------------------------------------------------------------------------- Table 2: the bank of models
+
+
+@dataclass(frozen=True)
+class Bank:
+    """What one bank of models says about its own N records; several banks are independent repetitions.
+
+    Attributes:
+        models: in complementary pairs; they are trained when a number of theirs is first needed.
+    """
+
+    models: Ensemble
+
+    @property
+    def members(self) -> np.ndarray:
+        """bool [M, N], complementary halves."""
+        return self.models.members
+
+    @property
+    def labels(self) -> np.ndarray:
+        """int [N]."""
+        return self.models.records.y
+
+    @cached_property
+    def loss(self) -> np.ndarray:
+        """[M, N]."""
+        return signals.loss(self.models, self.models.records)
+
+    @cached_property
+    def correct(self) -> np.ndarray:
+        """bool [M, N]."""
+        return signals.correctness(self.models, self.models.records)
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """[M, N, K]."""
+        return signals.probabilities(self.models, self.models.records)
+
+
+def summary(bank: Bank) -> dict[str, np.ndarray]:
+    """How well a bank's models fit, and how much membership moves a loss; kept in the store.
+
+    Returns:
+        "right_inside" and "right_outside", shares of members and others that are classified correctly; "threshold" [N], the
+        loss that best splits models with a record from those without; "drop" [N], mean loss without less mean loss with it.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        inside = bank.members
+        return {"right_inside": bank.correct[inside].mean(), "right_outside": bank.correct[~inside].mean(),
+                "threshold": bayes.best_split(bank.loss, inside).astype(np.float32),
+                "drop": (np.average(bank.loss, 0, ~inside) - np.average(bank.loss, 0, inside)).astype(np.float32)}
+
+    return store.fetch({"kind": "study", "study": "bayes.summary", "models": bank.models.key}, compute).arrays
+
+
+MAST = {"MAST (best split)": "best_split", "MAST (mean out)": "mean_out", "MAST (softmin)": "softmin"}
+
+
+def references_without(bank: Bank, *models: int) -> np.ndarray:
+    """Models of the bank that share no pair with any of `models`."""
+    kept = set(range(len(bank.models)))
+    for model in models:
+        kept &= set(membership.references_of(model, len(bank.models)).tolist())
+    return np.array(sorted(kept))
+
+
+def score(bank: Bank, target: int, attack: str, without: tuple[int, ...] = ()) -> np.ndarray:
+    """Score [N] of "MALT" or a name of `MAST` against model `target`, with the other pairs of its bank as references.
+
+    Args:
+        without: further models whose pairs must not serve as references.
+    """
+    if attack == "MALT":
+        return bayes.malt(bank.loss[target])
+    r = references_without(bank, target, *without)
+    return bayes.mast(bank.loss[target], bank.loss[r], bank.members[r], MAST[attack])
+
+
+def decide(bank: Bank, target: int, attack: str, rehearsals: int) -> np.ndarray:
+    """Who is called a member, bool [N], with the threshold that is best against the attacker's own models.
+
+    The attacker trained the references and so knows who is in them: `rehearsals` of them, one a pair, are attacked
+    with the rest as references, and the threshold found there is applied to the target.
+
+    Raises:
+        MiaError: no pair is left to rehearse on.
+    """
+    own = [int(r) for r in references_without(bank, target) if r % 2 == 0][:rehearsals]
+    if len(references_without(bank, target, *own[:1])) < 2 or not own:
+        raise MiaError(f"a bank of {len(bank.models)} models leaves no references to rehearse with: at least 6 are needed.")
+    threshold = metrics.best_threshold(np.concatenate([score(bank, r, attack, (target,)) for r in own]),
+                                       np.concatenate([bank.members[r] for r in own]))
+    return score(bank, target, attack) >= threshold
+
+
+def class_thresholds(bank: Bank, target: int, rehearsals: int) -> np.ndarray:
+    """MALT with a threshold for each class, from rehearsals: score [N] whose threshold is zero."""
+    own = [int(r) for r in references_without(bank, target) if r % 2 == 0][:rehearsals]
+    out = np.empty(len(bank.labels))
+    for label in np.unique(bank.labels):
+        of_class = bank.labels == label
+        threshold = metrics.best_threshold(-bank.loss[own][:, of_class].ravel(), bank.members[own][:, of_class].ravel())
+        out[of_class] = -bank.loss[target, of_class] - threshold
+    return out
+
+
+def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = None, seed: int = 0) -> np.ndarray:
+    """Shokri et al.'s attack on model `target`.
+
+    Args:
+        shadows: how many shadow models.
+        apart: the bank they come from, whose records are others than the target's, as in that paper; when None they are
+            models of the other pairs of the target's own bank, which know the records under attack.
+    """
+    from mia_lib.attacks import baselines
+
+    source, r = (bank, references_without(bank, target)[:shadows]) if apart is None else (apart, np.arange(shadows))
+    return baselines.shadow_models(bank.probabilities[target], bank.labels, source.probabilities[r], source.labels,
+                                   source.members[r], seed=seed)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All attacks on all targets of all banks, rows ordered by bank.
+
+    Attributes:
+        scores, decisions: attack -> [T, N].
+        members: bool [T, N]. groups: int [T], the bank of each target.
+    """
+
+    scores: dict[str, np.ndarray]
+    decisions: dict[str, np.ndarray]
+    members: np.ndarray
+    groups: np.ndarray
+
+
+def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int = 2) -> Judged:
+    """Run every attack of Table 2; scores and decisions are kept in the store, target by target.
+
+    Args:
+        banks: independent repetitions.
+        targets: models attacked in each bank, one a pair.
+        shadows: shadow models of Shokri et al.'s attack, from the next bank; also the models from which MALT's thresholds
+            for each class come.
+        rehearsals: of the attacker's own models on which thresholds are chosen.
+    """
+    rows = [(g, 2 * t) for g in range(len(banks)) for t in range(min(targets, len(banks[0].models) // 2))]
+    found = []
+    for g, target in progress.track(rows, "attacks of Table 2"):
+        apart = banks[(g + 1) % len(banks)] if len(banks) > 1 else None
+        spec = {"kind": "study", "study": "bayes.judge_banks", "models": banks[g].models.key, "target": target,
+                "apart": apart and apart.models.key, "shadows": shadows, "rehearsals": rehearsals}
+        found.append(store.fetch(spec, partial(_judge, banks[g], target, apart, shadows, rehearsals)).arrays)
+    names = [name.removeprefix("score.") for name in found[0] if name.startswith("score.")]
+    return Judged({a: np.array([f[f"score.{a}"] for f in found]) for a in names},
+                  {a: np.array([f[f"decision.{a}"] for f in found]) for a in names},
+                  np.array([banks[g].members[t] for g, t in rows]), np.array([g for g, _ in rows]))
+
+
+def _judge(bank: Bank, target: int, apart: Bank | None, shadows: int, rehearsals: int) -> dict[str, np.ndarray]:
+    correct, shadow = bank.correct[target], shadow_score(bank, target, shadows, apart)
+    by_class = class_thresholds(bank, target, shadows)
+    found = {"0-1": (correct.astype(np.float32), correct), "Shadow models": (shadow, shadow >= 0.5),
+             "MALT (per class)": (by_class, by_class >= 0)}
+    for attack in ("MALT", *MAST):
+        found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
+    return {**{f"score.{attack}": value for attack, (value, _) in found.items()},
+            **{f"decision.{attack}": value for attack, (_, value) in found.items()}}
+
+
+# ------------------------------------------------------------------------------- Table 3: models under augmentation
+
+
+def block_halves(size: int, blocks: int, seed: int = 0) -> np.ndarray:
+    """Independent games side by side: model b is trained on a random half of block b and sees nothing of the others.
+
+    Returns:
+        bool [blocks, blocks * size].
+    """
+    members = np.zeros((blocks, blocks * size), bool)
+    for b, row in enumerate(membership.random_halves(size, blocks, seed)):
+        members[b, b * size:(b + 1) * size] = row
+    return members
+
+
+def play_blocks(models: Ensemble) -> dict[str, np.ndarray]:
+    """What each model of `block_halves` says about the records of its own block, kept in the store.
+
+    Returns:
+        loss [B, size] and whether it is right, bool [B, size].
+    """
+    def compute() -> dict[str, np.ndarray]:
+        return {"loss": own_block(signals.loss(models, models.records)),
+                "correct": own_block(signals.correctness(models, models.records))}
+
+    return store.fetch({"kind": "study", "study": "bayes.play_blocks", "models": models.key}, compute).arrays
+
+
+def own_block(values: np.ndarray) -> np.ndarray:
+    """What each model says about the records of its own block: [B, B * size] -> [B, size]."""
+    blocks = len(values)
+    return values.reshape(blocks, blocks, -1)[np.arange(blocks), np.arange(blocks)]

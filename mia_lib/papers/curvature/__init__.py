@@ -1,0 +1,1 @@
+"""Input loss curvature (Ravikumar et al. 2024): theory, study, exhibits."""

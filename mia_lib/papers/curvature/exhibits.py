@@ -1,0 +1,609 @@
+"""Tables, figures and verdicts of the input-loss-curvature chapter, from what `study` computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy import stats
+from scipy.optimize import curve_fit
+
+from mia_lib import metrics
+from mia_lib.attacks import curvature as attack
+from mia_lib.attacks.curvature import CONTROLS, LADDERS
+from mia_lib.evidence import claims, plotting, tables
+from mia_lib.metrics.interval import Interval, combined, difference
+from mia_lib.metrics.numbers import number
+from mia_lib.papers.curvature import study, theory
+from mia_lib.signals import curvature
+
+Found = dict[str, np.ndarray]
+PANELS = ("CIFAR10", "CIFAR100", "ImageNet")
+SHORT = study.NAMES | {"lira_released": "LiRA, as released", "yeom": "Yeom"}  # in figures and verdicts
+SWEPT = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom")
+PRIVATE = ("nll", "lr", "lira", "yeom")
+EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
+LOWEST = "tpr_at_fpr=0.001"
+
+
+def label(method: str) -> str:
+    """What tables call a method: the paper's name, with what we add to it; ours in italics."""
+    name = study.NAMES[method] + (" (LiRA, as released)" if method == "lira_released" else "")
+    return name if method in study.PAPER else f"*{name}*"
+
+
+def percent(interval: Interval) -> str:
+    """A rate in percent with its interval."""
+    return tables.format_percent(interval)
+
+
+def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
+    """(data, method, setting) -> the paper's number in percent, as text."""
+    frame = tables.paper("curvature", table)
+    frame = frame[frame["metric"] == metric]
+    return {(d, a, s): f"{v + 1e-9:.1f}"
+            for d, a, s, v in zip(frame.dataset, frame.attack, frame.setting, frame.value, strict=True)}
+
+
+# ------------------------------------------------------------------------------------------------------------- the idea
+
+
+def slices_figure(found: Found) -> plt.Figure:
+    """The loss of one record along a line, a curve a model."""
+    plotting.set_style()
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.6))
+    for side, name in ((found["members"], "members"), (~found["members"], "non-members")):
+        look = plotting.STYLE[name]
+        label = "models trained on it" if name == "members" else "models that never saw it"
+        for k, loss in enumerate(found["loss"][side]):
+            axis.plot(found["t"], loss, color=look["color"], ls=look["linestyle"], lw=1.2, alpha=0.8,
+                      label=label if not k else None)
+    axis.set(yscale="log", xlabel="step along a direction of +1 and -1 (pixels run from -1 to 1)", ylabel="loss (nats)")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------------------- single records
+
+
+def extremes(records, difficulty: np.ndarray, count: int = 8) -> plt.Figure:
+    """The images of lowest and of highest mean curvature (Figure 1)."""
+    plotting.set_style()
+    ranked = np.argsort(difficulty, kind="stable")
+    figure, axes = plt.subplots(2, count, figsize=(plotting.WIDTH, 2.6), squeeze=False)
+    for row, (title, chosen) in enumerate((("lowest", ranked[:count]), ("highest", ranked[::-1][:count]))):
+        for axis, record in zip(axes[row], chosen, strict=True):
+            image = records.x[record]
+            axis.imshow(image[..., 0] if image.shape[-1] == 1 else image, cmap="gray")
+            axis.set_title(records.classes[records.y[record]], fontsize=7.5)
+            axis.set(xticks=[], yticks=[])
+            axis.grid(False)
+        axes[row, 0].set_ylabel(f"{title}\ncurvature", fontsize=9)
+    return figure
+
+
+def record_figure(found: Found, percentiles: Sequence[float]) -> plt.Figure:
+    """Log curvature of single records over all models, with kernel estimate and Gaussian (Figure 3)."""
+    plotting.set_style()
+    figure, axes = plt.subplots(1, len(percentiles), figsize=(plotting.WIDTH, 3.2), squeeze=False)
+    for axis, percentile, values, members in zip(axes[0], percentiles, found["values"], found["members"], strict=True):
+        grid = np.linspace(values.min() - 1, values.max() + 1, 200)
+        for name, side in (("members", members), ("non-members", ~members)):
+            look, own = plotting.STYLE[name], values[side]
+            word = "trained on it" if name == "members" else "not trained on it"
+            axis.hist(own, np.histogram_bin_edges(values, 12), density=True, color=look["color"], alpha=0.25,
+                      label=f"models {word}")
+            axis.plot(grid, stats.norm.pdf(grid, own.mean(), own.std(ddof=1)), color=look["color"], ls="-", label="Gaussian")
+            if np.ptp(own) > 0:
+                axis.plot(grid, stats.gaussian_kde(own)(grid), color=look["color"], ls="--", label="kernel estimate")
+        axis.set(title=f"{percentile:g}th percentile", xlabel="log curvature", ylabel="density" if axis is axes[0, 0] else "")
+        axis.grid(False)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def mean_gap(found: Found, draws: int = 400, seed: int = 0) -> Interval:
+    """Mean log curvature of non-members less that of members, over targets and records."""
+    log, members = found["log_curvature"].astype(float), found["members"]
+    weights = np.random.default_rng(seed).multinomial(log.shape[1], np.full(log.shape[1], 1 / log.shape[1]), draws)
+
+    def gap(w: np.ndarray) -> np.ndarray:
+        return (w @ (log * ~members).T) / (w @ (~members).T) - (w @ (log * members).T) / (w @ members.T)
+
+    each = gap(np.ones((1, log.shape[1])))[0]
+    return combined(float(each.mean()), [each.var(ddof=1) / len(each), gap(weights).mean(1).var()], [len(each) - 1, np.inf],
+                    covers=f"{len(each)} targets and {log.shape[1]} records")
+
+
+# -------------------------------------------------------------------------------------------------------------- the tables
+
+
+def targets_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """What the targets are like."""
+    return pd.DataFrame([{
+        "data": name, "accuracy, members": float(found["train"].mean()), "accuracy, non-members": float(found["test"].mean()),
+        "median loss, members": f"{found['median_in'].mean():.1e}",
+        "median loss, non-members": f"{found['median_out'].mean():.1e}",
+        "mean log curvature, non-members less members": mean_gap(found)} for name, found in plays.items()])
+
+
+def table_one(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 1: AUC and balanced accuracy of all methods, ours and the paper's, in percent."""
+    theirs = {metric: {key[:2]: value for key, value in printed("table1", metric).items()}
+              for metric in ("auroc", "balanced_accuracy")}
+    rows = []
+    for method in study.NAMES:
+        row = {"method": label(method)}
+        for name, found in plays.items():
+            row[f"{name}: AUC"] = percent(number(found, method))
+            row[f"{name}: accuracy"] = percent(number(found, method, "balanced_accuracy"))
+        for data in PANELS:
+            pair = [theirs[metric].get((data, study.PAPER.get(method, "")), tables.NOTHING) for metric in theirs]
+            row[f"paper, {data}"] = " / ".join(pair) if method in study.PAPER else tables.NOTHING
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def views_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Tables 2 to 4: AUC with one and with two views, in percent."""
+    theirs = {}
+    for table in ("table2", "table3", "table4"):
+        for (data, method, setting), value in printed(table, "auroc").items():
+            theirs[data, method, setting.startswith("2")] = value
+    rows = []
+    for method in study.TWO_VIEWS:
+        row = {"method": label(method)}
+        for name, found in plays.items():
+            row |= {f"{name}: one view": percent(number(found, f"{method}.1")),
+                    f"{name}: two views": percent(number(found, method)),
+                    f"{name}: gain": percent(number(found, method, minus=f"{method}.1"))}
+        for data in PANELS:
+            pair = [theirs.get((data, study.PAPER.get(method), two)) for two in (False, True)]
+            row[f"paper, {data}"] = f"{pair[0]}, {pair[1]}" if all(pair) else tables.NOTHING
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 5: TPR at low FPR, in percent."""
+    frame, theirs = tables.paper("curvature", "table5"), {}
+    for method, setting, metric, value in zip(frame.attack, frame.setting, frame.metric, frame.value, strict=True):
+        theirs[method, setting[0], metric.split("_")[-1]] = f"{value:.2f}"
+    rows = []
+    for method in study.NAMES:
+        row = {"method": label(method)}
+        for name, found in plays.items():
+            least = 1 / (~found["members"]).sum(1).min()
+            for rate, views in ((0.01, 2), (0.001, 1), (0.001, 2)):
+                key = f"{method}.1" if views == 1 and method in study.TWO_VIEWS else method
+                column = f"{name}: {100 * rate:g} %" + (", one view" if views == 1 else "")
+                row[column] = (tables.NOTHING if views == 1 and method not in study.TWO_VIEWS else
+                               tables.BELOW if rate < least else percent(number(found, key, f"tpr_at_fpr={rate}")))
+        for rate in ("0.1pct", "0.01pct"):
+            pair = [theirs.get((study.PAPER.get(method), views, rate)) for views in ("1", "2")]
+            row[f"paper, CIFAR-100: {rate.removesuffix('pct')} %"] = (
+                tables.NOTHING if not all(pair) else pair[1] if pair[0] == pair[1] else f"{pair[0]}, {pair[1]}")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def roc(found: Found, methods: Sequence[str] = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom", "ye", "rmia")):
+    """Figure 4."""
+    return plotting.roc({SHORT[m]: found[m] for m in methods}, found["members"])
+
+
+def logs_and_ratios(bank: study.Bank) -> pd.DataFrame:
+    """AUC of the likelihood ratio and of its logarithm for each target, and how many records tie after the exponential."""
+    rows, log = [], bank.signals["curvature"]
+    for target in bank.attacked:
+        references = bank.references(target)
+        of_target, of_references, inside = log[target], log[references], bank.members[references]
+        pair = {"LR": attack.likelihood_ratio(of_target, of_references, inside),
+                "log LR": attack.nll(of_target, of_references, inside)}
+        rows.append({"target": target, **{f"AUC of {name}": float(metrics.auc(score, bank.members[target]))
+                                          for name, score in pair.items()},
+                     "tied by exp": len(log[0]) - len(np.unique(pair["LR"]))})
+    return pd.DataFrame(rows)
+
+
+def ladder_table(found: Found) -> pd.DataFrame:
+    """The steps between the log-likelihood ratio and the released scores, each with what it changes, in percentage points."""
+    rows, least = [], 1 / (~found["members"]).sum(1).min()
+    rates = [rate for rate in (0.01, 0.001) if rate >= least]
+    measures = [("auc", "AUC"), *((f"tpr_at_fpr={rate:g}", f"TPR at {100 * rate:g} %") for rate in rates)]
+    for end, steps in LADDERS.items():
+        before = None
+        for step in steps:
+            name = f"{end}.{step}"
+            row = {"step": f"{step} = {end}" if step == list(steps)[-1] else step}
+            for metric, word in measures:
+                value = f"{100 * number(found, name, metric).value:.1f}"
+                row[word] = value if before is None else f"{value}\n({percent(number(found, name, metric, before))})"
+            rows.append(row)
+            before = name
+    for control in CONTROLS:
+        row, start = {"step": f"*control: {control}*"}, "NLL.log-likelihood ratio"
+        for metric, word in measures:
+            value = f"{100 * number(found, f'control.{control}', metric).value:.1f}"
+            row[word] = f"{value}\n({percent(number(found, f'control.{control}', metric, start))})"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+# ------------------------------------------------------------------------------------------------ what the number measures
+
+
+ESTIMATORS = {"exact": "trace, exact", "exact_norm": "Frobenius norm, exact", "hutchinson": "trace, Hutchinson",
+              "printed": "trace, four losses, as printed", "printed_log": "the same, log of its size"}
+
+
+def estimators_table(found: Found, h: float, iterations: int) -> pd.DataFrame:
+    """Estimates of curvature: what they are like, and how well the same likelihood ratio does on each."""
+    names, released = dict(ESTIMATORS), [key for key in found if key.startswith("released.")]
+    def order(key: str) -> tuple[bool, float]:
+        return "iterations" in key, float(key.split("=")[1])
+
+    for key in sorted(released, key=order):
+        kind, value = key.removeprefix("released.").split("=")
+        names[key] = (f"as released, h = {float(value):g}" if kind == "h" else
+                      f"as released, h = {h:g}, {value} probe{'s' * (value != '1')}")
+    names |= {"released_float32": f"as released, h = {h:g}, in float32",
+              "own_label": f"as released, h = {h:g}, the model's own label",
+              "top": "largest confidence (no curvature)", "true": "true class's confidence (no curvature)"}
+    white = {"exact": "parameters", "exact_norm": "parameters", "hutchinson": "parameters", "top": "1 query",
+             "true": "1 query"}
+    kept, rows = found["easy"], []
+    easy = {key: one[:, kept] for key, one in found.items() if np.shape(one) == found["members"].shape}
+    easy = easy if kept.sum() >= 10 else {}
+    for key, name in names.items():
+        probes = int(key.split("=")[1]) if "iterations" in key else iterations
+        like = "printed" if key == "printed_log" else key
+        rows.append({"signal": name, "needs": white.get(key, f"{4 * probes} queries"),
+                     "AUC of its log ratio": percent(number(found, key)),
+                     "AUC, all models right": percent(number(easy, key)) if easy else tables.NOTHING,
+                     "rank correlation with the norm": float(found[f"norm_correlation.{like}"].mean()),
+                     "over the norm, right / wrong": " / ".join(_size(found, like, side) for side in (0, 1))})
+    return pd.DataFrame(rows)
+
+
+def _size(found: Found, key: str, side: int) -> str:
+    sizes = found.get(f"size.{key}", (np.nan, np.nan))
+    return tables.NOTHING if np.isnan(sizes[side]) else f"{sizes[side]:.2g}"
+
+
+def steps_figure(found: Found) -> plt.Figure:
+    """Mean size of probes over what the Hessian between kinks gives for the same probes, against the step, in both
+    precisions."""
+    plotting.set_style()
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.8))
+    for dtype, marker, line, color in (("float32", "o", "--", plotting.ORANGE), ("float64", "s", "-", plotting.BLUE)):
+        ratio = found[dtype] / np.maximum(found["expected"], 1e-300)[:, None]
+        low, middle, high = np.quantile(ratio, (0.05, 0.5, 0.95), axis=0)
+        axis.plot(found["h"], middle, marker=marker, ls=line, color=color, label=f"{dtype}, median record")
+        axis.fill_between(found["h"], low, high, color=color, alpha=0.2, lw=0, label=f"{dtype}, 5th to 95th percentile")
+    axis.axhline(1, color=plotting.INK, ls="-.", lw=1.4, label="the Hessian's, same probes")
+    axis.set(xscale="log", yscale="log", xlabel="step h", ylabel=r"mean $|q|$ / mean $|v^\top Hu|$")
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+def costs_figure(found: Found, counted: Mapping[int, Found], played: Found, most: int, iterations: int) -> plt.Figure:
+    """TPR at 1 % FPR against references, and against queries."""
+    plotting.set_style()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), sharey=True)
+    every = {**counted, most: played}
+    for place, method in enumerate(study.COMPARED):
+        name, at = SHORT[method], sorted(every)
+        values = [number({**every[n], "members": played["members"]}, method, "tpr_at_fpr=0.01") for n in at]
+        look = plotting.style_of(name, place)
+        left.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, elinewidth=1.2, label=name,
+                      **look)
+    left.set(xscale="log", xlabel="reference models", ylabel="TPR at 1 % FPR (%)", title="references")
+    left.set_xticks(sorted(every), [str(n) for n in sorted(every)])
+    left.minorticks_off()
+    counts = sorted(int(key.split("=")[1]) for key in found if key.startswith("released.iterations"))
+    of = dict(sorted({**{4 * n: f"released.iterations={n}" for n in counts}, 4 * iterations: release(found)}.items()))
+    at, values = list(of), [number(found, key, "tpr_at_fpr=0.01") for key in of.values()]
+    right.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, label="Curv, log ratio, one view",
+                   **plotting.style_of("Curv, log ratio"))
+    for place, key, color, name in ((0.85, "true", plotting.BLUE, "true class, log odds"),
+                                    (1.15, "top", plotting.GREEN, "likeliest class, log odds")):
+        value = number(found, key, "tpr_at_fpr=0.01")
+        right.errorbar([place], [100 * value.value], _bars([value], 100), capsize=3, color=color, ls="none", label=name,
+                       marker="s" if key == "true" else "D")
+    right.set(xscale="log", xlabel="queries of a record", title="queries")
+    right.set_xticks([1, *at], [str(n) for n in (1, *at)])
+    right.minorticks_off()
+    for axis in (left, right):
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1, fontsize=8)
+    return figure
+
+
+def _bars(values: Sequence[Interval], unit: float = 1) -> np.ndarray:
+    """Lengths below and above of error bars, [2, n]."""
+    return unit * np.abs([[v.value - v.low, v.high - v.value] for v in values]).T
+
+
+# ------------------------------------------------------------------------------------------------------------ the sweeps
+
+
+def private_frame(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
+    """AUC of methods at each epsilon, tidy."""
+    rows = []
+    for k, epsilon in enumerate([*epsilons, np.inf]):
+        for method in PRIVATE:
+            value = study.over_targets({"members": found["members"], method: found[method][k]}, method)
+            rows.append({"epsilon": epsilon, "method": SHORT[method], "value": value.value,
+                         "low": value.low, "high": value.high, "interval": value})
+    return pd.DataFrame(rows)
+
+
+def private_table(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
+    """What DP-SGD spent, its accuracy and the AUC of the methods, in percent."""
+    frame, rows = private_frame(found, epsilons), []
+    for k, epsilon in enumerate([*epsilons, np.inf]):
+        private = np.isfinite(epsilon)
+        row = {"ε": f"{epsilon:g}" if private else "no privacy",
+               "ε spent": f"{found['epsilon'][k]:.2f}" if private else tables.NOTHING,
+               "noise": f"{found['noise'][k]:.2f}" if private else tables.NOTHING,
+               "accuracy": f"{found['train'][k].mean():.2f} / {found['test'][k].mean():.2f}"}
+        at = frame[frame["epsilon"] == epsilon]
+        rows.append(row | {name: percent(value) for name, value in zip(at["method"], at["interval"], strict=True)
+                           if name != SHORT["lr"]})
+    return pd.DataFrame(rows)
+
+
+def theorem_shape(epsilon, scale, offset):
+    """(scale (1 - e^-epsilon) + offset)^2: of the three parameters of the paper's fit two can be told apart."""
+    return (scale * (1 - np.exp(-np.asarray(epsilon, float))) + offset) ** 2
+
+
+def private_figure(found: Found, epsilons: Sequence[float]) -> plt.Figure:
+    """AUC against epsilon with the paper's curve fitted (Figure 5)."""
+    frame = private_frame(found, epsilons)
+    frame = frame[np.isfinite(frame["epsilon"])]
+    figure = plotting.against(frame, "epsilon", "value", "method", log=True, xlabel="ε (logarithmic)", ylabel="AUC",
+                              chance=0.5)
+    axis, own = figure.axes[0], frame[frame["method"] == "Curv ZO LR"]
+    if len(own) > 2:
+        fitted, _ = curve_fit(theorem_shape, own["epsilon"], own["value"], p0=[0.1, 0.7], maxfev=10000)
+        fine = np.geomspace(min(epsilons), max(epsilons), 200)
+        axis.plot(fine, theorem_shape(fine, *fitted), color=plotting.INK, ls="-", lw=1, alpha=0.7, zorder=1)
+    return figure
+
+
+def sizes_frame(swept: Mapping[int, Found]) -> pd.DataFrame:
+    """AUC of methods at each size, tidy."""
+    rows = []
+    for size, found in swept.items():
+        for method in SWEPT:
+            value = study.over_targets(found, method)
+            rows.append({"size": size, "method": SHORT[method], "value": value.value, "low": value.low, "high": value.high})
+    return pd.DataFrame(rows)
+
+
+def sizes_figure(swept: Mapping[int, Found]) -> plt.Figure:
+    """AUC against the size of random training sets (Figure 6)."""
+    return plotting.against(sizes_frame(swept), "size", "value", "method", log=True, xlabel="training records (logarithmic)",
+                            ylabel="AUC", chance=0.5)
+
+
+def coreset_figure(swept: Mapping[str, Mapping[int, Found]]) -> plt.Figure:
+    """AUC and balanced accuracy of NLL on each kind of training set, and of what needs no target (Figure 7)."""
+    plotting.set_style()
+    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.0), sharey=True)
+    looks = {"random": (plotting.BLUE, "o", "-"), "coreset": (plotting.PINK, "v", "-"), "matched": (plotting.GREEN, "D", "--")}
+    for axis, metric, title in zip(axes, ("auc", "balanced_accuracy"), ("AUC", "balanced accuracy"), strict=True):
+        for kind, (color, marker, line) in looks.items():
+            at = list(swept[kind])
+            values = [study.over_targets(found, "nll", metric) for found in swept[kind].values()]
+            axis.errorbar(at, [v.value for v in values], _bars(values), color=color, marker=marker, ls=line, capsize=3,
+                          label=kind)
+        at = list(swept["coreset"])
+        axis.plot(at, [study.over_targets(found, "untouched", metric).value for found in swept["coreset"].values()], "X:",
+                  color=plotting.INK, label="coreset, no target at all")
+        axis.set(xscale="log", xlabel="training records (logarithmic)", title=title)
+        axis.set_xticks(at, [f"{n:g}" for n in at])
+        axis.minorticks_off()
+        axis.axhline(0.5, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def coreset_table(swept: Mapping[str, Mapping[int, Found]]) -> pd.DataFrame:
+    """AUC of methods on each kind of training set, in percent."""
+    rows = []
+    for kind, of_kind in swept.items():
+        for size, found in of_kind.items():
+            rows.append({"training set": kind, "records": size, **{
+                SHORT[m]: percent(study.over_targets(found, m)) for m in ("nll", "lr", "lira", "yeom")},
+                "no target at all": f"{100 * study.over_targets(found, 'untouched').value:.1f}"})
+    return pd.DataFrame(rows)
+
+
+# ------------------------------------------------------------------------------------------------------------- the theory
+
+
+def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
+    """Divergences of random finite epsilon-private mechanisms and of randomised response.
+
+    A random mechanism draws a distribution and another whose ratio to it lies in [e^-epsilon, e^epsilon].
+
+    Returns:
+        DataFrame: epsilon, kl, kind.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(count):
+        epsilon, outcomes = float(np.exp(rng.uniform(-3, 2))), int(rng.integers(2, 6))
+        p = rng.dirichlet(np.full(outcomes, 0.5))
+        ratio = np.exp(rng.uniform(-epsilon, epsilon, outcomes))
+        side = p * ratio > p  # q = p ratio must sum to one: the part above and the part below are scaled towards p
+        up, down = (p * (ratio - 1))[side].sum(), (p * (1 - ratio))[~side].sum()
+        scale = min(up, down)
+        move = np.where(side, p * (ratio - 1) * (scale / up if up else 0), p * (ratio - 1) * (scale / down if down else 0))
+        rows.append({"epsilon": epsilon, "kl": float(theory.kl(p, p + move)), "kind": "random mechanism"})
+    for epsilon in np.geomspace(0.05, 7, 40):
+        matrix = theory.randomised_response(float(epsilon), 2)
+        rows.append({"epsilon": float(epsilon), "kl": float(theory.kl(matrix[0], matrix[1])), "kind": "randomised response"})
+    return pd.DataFrame(rows)
+
+
+def theory_figure(found: pd.DataFrame, world: theory.CurvatureWorld, sizes: Sequence[float]) -> plt.Figure:
+    """Left: what epsilon allows; right: the bound of Theorem 4.2 against it as the training set grows."""
+    plotting.set_style()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.0))
+    fine = np.geomspace(0.05, 7.4, 200)
+    for kind, marker, color in (("random mechanism", ".", plotting.SKY), ("randomised response", "x", plotting.RED)):
+        part = found[found["kind"] == kind]
+        left.plot(part["epsilon"], part["kl"], marker, color=color, ms=4, label=kind)
+    left.plot(fine, fine, color=plotting.INK, ls="--", label="Theorem 4.1: ε")
+    left.plot(fine, theory.kl_cap(fine), color=plotting.INK, ls="-", label="sharp: ε tanh(ε/2)")
+    left.set(xscale="log", yscale="log", xlabel="ε", ylabel="divergence (nats)", ylim=(1e-5, 20),
+             title="any score of a private model")
+    for epsilon, line in ((0.5, "-"), (1.0, "--"), (2.0, ":")):
+        right.plot(sizes, world.kl_bound(np.asarray(sizes, float), epsilon), color=plotting.PINK, ls=line,
+                   label=f"Theorem 4.2, ε = {epsilon:g}")
+        right.axhline(theory.kl_cap(epsilon), color=plotting.INK, ls=line, lw=1.2)
+    right.plot([], [], color=plotting.INK, label="sharp, same ε")
+    right.set(xscale="log", yscale="log", xlabel="training records m", ylabel="bound on the divergence (nats)",
+              title="curvature")
+    for axis in (left, right):
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), fontsize=8)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------------------------- verdicts
+
+
+def judge_theory(found: pd.DataFrame, world: theory.CurvatureWorld) -> list[claims.Verdict]:
+    """Verdicts on C11, C12, C12a and C13."""
+    excess = float(np.maximum(found["kl"] - found["epsilon"], 0).max())
+    # Every model has the loss x^2 (1 - |x|) on [-1, 1], and records are -1, 0, 1: no noise, no gap, no bias.
+    small = theory.CurvatureWorld(loss_bound=4 / 27, gamma=0.0, bias=0.0, hessian_lipschitz=6.0, alpha_cubed=1.0, sigma=1.0)
+    lemma = max(2.0 - float(small.mean_bound(3, 0.0)), 0.0)
+    sizes, over = np.geomspace(1, 1e6, 200), []
+    for epsilon in np.geomspace(0.1, 10, 60):
+        bound = world.kl_bound(sizes, float(epsilon))
+        over += list((bound - theory.kl_cap(float(epsilon)))[bound > epsilon])
+    return [claims.judge_identity("curvature", "C11", excess, 1e-12, "largest excess"),
+            claims.judge_identity("curvature", "C12", lemma, 0.0, "curvature 2, beyond the bound by"),
+            claims.judge_identity("curvature", "C12a", float(np.min(over)), 1e-12, "least excess over what can be reached"),
+            claims.judge_identity("curvature", "C13", four_points_against_hessian(), 1e-3, "largest relative distance")]
+
+
+def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
+    """Largest distance of q (u . v) from the same number by autograd's products, relative to their spread, on a smooth network
+    of 64 inputs in float64."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.Tanh(), torch.nn.Linear(16, 5)).double()
+    with torch.no_grad():
+        for weight in net.parameters():
+            weight.copy_(torch.randn(weight.shape, generator=generator, dtype=torch.float64) / weight.shape[-1] ** 0.5)
+    x, y = torch.randn(20, 64, generator=generator, dtype=torch.float64), torch.arange(20) % 5
+
+    def loss(inputs, labels):
+        return torch.nn.functional.cross_entropy(net(inputs), labels, reduction="none")
+
+    found, exact = curvature.zero_order_trace(loss, x, 1, h, seed, y=y), curvature.limit_trace(loss, x, 1, seed, y=y)
+    return float(np.abs(found - exact).max() / exact.std())
+
+
+def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], records: Found,
+                  named: Found) -> list[claims.Verdict]:
+    """Verdicts on C1 to C7 and A1 to A3.
+
+    Args:
+        plays: of `study.play`, by data set, the first that of the other three. counted: of `study.by_references`. records: of
+            `study.record_curves`. named: of `study.estimators`.
+    """
+    played = next(iter(plays.values()))
+    rejected = {side: (p[~np.isnan(p)] < 0.05).astype(float)
+                for side, p in zip(("IN", "OUT"), records["p.log"], strict=True)}
+    few = min(counted, key=lambda n: abs(n - (len(records["values"][0]) - 2) / 2))
+    ids = ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "A1", "A2", "A3")
+    parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
+    for data, found in plays.items():
+        where = f"{data}, " if len(plays) > 1 else ""
+        resolved = 1 / (~found["members"]).sum(1).min() <= 0.001
+
+        def lead(a: str, b: str, metric: str = "auc", found=found, resolved=resolved) -> Interval | None:
+            return number(found, a, metric, b) if metric != LOWEST or resolved else None
+
+        parts["C1"][data if where else ""] = mean_gap(found)
+        for m in (method for method in study.PAPER if method != "nll"):
+            for metric, word in (("auc", "AUC"), ("balanced_accuracy", "accuracy")):
+                parts["C3"][f"{where}{word}, less {SHORT[m]}"] = lead("nll", m, metric)
+        parts["C4"] |= {f"{where}less {SHORT[m]}": lead("lr", m, LOWEST) for m in study.PAPER if m != "lr"}
+        parts["C5"] |= {f"{where}AUC, NLL - LR": lead("nll", "lr"),
+                        f"{where}TPR at 0.1 %, LR - NLL": lead("lr", "nll", LOWEST)}
+        parts["C6"] |= {f"{where}NLL, AUC": lead("nll", "nll.1"), f"{where}LR, AUC": lead("lr", "lr.1"),
+                        f"{where}LR, TPR at 0.1 %": lead("lr", "lr.1", LOWEST)}
+        parts["A1"] |= {f"{where}free variances": lead("nll", "lira"), f"{where}one variance": lead("nll", "lira_fixed")}
+        gain, low = lead("log_ratio", "nll"), lead("log_ratio", "lr", LOWEST)
+        parts["A3"] |= {f"{where}AUC, less NLL": gain + 0.005,
+                        f"{where}TPR at 0.1 %, less LR": None if low is None else low + 0.005}
+    parts["C2"] = {side: (0.1 + -metrics.t_interval(hit, covers=f"{len(hit)} records, the models being given") if np.ptp(hit)
+                          else None) for side, hit in rejected.items()}
+    parts["C7"] = {f"NLL with {few}": number(
+        {"members": played["members"], "few": counted[few]["nll"], "all": played["lira_released"]}, "few", minus="all")}
+    parts["A2"] = {f"less {word}": number(named, release(named), minus=key)
+                   for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
+    reasons = {"C2": "no record was rejected, or all were"}
+    unresolved = "fewer than 1,000 non-members, which cannot resolve a false positive rate of 0.1 %"
+    return [claims.judge("curvature", claim, found, reasons.get(claim, unresolved) if None in found.values() else None)
+            for claim, found in parts.items()]
+
+
+def release(named: Found) -> str:
+    """Name of the released estimate with the chapter's own step."""
+    return f"released.h={float(named['h']):g}"
+
+
+def judge_sweeps(swept: Mapping[str, Mapping[int, Found]], played: Found, private: Found | None, epsilons: Sequence[float],
+                 lacking: str) -> list[claims.Verdict]:
+    """Verdicts on C8 to C10 and A4; `lacking` is why nothing was trained privately, where nothing was."""
+    random, coreset, pool = swept["random"], swept["coreset"], played["members"].shape[1]
+    sizes, nine = sorted(random), {}
+    if len(sizes) < 3:
+        nine["NLL, a smaller size less the largest"] = None
+    else:
+        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = difference(*(study.over_targets(random[n], "nll")
+                                                            for n in (sizes[1], sizes[-1])))
+    for method, share in (("nll", 0.1), ("lr", 0.4)):  # from which on the paper sees them ahead
+        nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": study.over_targets(random[size], method, minus=b)
+                 for size in sizes if size >= share * pool for b in ("lira_released", "yeom")}
+    ends = [study.over_targets(coreset[n], "nll") for n in (sizes[0], sizes[-1])]
+    ten = {"largest less smallest": difference(ends[1], ends[0]),
+           "coreset less random": difference(ends[1], study.over_targets(random[sizes[-1]], "nll"))}
+    whole, targets = metrics.auc(played["nll"], played["members"]), f"{len(played['members'])} targets"
+    four: dict[str, Interval | None] = {}
+    for share in EASIEST:
+        each = whole - study.among_the_easiest(played, "nll", share)
+        four[f"easiest {100 * share:g} %"] = (metrics.t_interval(each, covers=targets, bounds=(-1.0, 1.0))
+                                              if np.isfinite(each).all() else None)
+    verdicts = [claims.judge("curvature", "C9", nine, "fewer than three sizes" if None in nine.values() else None),
+                claims.judge("curvature", "C10", ten),
+                claims.judge("curvature", "A4", four, "members only, or others only, among so few records"
+                             if None in four.values() else None)]
+    if private is None or len(epsilons) < 3:
+        return [*verdicts, claims.judge("curvature", "C8", None, lacking or "fewer than three epsilons")]
+    value = np.array([metrics.auc(private["lr"][k], private["members"]) for k in np.argsort(epsilons)])  # [E, S], paired
+    middle, covers = value[len(value) // 2], f"{value.shape[1]} targets at each epsilon"
+    return [*verdicts, claims.judge("curvature", "C8", {
+        "rise": metrics.t_interval(value[-1] - value[0], covers=covers),
+        "first half less second": metrics.t_interval(2 * middle - value[0] - value[-1], covers=covers)})]
+
+
+def easiest_table(found: Found) -> pd.DataFrame:
+    """AUC among the records of lowest curvature, members and non-members alike, in percent."""
+    def cell(method: str, share: float) -> str:
+        each = study.among_the_easiest(found, method, share)
+        return percent(metrics.t_interval(each, bounds=(0.0, 1.0))) if np.isfinite(each).all() else tables.NOTHING
+
+    return pd.DataFrame([{"records of lowest curvature": f"{100 * share:g} %", **{
+        SHORT[m]: cell(m, share) for m in ("nll", "log_ratio", "lira", "lira_fixed", "yeom")}}
+        for share in (*EASIEST, 1.0)])

@@ -1,0 +1,695 @@
+"""Tables, figures and verdicts of the inverse-Hessian chapter, from what `study` computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from mia_lib import metrics
+from mia_lib.attacks import Needs, baselines, iha
+from mia_lib.evidence import claims, plotting, tables
+from mia_lib.metrics.interval import Interval, difference, t_interval
+from mia_lib.metrics.numbers import number
+from mia_lib.papers.iha import study, theory
+
+Found = dict[str, np.ndarray]
+DATA = ("Purchase-100", "MNIST-Odd", "FashionMNIST")  # the paper's, of Tables 2 and 3
+EPSILONS = (0.01, 0.1, 0.2)  # of Table 8
+PRINTED = {"auc": "auc", "tpr_at_fpr=0.01": "tpr_at_fpr_1pct", "tpr_at_fpr=0.001": "tpr_at_fpr_0.1pct"}
+MEASURED = "AUC, TPR (%) at 1 % and 0.1 %"
+INDEFINITE = "indefinite"
+LOW = "tpr_at_fpr=0.01"
+FEW = "fewer than 100 non-members, too few for a TPR at 1 %"
+COMPARED = {"lira": "LiRA", "l_attack": "L-attack", "lira_l": "LiRA-L", "iha": "IHA"}  # rows of Table 5
+
+
+def label(method: str) -> str:
+    """What tables call an attack: the paper's name; ours in italics."""
+    return study.NAMES[method] if method in study.PAPER else f"*{study.NAMES[method]}*"
+
+
+def terms(name: str) -> str:
+    """A row of Table 4, as it is written."""
+    return name.replace("loss", "ℓ").translate(str.maketrans("1234", "₁₂₃₄"))
+
+
+def cell(interval: Interval, metric: str = "auc") -> str:
+    """An AUC as a fraction, a rate in percent."""
+    return f"{interval:.3f}" if metric == "auc" else tables.format_percent(interval)
+
+
+def over_targets(values: np.ndarray, metric: str = "auc") -> str:
+    """Mean of a metric over targets, [T], with its interval; some may have no value."""
+    return cell(t_interval(values, bounds=(0, 1)), metric) if np.isfinite(values).all() else INDEFINITE
+
+
+def stack(play: Found, method: str, kept: Sequence[str] = study.KEPT) -> str:
+    """Metrics of an attack, one under the other."""
+    return "\n".join(_too_fine(play, metric) or cell(number(play, method, metric), metric) for metric in kept)
+
+
+def stack_targets(play: Found, values: np.ndarray) -> str:
+    """The same from values [T, 3] of the targets of a play."""
+    return "\n".join(_too_fine(play, metric) or over_targets(one, metric)
+                     for metric, one in zip(study.KEPT, values.T, strict=True))
+
+
+def _too_fine(play: Found, metric: str) -> str:
+    """What stands for a rate that fewer than one non-member would make; nothing for others."""
+    rate = 1.0 if metric == "auc" else float(metric.partition("=")[2])
+    return tables.BELOW if rate * (~play["members"]).sum(1).min() < 1 else ""
+
+
+def printed(table: str) -> dict[tuple[str, str, str, str], dict[str, str]]:
+    """(data, model, attack, setting) -> metric -> the paper's number as text; rates in percent, as it prints them."""
+    out: dict[tuple, dict[str, str]] = {}
+    for _, row in tables.paper("iha", table).iterrows():
+        key = row["dataset"], row["model"].partition(" (")[0], row["attack"], row["setting"]
+        out.setdefault(key, {})[row["metric"]] = f"{row['value']:.{3 if row['unit'] == 'fraction' else 2}f}"
+    return out
+
+
+def stack_printed(numbers: Mapping[str, str], kept: Sequence[str] = study.KEPT) -> str:
+    """The paper's numbers, one under the other."""
+    return "\n".join(numbers[PRINTED[metric]] for metric in kept)
+
+
+# -------------------------------------------------------------------------------------------------------------- the tables
+
+
+def access_table() -> pd.DataFrame:
+    """Table 1: what each attack has, as the functions declare it, and as the paper has it."""
+    everything = "all other records, and the training recipe"
+    declared = {"LOSS": Needs("loss", "none", "nothing"), "SIF": baselines.self_influence.needs,
+                "LiRA": baselines.lira_online.needs, "L-attack": replace(baselines.attack_r.needs, knows=everything),
+                "LiRA-L": replace(baselines.lira_offline.needs, knows=everything), "IHA": iha.scores.needs,
+                "*gradient alone*": iha.stationarity.needs}
+    frame, rows = tables.paper("iha", "table1"), []
+    theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
+    for name, own in declared.items():
+        said = {word: theirs.get((name, metric)) for word, metric in (
+            ("white-box", "white_box_access"), ("references", "uses_reference_models"),
+            ("leave-one-out", "leave_one_out_knowledge"))}
+        rows.append({"attack": name, "access": own.access, "references": own.references, "also knows": own.knows} |
+                    {f"paper: {word}": tables.NOTHING if value is None else "yes" if value else "no"
+                     for word, value in said.items()})
+    return pd.DataFrame(rows)
+
+
+def targets_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """What the targets are like, and how near to a minimum."""
+    return pd.DataFrame([{
+        "case": name, "accuracy, members": f"{found['train'].mean():.3f}",
+        "accuracy, non-members": f"{found['test'].mean():.3f}", "loss, members": f"{found['loss_in'].mean():.3g}",
+        "loss, non-members": f"{found['loss_out'].mean():.3g}", "norm of the gradient": f"{found['size'][:, 0].mean():.2g}",
+        "with weight decay": f"{found['size'][:, 1].mean():.2g}", "lowest eigenvalue": f"{found['smallest'].min():.2g}"}
+        for name, found in plays.items()])
+
+
+def main_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 2: all attacks; AUC as a fraction, TPR at low FPR in percent."""
+    theirs = {(data, attack.removesuffix(" (Exact)")): stack_printed(numbers)
+              for (data, _, attack, _), numbers in printed("table2").items()}
+    return pd.DataFrame([
+        {"attack": label(method)} | {f"{name}: {MEASURED}": stack(found, method) for name, found in plays.items()} |
+        {f"paper, {data}": theirs.get((data, study.PAPER.get(method)), tables.NOTHING) for data in DATA}
+        for method in study.NAMES])
+
+
+def cg_table(found_by_case: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 3: conjugate gradients beside the exact inverse, ours and then the paper's."""
+    rows = []
+    for name, found in found_by_case.items():
+        exact, cg, members, steps = found["exact"], found["cg"], found["members"], found["iterations"]
+        rows.append({"case": name, "records": f"{len(members):,}",
+                     "AUC, exact": cell(metrics.bootstrap("auc", exact, members)),
+                     "AUC, CG": cell(metrics.bootstrap("auc", cg, members)),
+                     "largest difference of scores (s.d.)": f"{np.abs(exact - cg).max() / exact.std():.1e}",
+                     "rank correlation": f"{stats.spearmanr(exact, cg).statistic:.6f}",
+                     "iterations: mean, most (bound)": f"{steps.mean():.1f}, {steps.max()} ({float(found['bound']):.0f})",
+                     "seconds": f"{float(found['seconds']):.1f}"})
+    theirs = {(data, attack): numbers["auc"] for (data, _, attack, _), numbers in printed("table3").items()}
+    for data in DATA:
+        rows.append({"case": f"paper: {data}", "records": "10,000", "AUC, exact": theirs[data, "IHA (Exact)"],
+                     "AUC, CG": theirs[data, "IHA (CG)"]})
+    return pd.DataFrame(rows).fillna(tables.NOTHING)
+
+
+def ablation_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 4: terms of Eq. 8, alone and together."""
+    theirs = {setting.removeprefix("terms used: ").lower(): stack_printed(numbers)
+              for (*_, setting), numbers in printed("table4").items()}
+    return pd.DataFrame([
+        {"terms": terms(name)} |
+        {f"{case}: {MEASURED}": stack_targets(found, found[f"terms.{name}"]) for case, found in plays.items()} |
+        {"paper, Purchase-100(S)": theirs[name.lower()]} for name in study.ABLATION])
+
+
+def left_out_table(found: Found) -> pd.DataFrame:
+    """Section 4.4: AUC of attacks that know the other records, mean over targets, and the lead of IHA on the same records."""
+    theirs = {attack: numbers["auc"] for (*_, attack, setting), numbers in printed("text").items()
+              if setting.startswith("Sec. 4.4") and "auc" in numbers}
+    members, rows = found["members"], []
+    for key, name in study.LEFT_OUT.items():
+        values = metrics.auc(found[key], members)
+        lead = tables.NOTHING if key == "iha" else cell(t_interval(metrics.auc(found["iha"], members) - values))
+        rows.append({"attack": f"*{name}*" if key in ("gradient", "lira_l_released") else name, "AUC": over_targets(values),
+                     "by target": ", ".join(f"{value:.2f}" for value in values), "lead of IHA": lead,
+                     "paper, Purchase-100(S)": theirs.get(name, tables.NOTHING)})
+    return pd.DataFrame(rows)
+
+
+def _matrix(names: Mapping[str, str], rates: Mapping[tuple[str, str, bool], float]) -> pd.DataFrame:
+    keys = list(names)
+    return pd.DataFrame([{"attack": names[a]} | {names[b]: tables.NOTHING if a == b else
+                                                 f"{rates[a, b, keys.index(a) < keys.index(b)]:.3f}" for b in keys}
+                         for a in keys])
+
+
+def agreement_table(found: Found, rate: float) -> pd.DataFrame:
+    """Table 5: how often two attacks decide alike at a false positive rate; members above the diagonal, others below.
+
+    Args:
+        found: of `leave_one_out`. rate: 0.05 or 0.3.
+    """
+    return _matrix({**COMPARED, "gradient": "*gradient alone*", "truth": "truth"}, study.agreement(found, rate))
+
+
+def printed_agreement(rate: float) -> pd.DataFrame:
+    """The same from the paper."""
+    frame, keys, rates = tables.paper("iha", "table5"), {v: k for k, v in COMPARED.items()} | {"GT": "truth"}, {}
+    for _, row in frame[frame["setting"].str.contains(f"FPR ~ {rate:g};")].iterrows():
+        a, b = (keys[name] for name in row["attack"].split(" vs "))
+        rates[a, b, row["metric"] == "agreement_members"] = rates[b, a, row["metric"] == "agreement_members"] = row["value"]
+    return _matrix({**COMPARED, "truth": "truth"}, rates)
+
+
+COSTS = {"iha": "IHA", "cg": "IHA (CG)", "lira": "LiRA", "loss": "LOSS"}
+
+
+def cost_table(found: Found, parameters: int, name: str) -> pd.DataFrame:
+    """Table 6: what attacks on single records cost, ours and the paper's in turn.
+
+    Args:
+        found: of `cost`. parameters, name: of the case.
+    """
+    frame, rows = tables.paper("iha", "table6"), []
+    theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
+    columns = ("time_precompute", "time_per_sample", "memory_precompute", "memory_runtime")
+    for key, attack in COSTS.items():
+        pair = {f"{name}, {parameters:,} parameters": found[key],
+                "paper: Purchase-100, MLP-2, 22,532 parameters": [
+                    theirs[attack.replace("CG", "Approx"), column] for column in columns]}
+        for model, (once, each, held, most) in pair.items():
+            rows.append({"attack": attack, "model": model, "once (s)": _short(once), "a record (s)": _short(each),
+                         "memory, once (MB)": _short(held), "memory, a record (MB)": _short(most),
+                         "1,000 records (s)": _short(np.nan_to_num(once) + 1000 * each)})
+    return pd.DataFrame(rows)
+
+
+def _short(value: float) -> str:
+    """Two digits; nothing where nothing was done."""
+    return tables.NOTHING if np.isnan(value) else f"{value:,.0f}" if value >= 99.5 or value == 0 else f"{value:.2g}"
+
+
+def break_even(found: Found) -> float:
+    """From how many records on the exact inverse takes less time than conjugate gradients; infinite if it never does."""
+    (once, each, *_), (once_cg, each_cg, *_) = found["iha"], found["cg"]
+    return float(max(1, np.floor((once - once_cg) / (each_cg - each)) + 1)) if each_cg > each else np.inf
+
+
+def sizes_table(plays: Mapping[str, Found], conditionings: Mapping[str, Found], percentiles: Sequence[float]) -> pd.DataFrame:
+    """Table 7: the AUC, and under it the TPR at 1 %, for architectures and sizes of training sets.
+
+    Args:
+        plays, conditionings: label of the case -> what `play` and `conditioning` found.
+        percentiles: of the sweep; the damping that each gives is averaged over targets.
+    """
+    pair, rows = study.KEPT[:2], []
+    dampings = [f"IHA, damping at percentile {one:g}" for one in percentiles]
+    for name, found in plays.items():
+        row = {"case": name} | {label(method): stack(found, method, pair) for method in ("loss", "lira", "iha")}
+        swept = conditionings[name]
+        for k, heading in enumerate(dampings):
+            values = swept["percentiles.full"][:, k]
+            lines = [over_targets(values[:, i], metric) for i, metric in enumerate(pair)]
+            row[heading] = "\n".join([*dict.fromkeys(lines), f"ε = {swept['epsilon'][:, k].mean():.2g}"])
+        row[label("gradient")] = stack(found, "gradient", pair)
+        rows.append(row)
+    theirs = {(data, model, attack): numbers for (data, model, attack, _), numbers in printed("table7").items()}
+    for data, model in (("Purchase-100", "MLP-2"), ("Purchase-100(S)", "MLP-2"), ("Purchase-100(S)", "MLP-4")):
+        ours = "IHA (Exact)" if (data, model, "IHA (Exact)") in theirs else "IHA (CG)"
+        rows.append({"case": f"paper: {data}, {model}"} | {
+            label(method): stack_printed(theirs[data, model, attack], pair)
+            for method, attack in (("loss", "LOSS"), ("lira", "LiRA"), ("iha", ours))})
+    again = next(numbers for (*_, setting), numbers in printed("text").items() if setting.startswith("App. D.1"))
+    rows[-1][dampings[-1]] = f"{stack_printed(again, pair)}\nε = 0.5"  # chosen by hand
+    return pd.DataFrame(rows).fillna(tables.NOTHING)
+
+
+WAYS = {"dampings": "damping", "thresholds": "low rank"}
+FORMS = {"full": "IHA", "pair": "I₁ + I₂ alone"}
+
+
+def conditioning_table(conditionings: Mapping[str, Found], sweep: study.Sweep) -> pd.DataFrame:
+    """Table 8: AUC with the paper's dampings and thresholds, so far as they were run.
+
+    Args:
+        conditionings: case -> what `conditioning` found. sweep: of all these cases.
+    """
+    theirs = {(data, setting): numbers["auc"] for (data, *_, setting), numbers in printed("table8").items()}
+    rows = []
+    for way, word in WAYS.items():
+        given = list(getattr(sweep, way))
+        for epsilon in EPSILONS:
+            row = {"conditioning": word, "ε": f"{epsilon:g}"}
+            for case, found in conditionings.items():
+                row[f"{case}: {' / '.join(FORMS.values())}"] = tables.NOT_RUN if epsilon not in given else "\n".join(
+                    over_targets(found[f"{way}.{form}"][:, given.index(epsilon), 0]) for form in FORMS)
+            rows.append(row | {f"paper, {data}": theirs[data, f"{word.replace(' ', '-')}; eps = {epsilon:g}"]
+                               for data in DATA[1:]})
+    rows.append({"conditioning": "*gradient alone, no Hessian*"} | {
+        f"{case}: {' / '.join(FORMS.values())}": over_targets(found["gradient"][:, 0])
+        for case, found in conditionings.items()})
+    return pd.DataFrame(rows).fillna(tables.NOTHING)
+
+
+PARTIAL = {"released": "IHA, as released", "honest": "IHA, honest", "gradient": "gradient alone"}
+
+
+def partial_table(found: Found, fractions: Sequence[float], play: Found) -> pd.DataFrame:
+    """Table 9: what is left to those who know a part of the training set.
+
+    Args:
+        found: of `partial_knowledge` with these fractions. play: of the same case.
+    """
+    theirs = {setting.partition(" = ")[2].partition(";")[0]: stack_printed(numbers)
+              for (*_, setting), numbers in printed("table9").items()}
+    return pd.DataFrame([
+        {"known": f"{100 * fraction:g} %"} |
+        {f"{name}: {MEASURED}": stack_targets(play, found[key][:, k]) for key, name in PARTIAL.items()} |
+        {"paper, as released": theirs.get(f"{fraction:.1f}", tables.NOTHING)} for k, fraction in enumerate(fractions)])
+
+
+def schedule_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Attacks where the learning rate stays and where it falls, with IHA's lead over the gradient alone."""
+    rows = []
+    for name, found in plays.items():
+        for method in ("iha", "stationary", "gradient"):
+            lead = tables.NOTHING if method == "gradient" else cell(number(found, method, minus="gradient"))
+            rows.append({"schedule": name, "attack": label(method), "AUC": cell(number(found, method)),
+                         "TPR (%) at 1 %": stack(found, method, study.KEPT[1:2]), "AUC less that of gradient alone": lead})
+    return pd.DataFrame(rows)
+
+
+def placebo_table(found: Found) -> pd.DataFrame:
+    """AUC on records that the models never saw, half of them called members."""
+    return pd.DataFrame([{"score": name, "AUC": over_targets(found[key][:, 0]), "TPR (%) at 1 %": over_targets(
+        found[key][:, 1], LOW)} for key, name in (("iha", "IHA"), ("pair", "I₁ + I₂ alone"), ("gradient", label("gradient")))])
+
+
+def residuals_table(found_by_schedule: Mapping[str, Found]) -> pd.DataFrame:
+    """What is left of the gradient by eigenvalue, beside a record's own share, means over targets."""
+    edges = [f"{edge:g}" for edge in study.EDGES[1:-1]]
+    names = [f"below {edges[0]}", *(f"{low} to {high}" for low, high in pairwise(edges)), f"above {edges[-1]}"]
+    rows = []
+    for schedule, found in found_by_schedule.items():
+        for k, name in enumerate(names):
+            if not np.isfinite(found["left"][:, k]).any():
+                continue
+            left, own = np.nanmean(found["left"][:, k]), np.nanmean(found["own"][:, k])
+            rows.append({"schedule": schedule, "eigenvalues": name, "directions": f"{found['directions'][:, k].mean():.0f}",
+                         "left of the gradient": f"{left:.1e}", "a record's share": f"{own:.1e}", "ratio": f"{left / own:.2g}",
+                         "noise of gradient alone (%)": f"{100 * found['noise'][:, k].mean():.0f}",
+                         "noise of I₁ + I₂ (%)": f"{100 * found['noise_iha'][:, k].mean():.0f}"})
+    return pd.DataFrame(rows)
+
+
+# ------------------------------------------------------------------------------------------------------------- the figures
+
+
+def roc(play: Found) -> plt.Figure:
+    """Figure 1, with the gradient alone."""
+    return plotting.roc({study.NAMES[method]: play[method] for method in (*study.PAPER, "gradient")}, play["members"])
+
+
+def _panels(cases: Sequence[str], height: float) -> tuple[plt.Figure, np.ndarray]:
+    plotting.set_style()
+    figure, axes = plt.subplots(1, len(cases), figsize=(plotting.WIDTH, height), sharey=True, squeeze=False)
+    for axis, case in zip(axes[0], cases, strict=True):
+        axis.set_title(case)
+    return figure, axes[0]
+
+
+def _over_targets(axis: plt.Axes, x: Sequence[float], values: np.ndarray, **look) -> np.ndarray:
+    """A line through the means over targets of values [T, E] with a band; returns which of the E have a value."""
+    there = np.isfinite(values).all(0)
+    found = [t_interval(one, bounds=(0, 1)) for one in values.T[there]]
+    at = np.asarray(x, float)[there]
+    axis.plot(at, [one.value for one in found], **look)
+    axis.fill_between(at, [one.low for one in found], [one.high for one in found], color=look["color"], alpha=0.13, lw=0)
+    return there
+
+
+CURVES = {("dampings", "full"): plotting.style_of("IHA"),
+          ("dampings", "pair"): {"color": plotting.BLUE, "linestyle": "--", "marker": "o"},
+          ("thresholds", "full"): {"color": plotting.RED, "linestyle": "-", "marker": "v"},
+          ("thresholds", "pair"): {"color": plotting.ORANGE, "linestyle": "--", "marker": "^"}}
+
+
+def conditioning_figure(conditionings: Mapping[str, Found], sweep: study.Sweep) -> plt.Figure:
+    """AUC against epsilon, however the Hessian is made invertible, beside the gradient alone.
+
+    Args:
+        conditionings: case -> what `conditioning` found. sweep: of all these cases.
+    """
+    figure, axes = _panels(list(conditionings), 4.4)
+    for axis, found in zip(axes, conditionings.values(), strict=True):
+        alone = t_interval(found["gradient"][:, 0], bounds=(0, 1))
+        axis.axhline(alone.value, color=plotting.PINK, ls="-.", label="gradient alone, no Hessian")
+        axis.axhspan(alone.low, alone.high, color=plotting.PINK, alpha=0.13, lw=0)
+        for (way, form), look in CURVES.items():
+            there = _over_targets(axis, getattr(sweep, way), found[f"{way}.{form}"][..., 0], ms=5, **look,
+                                  label=f"{FORMS[form]}, {WAYS[way]}")
+            if way == "dampings" and form == "full":
+                lost = np.asarray(sweep.dampings)[~there]
+        epsilon, percentiles = found["epsilon"].mean(0), found["percentiles.full"][..., 0]
+        there = np.isfinite(percentiles).all(0)
+        axis.plot(epsilon[there], percentiles[:, there].mean(0), marker="D", mec=plotting.INK,
+                  label="IHA, damping by percentile", **plotting.HOLLOW)
+        axis.axvline(0.2, color=plotting.FAINT, ls=":", lw=1.2, label="the paper's ε")
+        axis.axhline(0.5, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+        axis.plot(lost, np.full(len(lost), 0.02), "x", color=plotting.INK, ms=6, transform=axis.get_xaxis_transform(),
+                  label="indefinite with this damping")
+        axis.set(xscale="log", xlabel="ε (logarithmic)", ylabel="AUC" if axis is axes[0] else "")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def spectrum_figure(conditionings: Mapping[str, Found], dampings: Sequence[float] = EPSILONS) -> plt.Figure:
+    """Eigenvalues of the Hessians by rank, a line a target, negative ones by their size."""
+    figure, axes = _panels(list(conditionings), 4.0)
+    for axis, found in zip(axes, conditionings.values(), strict=True):
+        noise = 1e-6 * found["values"].max()  # below it nothing but rounding is left
+        for name, sign, color, line in (("positive", 1, plotting.BLUE, "-"),
+                                        ("negative, without their sign", -1, plotting.RED, "--")):
+            for k, values in enumerate(found["values"]):
+                side = np.sort(sign * values[sign * values > noise])[::-1]
+                axis.plot(np.arange(1, len(side) + 1), side, color=color, ls=line, lw=1.3, alpha=0.7,
+                          label=None if k else name)
+        for epsilon in dampings:
+            axis.axhline(epsilon, color=plotting.FAINT, ls=":", lw=1.4)
+            axis.text(1, epsilon, f"ε = {epsilon:g} ", transform=axis.get_yaxis_transform(), ha="right", fontsize=8.5,
+                      va="bottom" if epsilon == max(dampings) else "top")
+        axis.set(xscale="log", yscale="log", xlabel="rank (logarithmic)", ylabel="eigenvalue" if axis is axes[0] else "")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def partial_figure(found: Found, fractions: Sequence[float]) -> plt.Figure:
+    """AUC and TPR at 1 % of those who know a part of the training set."""
+    plotting.set_style()
+    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 3.9))
+    frame = tables.paper("iha", "table9")
+    for k, (axis, name, unit) in enumerate(zip(axes, ("AUC", "TPR at 1 % FPR (%)"), (1, 100), strict=True)):
+        printed = frame[frame["metric"] == PRINTED[study.KEPT[k]]]
+        axis.plot([float(text.partition(" = ")[2].partition(";")[0]) for text in printed["setting"]], printed["value"],
+                  marker="o", mec=plotting.FAINT, label=f"as released, {plotting.PRINTED}", **plotting.HOLLOW)
+        looks = (plotting.style_of("IHA"), {"color": plotting.BLUE, "linestyle": "--", "marker": "s"},
+                 {"color": plotting.PINK, "linestyle": "-.", "marker": "D"})
+        for (key, word), look in zip(PARTIAL.items(), looks, strict=True):
+            values = {fraction: unit * t_interval(one, bounds=(0, 1)) for fraction, one in
+                      zip(fractions, found[key][:, :, k].T, strict=True) if np.isfinite(one).all()}
+            bars = np.reshape([(one.value - one.low, one.high - one.value) for one in values.values()], (-1, 2)).clip(0)
+            axis.errorbar(list(values), [one.value for one in values.values()], bars.T, capsize=3, elinewidth=1.2,
+                          label=word, **look)
+        axis.set(xlabel="known fraction of the training set", ylabel=name)
+    axes[0].axhline(0.5, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    axes[1].axhline(1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def _both_signs(axis: plt.Axes, values: np.ndarray) -> float:
+    """An x axis that is linear at zero and logarithmic far from it; returns where it turns."""
+    unit = 10 ** np.round(np.log10(np.median(np.abs(values))))
+    decades = unit * 10.0 ** np.arange(1, np.ceil(np.log10(np.abs(values).max() / unit)) + 1)[::2]
+    axis.set_xscale("asinh", linear_width=unit)
+    names = [f"10^{{{np.log10(one):.0f}}}$" for one in decades]
+    axis.set_xticks([*-decades[::-1], 0, *decades], [*(f"$-{one}" for one in names[::-1]), "0", *(f"${one}" for one in names)])
+    axis.minorticks_off()
+    return float(unit)
+
+
+def signal_figure(play: Found) -> plt.Figure:
+    """The first target's records: what both kinds share, and their scores, which take the record's own gradient out of I2."""
+    plotting.set_style()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2))
+    (along, shift, _), members = play["scatter"].astype(float), play["members"][0]
+    scores = np.where(members, shift, -shift) - along
+    _both_signs(left, along)
+    unit = _both_signs(right, scores)
+    reach = np.arcsinh(np.abs(scores).max() / unit)
+    for name, side in (("non-members", ~members), ("members", members)):
+        look = plotting.STYLE[name]
+        left.plot(along[side], shift[side], look["marker"], color=look["color"], ms=3.5, mew=0, alpha=0.5, label=name)
+        for how in ({"alpha": 0.3}, {"histtype": "step", "lw": 1.8, "ls": look["linestyle"]}):
+            right.hist(scores[side], unit * np.sinh(np.linspace(-reach, reach, 61)), color=look["color"], **how)
+    edge = np.geomspace(*np.quantile(shift, (0.02, 1)), 100)
+    for sign in (-1, 1):
+        left.plot(sign * edge, edge, color=plotting.INK, lw=1.4, ls=":",
+                  label="above: the shift decides the sign" if sign > 0 else None)
+    left.set(yscale="log", ylim=(edge[0], 2 * edge[-1]), xlabel=r"alignment $2\,x_D^\top x$",
+             ylabel=r"shift $\Vert x\Vert^2/n$", title="with the record left in")
+    right.set(xlabel=r"$-(I_1+I_2)$", ylabel="records", title="with its own gradient taken out")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def stationary_figure(found: dict) -> plt.Figure:
+    """How far SGD wanders along each eigenvector of the Hessian, and how far it is said to (Eqs. 4 and 5).
+
+    Args:
+        found: of `stationary.spectrum`.
+    """
+    plotting.set_style()
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.0))
+    x = found["eigenvalue"]
+    low, high = np.quantile(found["repetitions"], (0.05, 0.95), axis=0)
+    axis.errorbar(x, found["simulated"], np.maximum([found["simulated"] - low, high - found["simulated"]], 0), ls="none",
+                  marker="o", color=plotting.BLUE, capsize=3, label="simulated SGD, 5th to 95th percentile of groups")
+    for key, name, color, line in (("measured_noise", "Theorem 2.2, noise of the gradients", plotting.GREEN, "-"),
+                                   ("equation_4", "Eq. 4", plotting.INK, "--"),
+                                   ("boltzmann", "Boltzmann law (Eq. 5), best temperature", plotting.RED, ":")):
+        axis.plot(x, found[key], color=color, ls=line, label=name)
+    axis.set(xscale="log", yscale="log", xlabel="eigenvalue of the Hessian (logarithmic)",
+             ylabel="variance of the parameters (logarithmic)")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def idea_figure(seed: int = 3) -> plt.Figure:
+    """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
+    plotting.set_style()
+    world = theory.linear_regression(12, 2, noise=1.0, condition=3.0, seed=seed)
+    distance = theory.leave_one_out(world)["distance"]
+    record = int(np.argsort(distance)[-2])
+    others = theory.LinearWorld(np.delete(world.x, record, 0), np.delete(world.y, record))
+    with_it, without = world.optimum(), others.optimum()
+    runs = {"trained with the record": with_it + theory.simulate_sgd(world, 4, 0.02, 0.5, chains=1, seed=seed)[0],
+            "trained without it": without + theory.simulate_sgd(others, 4, 0.02, 0.5, chains=1, seed=seed)[0]}
+    points = np.array([with_it, without, *runs.values()])
+    middle, reach = (points.max(0) + points.min(0)) / 2, 0.75 * np.ptp(points, axis=0).max()
+    grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
+    heights = others.losses(grid).sum(-1) / len(world.x)
+    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.7), sharey=True)
+    for axis, (name, end) in zip(axes, runs.items(), strict=True):
+        axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
+        steps = {}
+        for place, (word, minimum, kind) in enumerate((("with", with_it, "members"), ("without", without, "non-members"))):
+            look, step = plotting.STYLE[kind], minimum - end
+            steps[word] = np.linalg.norm(step)
+            axis.annotate("", minimum, end, arrowprops={"arrowstyle": "-|>", "color": look["color"], "lw": 2,
+                                                        "ls": look["linestyle"], "shrinkA": 0, "shrinkB": 0})
+            axis.plot(*minimum, look["marker"], color=look["color"], ms=8,
+                      label=f"minimum {word} the record $w_{1 - place}^*$")
+        axis.plot(*end, "*", color=plotting.INK, ms=13, label="where SGD ended")
+        axis.set(title=f"{name}:\nthe step to $w_{int(steps['with'] < steps['without'])}^*$ is shorter",
+                 xlabel="first parameter", ylabel="second parameter" if axis is axes[0] else "", box_aspect=1)
+        axis.grid(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+# ---------------------------------------------------------------------------------------------------------- the verdicts
+
+
+def mean_over_targets(values: np.ndarray) -> Interval:
+    """Mean over targets with Student's t interval."""
+    return metrics.t_interval(values, covers=f"{len(values)} targets")
+
+
+def quadratic_worlds(count: int, seed: int) -> float:
+    """Largest distance between the log odds of Eq. 7 and the log ratio of two Gaussians, over random quadratics, relative to
+    the larger of the log odds and one."""
+    rng, worst = np.random.default_rng(seed), 0.0
+    for _ in range(count):
+        d = int(rng.integers(1, 6))
+        basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        h, n = (basis * rng.uniform(0.1, 3, d)) @ basis.T, int(rng.integers(10, 1000))
+        rates = {"batch_size": int(rng.integers(1, 100)), "learning_rate": rng.uniform(0.01, 0.1),
+                 "momentum": rng.uniform(0, 0.9), "weight_decay": rng.uniform(0, 0.01)}
+        theta, with_it, without = rng.normal(size=(3, d))
+        least = rng.uniform(0.1, 1)
+
+        def law(optimum, theta=theta, h=h, least=least, rates=rates):
+            return float(theory.log_density(theta, optimum, h, least, **rates))
+
+        def loss(optimum, theta=theta, h=h, least=least):
+            return least + (theta - optimum) @ h @ (theta - optimum) / 2
+
+        gradient = n * (h @ (theta - with_it) - h @ (theta - without))
+        odds = theory.log_odds(n * (loss(with_it) - loss(without)), gradient, h @ (theta - without), h, n, least, **rates)
+        direct = law(with_it) - law(without)
+        worst = max(worst, abs(float(odds.log_odds) - direct) / max(1.0, abs(direct)))
+    return worst
+
+
+def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
+    """C1 and C2.
+
+    Args:
+        worst: of `quadratic_worlds`. spread: of `stationary.spectrum`.
+    """
+    return [claims.judge_identity("iha", "C1", worst, 1e-8, "largest distance, relative"),
+            claims.judge("iha", "C2", {"slope + 1/2": spread["slope"] + 0.5})]
+
+
+def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], constant: Found) -> list[claims.Verdict]:
+    """C3 to C5, C7 to C9, A1 to A5.
+
+    Args:
+        plays: case -> of `play`, trained with a schedule that anneals. images: case -> whether its records are images.
+        constant: of `play`, trained at a constant rate.
+    """
+    parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
+                                                    ("C3", "C4", "C5", "C7", "C8", "C9", "A1", "A2", "A4", "A5")}
+    for case, found in plays.items():
+        def lead(a: str, b: str, metric: str = "auc", found=found) -> Interval | None:
+            return None if _too_fine(found, metric) else number(found, a, metric, minus=b)
+
+        def term(a: str, b: str, at: int = 0, found=found) -> Interval | None:
+            if _too_fine(found, study.KEPT[at]):
+                return None
+            return mean_over_targets(found[f"terms.{a}"][:, at] - found[f"terms.{b}"][:, at])
+
+        same = lead("sif", "loss")
+        for rival in ("lira", "lira_fixed"):
+            name = f"{case}, less {study.NAMES[rival]}"
+            parts["C3"] |= {f"{name}, AUC": lead("iha", rival), f"{name}, TPR at 1 %": lead("iha", rival, LOW)}
+            if images[case]:
+                parts["C4"][name] = lead("iha", rival) + 0.026
+        parts["C5"] |= {f"{case}, .01 + difference": same + 0.01, f"{case}, .01 - difference": -same + 0.01}
+        change = term("I1, I2, I3, I4", "I1, I2")
+        parts["C7"] |= {f"{case}, I1 and I2 less all, + .012": term("I1, I2", "all") + 0.012,
+                        f"{case}, .001 + change by I3, I4": change + 0.001,
+                        f"{case}, .001 - change": -change + 0.001}
+        parts["C8"] |= {f"{case}, AUC, I2 less I1": term("I2", "I1"), f"{case}, TPR, sum less I1": term("I1, I2", "I1", 1),
+                        f"{case}, TPR, sum less I2": term("I1, I2", "I2", 1)}
+        parts["C9"] |= {f"{case}, AUC": term("loss, I1, I2", "I1, I2"),
+                        f"{case}, TPR at 1 %": term("loss, I1, I2", "I1, I2", 1)}
+        parts["A1"] |= {f"{case}, LOSS + .01 less nothing taken out": lead("loss", "whole") + 0.01,
+                        f"{case}, IHA less nothing taken out": lead("iha", "whole")}
+        for mine, theirs, word in (("gradient_plain", "iha", "neither with weight decay"),
+                                   ("gradient", "stationary", "both with weight decay")):
+            parts["A2"] |= {f"{case}, {word}, AUC": lead(mine, theirs), f"{case}, {word}, TPR at 1 %": lead(mine, theirs, LOW)}
+        parts["A4"][case] = lead("stationary", "iha")
+        parts["A5"][case] = lead("lira_self", "lira")
+    no_images = None if parts["C4"] else "no case with images in this run"
+    verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else no_images)
+                for claim, of_claim in parts.items()]
+    ahead = {word: None if _too_fine(constant, metric) else number(constant, "iha", metric, minus="gradient")
+             for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
+    return [*verdicts, claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
+
+
+def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mapping[str, Found], sweep: study.Sweep,
+                 partial: Found, fractions: Sequence[float], few: Found, many: Found, deep: Found,
+                 shallow: Found, work: Mapping[str, Mapping[str, float]]) -> list[claims.Verdict]:
+    """C6, C10 to C16.
+
+    Args:
+        conjugated: case -> of `conjugate`. left_out: of `leave_one_out`. swept: case -> of `conditioning`, all with `sweep`.
+        partial: of `partial_knowledge`. few, many: of `play`, the same network with fewer and more members. deep,
+            shallow: of `conditioning`, two networks. work: case -> of `work`, for each case of `conjugated` at least.
+    """
+    worst = max(float(np.abs(one["exact"] - one["cg"]).max() / one["exact"].std()) for one in conjugated.values())
+    auc = {name: metrics.auc(left_out[name], left_out["members"]) for name in ("iha", "l_attack", "lira_l")}
+    ten = {f"IHA less {study.LEFT_OUT[b]}": mean_over_targets(auc["iha"] - auc[b]) for b in ("l_attack", "lira_l")}
+    others, rate = study.found_beside(left_out, 0.3)
+    eleven = None if len(others) < 10 else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
+    twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one["reference"] / one["hessian"]
+              for case, one in work.items()}
+    for case, found in conjugated.items():
+        one, systems = work[case], 2 * study.AUDITED + 1  # two for each record, one for the mean gradient
+        twelve[f"{case}, {study.AUDITED:,} records, conjugate gradients to exact inverse"] = (
+            systems * found["iterations"].mean() * one["product"] / (one["hessian"] + study.AUDITED * one["rotation"]))
+    thirteen: dict[str, Interval | None] = {}
+    for case, found in swept.items():
+        best = _swept(found, sweep, "dampings", 0.2)
+        for group, at in (*(("dampings", at) for at in EPSILONS[:2]), *(("thresholds", at) for at in EPSILONS)):
+            other = _swept(found, sweep, group, at)
+            usable = best is not None and other is not None and np.isfinite(best - other).all()
+            thirteen[f"{case}, less {WAYS[group]} {at:g}"] = mean_over_targets(best - other) if usable else None
+    reason = ("some were not asked for, or leave a Hessian indefinite" if None in thirteen.values() else None)
+    gains = [_swept(one, sweep, "dampings", at) for one in (deep, shallow) for at in (0.5, 0.2)]
+    if any(one is None or not np.isfinite(one).all() for one in gains):
+        fourteen = None
+    else:
+        fourteen = difference(*(mean_over_targets(more - less) for more, less in (gains[:2], gains[2:])))
+    known = dict(zip(fractions, partial["honest"][..., 0].T, strict=True))
+    if {0.2, 0.8, 1.0} <= set(known) and np.isfinite([known[0.2], known[0.8], known[1.0]]).all():
+        fifteen = {"all less 80 %": mean_over_targets(known[1.0] - known[0.8]),
+                   "80 % less 20 %": mean_over_targets(known[0.8] - known[0.2])}
+    else:
+        fifteen = None
+    sixteen = {study.NAMES[a]: difference(number(few, a), number(many, a)) for a in ("loss", "lira", "iha")}
+    no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
+    no_gain = "0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite"
+    few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
+    return [claims.judge("iha", "C6", {"0.01 less the largest distance": _measured(0.01 - worst)}),
+            claims.judge("iha", "C10", ten), claims.judge("iha", "C11", eleven, few_missed),
+            claims.judge_work("iha", "C12", twelve),
+            claims.judge("iha", "C13", thirteen, reason),
+            claims.judge("iha", "C14", fourteen, None if fourteen is not None else no_gain),
+            claims.judge("iha", "C15", fifteen, None if fifteen else no_part),
+            claims.judge("iha", "C16", sixteen)]
+
+
+def _measured(value: float) -> Interval:
+    """A number measured once."""
+    return Interval(value, value, value, covers="one measurement", se=0.0)
+
+
+def _swept(found: Found, sweep: study.Sweep, group: str, at: float) -> np.ndarray | None:
+    """AUC of the full score of each target at one conditioning, [T]; None where it was not asked for."""
+    asked = list(getattr(sweep, group))
+    return found[f"{group}.full"][:, asked.index(at), 0] if at in asked else None
+
+
+def closed_world_table(world: theory.NewtonWorld, damping: float) -> pd.DataFrame:
+    """AUC of I1 and I2 alone in a world trained to its exact minimum."""
+    n, members = int(world.members.sum()), world.members
+    mean, size = world.gradients[members].mean(0), len(world.theta)
+    found = iha.forms(world.gradients, np.linalg.inv(world.hessian + damping * np.eye(size)), mean, world.theta)
+    kinds = {"as printed": (members / n, False), "with the weight decay": (members / n, True),
+             "nothing taken out": (np.zeros(len(members)), False)}
+    return pd.DataFrame([{"gradient of the others": name, "AUC of I1 + I2": float(metrics.auc(iha.combine(
+        world.losses, iha.split(found, taken, n, 0.01, 0.9, world.weight_decay, stationary=decay), 0.01, 0.9, ("I1", "I2")),
+        members))} for name, (taken, decay) in kinds.items()])

@@ -1,0 +1,1 @@
+"""Quantile regression (Bertran et al. 2023): theory, study, exhibits."""

@@ -1,0 +1,1134 @@
+"""Tables, figures and verdicts of the quantile-regression chapter, from what `study` computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+from scipy import stats
+
+from mia_lib import metrics
+from mia_lib.attacks import Needs, baselines
+from mia_lib.attacks import quantile as attack
+from mia_lib.evidence import claims, plotting
+from mia_lib.evidence import tables as results
+from mia_lib.metrics.interval import Interval, combined, difference, t_interval
+from mia_lib.metrics.numbers import MEASURES, number
+from mia_lib.papers.quantile import study, theory
+
+Found = dict[str, np.ndarray]
+RATES = (0.01, 0.001)  # of the paper's tables, as `study.LEVELS`
+OURS = "gauss_xy"  # the paper's attack
+IMAGES = ("CIFAR-10", "CIFAR-100", "CINIC-10", "ImageNet-1k")  # columns of Table 1
+LOW = "tpr_at_fpr=0.01"
+RATE = "tpr_at_fpr={:g}"
+FEW = "too few non-members for this false positive rate"
+REGRESSIONS = ("marginal", *study.HEADS)
+FACTOR = 1.5  # how far from the nominal rate an FPR may lie
+EXCEEDANCES = 40  # expected at 1 % among the records that set a threshold, for its FPR to be judged
+
+
+def label(method: str) -> str:
+    """What tables call an attack; those that the paper does not have in italics."""
+    name = study.title(method)
+    return name if in_paper(method) else f"*{name}*"
+
+
+def in_paper(method: str) -> str:
+    """What the paper's tables call an attack; nothing for ours."""
+    known = {"marginal": "Marginal", OURS: "Quantile regression"}
+    count = re.fullmatch(r"lira_(\d+)", method)
+    return f"LiRA ({count[1]} shadow models)" if count else known.get(method, "")
+
+
+def methods_of(found: Found) -> list[str]:
+    """The attacks of a play, LiRA by the number of its references."""
+    kept = [name.partition(".")[2] for name in found if name.startswith("pinball.")]
+    return [name for name in REGRESSIONS if name in kept] + sorted(
+        (name for name in kept if name not in REGRESSIONS), key=lambda name: ("off" in name, references(name)))
+
+
+def references(method: str) -> int:
+    """Models that an attack trains to imitate the target."""
+    return int(method.rpartition("_")[2]) if method.startswith("lira") else 0
+
+
+def most(found: Found) -> str:
+    """LiRA with most shadow models."""
+    return max((name for name in methods_of(found) if re.fullmatch(r"lira_\d+", name)), key=references)
+
+
+def outsiders(found: Found) -> int:
+    """Fewest non-members of a target."""
+    return int((~found["members"]).sum(1).min())
+
+
+def resolved(found: Found, rate: float) -> bool:
+    """Whether a TPR at this rate may be judged: one non-member makes the rate at 1 %, two at lower rates."""
+    return outsiders(found) * rate >= (1 if rate >= 0.01 else 2)
+
+
+def tpr(found: Found, method: str, rate: float, minus: str | None = None) -> Interval:
+    """TPR at a rate, or its paired difference from another method's."""
+    metric = RATE.format(rate)
+    return number(found, method, metric, minus, measures=MEASURES if metric in MEASURES else (metric,))
+
+
+def precision(found: Found, method: str, rate: float) -> Interval:
+    """Precision at equal odds of member and non-member, from the mean TPR at a rate: TPR / (TPR + rate).
+
+    It is Definition 2 with the TPR in the numerator. Unlike a share of records it does not depend on how many members and
+    non-members were judged; its interval is that of the TPR, carried over.
+    """
+    given = tpr(found, method, rate)
+
+    def of(value):
+        return metrics.precision(value, rate, 0.5)
+
+    slope = rate / (given.value + rate) ** 2
+    value, low, high = (float(of(end)) for end in (given.value, given.low, given.high))
+    return replace(given, value=value, low=low, high=high, bounds=(0.0, 1.0),
+                   se=None if given.se is None else slope * given.se, draws=None if given.draws is None else of(given.draws))
+
+
+def implied_tpr(percent, rate: float):
+    """TPR that a printed precision implies at its nominal rate, both in percent."""
+    return 100 * theory.true_positive_rate(np.asarray(percent, float) / 100, rate)
+
+
+def percent(interval: Interval, digits: int = 1) -> str:
+    """A rate in percent with its interval."""
+    return results.format_percent(interval, digits)
+
+
+def cells_at(found: Found, method: str, rate: float) -> tuple[str, str]:
+    """Precision and TPR in percent where they can be resolved.
+
+    A TPR wants one non-member at its rate in each target, a precision ten expected false positives among the non-members of
+    all targets.
+    """
+    at = "{:.2f} [{:.2f}, {:.2f}]" if rate < 0.01 else "{:.1f} [{:.1f}, {:.1f}]"
+    expected = outsiders(found) * rate  # between whole numbers the rate that is met is lower than the nominal one
+    if expected < 1 or (expected < 10 and abs(expected - round(expected)) > 1e-9):
+        return results.BELOW, results.BELOW
+    rates = 100 * tpr(found, method, rate)
+    enough = (~found["members"]).sum() * rate >= 10
+    return (percent(precision(found, method, rate)) if enough else results.BELOW,
+            at.format(rates.value, rates.low, rates.high))
+
+
+def printed(table: str) -> dict[tuple[str, str, str, str], float]:
+    """(data, model, attack, metric) -> the paper's number."""
+    frame = results.paper("quantile", table)
+    return {key: value for *key, value in zip(frame.dataset, frame.model, frame.attack, frame.metric, frame.value, strict=True)
+            for key in [tuple(key)]}
+
+
+def _stack(*parts: str) -> str:
+    return "\n".join(dict.fromkeys(parts) if set(parts) == {results.BELOW} else parts)
+
+
+# -------------------------------------------------------------------------------------------------------------- the tables
+
+
+def access_table() -> pd.DataFrame:
+    """What each attack has, as the functions declare it, and as the paper has it."""
+    said = Needs("output vector", "in and out", "the architecture and the training recipe, and the distribution of records")
+    declared = {study.title("marginal"): (attack.marginal.needs, "0", "no"),
+                "Quantile regression": (attack.GaussianQuantile.needs, "1 regression, for all records", "no"),
+                "LiRA online": (baselines.lira_online.needs, "as many as references", "yes"),
+                "*LiRA as the paper describes it*": (said, "2 to 64", "yes")}
+    return pd.DataFrame([{"attack": name, "access": own.access, "references": own.references, "also knows": own.knows,
+                          "models it trains": trained, "architecture of the target": architecture}
+                         for name, (own, trained, architecture) in declared.items()])
+
+
+MEASURED = "precision, TPR (%) at 1 %; the same at 0.1 %"
+
+
+def precision_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 1: precision at equal odds and TPR, one under the other, at both rates. The paper's TPR is what its precision
+    implies."""
+    theirs = {(data, who, rate): (f"{value:.2f}", f"{implied_tpr(value, rate):.2f}")
+              for (data, _, who, metric), value in printed("table1").items()
+              for rate in RATES if metric == f"precision_at_fpr_{100 * rate:g}pct"}
+    rows = []
+    for method in _together(plays, [name for name in ("marginal", OURS, *(f"lira_{n}" for n in (2, 4, 6, 8)))]):
+        row = {"attack": label(method)}
+        for case, found in plays.items():
+            row[f"{case}: {MEASURED}"] = (_stack(*(cell for rate in RATES for cell in cells_at(found, method, rate)))
+                                          if method in found else results.NOT_RUN)
+        for data in IMAGES:
+            pairs = [theirs.get((data, in_paper(method), rate)) for rate in RATES]
+            row[f"paper, {data}"] = _stack(*pairs[0], *pairs[1]) if all(pairs) else results.NOTHING
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _together(plays: Mapping[str, Found], of_paper: Sequence[str]) -> list[str]:
+    """Methods of any of the plays and of the paper, in one order."""
+    named = {name: np.zeros(0) for found in plays.values() for name in found if name.startswith("pinball.")}
+    return methods_of(named | {f"pinball.{name}": np.zeros(0) for name in of_paper})
+
+
+def implied_table() -> pd.DataFrame:
+    """Exercise 3: what Table 1 says of TPR, and what Definition 2 would be as printed, in percent."""
+    rows = []
+    for (data, _, who, metric), value in printed("table1").items():
+        rate = next(rate for rate in RATES if metric == f"precision_at_fpr_{100 * rate:g}pct")
+        rows.append({"data": data, "FPR": f"{100 * rate:g} %", "attack": study.title(_method(who)),
+                     "precision": f"{value:.2f}", "TPR": f"{implied_tpr(value, rate):.2f}",
+                     "Definition 2 as printed": f"{100 - value:.2f}"})
+    return pd.DataFrame(rows)
+
+
+def _method(who: str) -> str:
+    """Our name of an attack of the paper's tables."""
+    return {"Marginal": "marginal", "Quantile regression": OURS}.get(who) or f"lira_{re.search(r'[0-9]+', who)[0]}"
+
+
+def pinball_table(plays: Mapping[str, Found], data: Sequence[str] = ("CIFAR-10", "CIFAR-100")) -> pd.DataFrame:
+    """Tables 6 and 7: pinball loss in units of the score on records that nothing was fitted to, next to precision in percent.
+
+    Of LiRA the loss with as many references that left the record out as the attack has, and under it with all of them.
+
+    Args:
+        plays: architecture -> of `play`. data: of the paper, whose rows follow; none for ours alone. A dagger marks pinball
+            losses that are printed with the very digits of the marginal baseline's.
+    """
+    rows = []
+    for name, found in plays.items():
+        for method in methods_of(found):
+            row = {"target": name, "attack": label(method)}
+            for k, rate in enumerate(RATES):
+                whole = found.get(f"pinball_all.{method}")
+                losses = [found[f"pinball.{method}"][:, k].mean(), *([] if whole is None else [whole[:, k].mean()])]
+                row |= {f"pinball, {100 * rate:g} %": "\n".join(f"{one:.4f}" for one in losses),
+                        f"precision (%), {100 * rate:g} %": cells_at(found, method, rate)[0]}
+            rows.append(row)
+    for one in data:
+        theirs = printed({"CIFAR-10": "table6", "CIFAR-100": "table7"}[one])
+        for target, who in dict.fromkeys((model, who) for _, model, who, _ in theirs):
+            row = {"target": f"paper: {one}, {target.removesuffix(' target')}", "attack": study.title(_method(who))}
+            for rate in RATES:
+                loss = f"pinball_loss_{100 * rate:g}pct"
+                value, right = theirs[one, target, who, loss], theirs[one, target, who, f"precision_at_fpr_{100 * rate:g}pct"]
+                same = who == "Quantile regression" and value == theirs[one, target, "Marginal", loss]
+                row |= {f"pinball, {100 * rate:g} %": f"{value:.4f}" + "†" * same,
+                        f"precision (%), {100 * rate:g} %": f"{right:.2f}"}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def correlations(plays: Mapping[str, Found], level: float, methods: Sequence[str] | None = None,
+                 every: bool = False) -> dict[str, np.ndarray]:
+    """Spearman's correlation over methods of pinball loss and TPR, of each target: case -> [T].
+
+    Cases with fewer than four of the methods are left out, for their correlation hardly varies, and LiRA offline everywhere,
+    whose loss is that of LiRA online.
+
+    Args:
+        level: 0.99 or 0.999. methods: those compared; all by default. every: LiRA's loss with all of its references. Where
+            all pinball losses or all TPRs tie it is 0.
+    """
+    place, rate, out = study.LEVELS.index(level), round(1 - level, 9), {}
+    for case, found in plays.items():
+        names = [name for name in methods_of(found) if "off" not in name and (methods is None or name in methods)]
+        if len(names) < 4:
+            continue
+        whole = {name: found.get(f"pinball_all.{name}") for name in names} if every else {}
+        loss = np.stack([(found[f"pinball.{name}"] if whole.get(name) is None else whole[name])[:, place]
+                         for name in names], 1)
+        hits = np.stack([metrics.tpr_at_fpr(found[name], found["members"], rate) for name in names], 1)
+        out[case] = np.array([stats.spearmanr(a, b).statistic if np.ptp(a) and np.ptp(b) else 0.0
+                              for a, b in zip(loss, hits, strict=True)])
+    return out
+
+
+def rank_correlation(plays: Mapping[str, Found], level: float, methods: Sequence[str] | None = None,
+                     every: bool = False) -> Interval | None:
+    """Mean of `correlations` over cases, which are the unit of chance, for targets of one share records and references; None
+    for fewer than two."""
+    each = [one.mean() for one in correlations(plays, level, methods, every).values()]
+    return t_interval(each, covers=f"{len(each)} cases", bounds=(-1, 1)) if len(each) > 1 else None
+
+
+ALL = "all methods, LiRA's loss with all references"
+
+
+def correlation_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Rank correlation of pinball loss and TPR over all methods and among subsets of them; the paper's over its eight
+    targets."""
+    groups = {"all methods": None, ALL: None, "regressions and marginal": REGRESSIONS,
+              "LiRA": [name for name in _together(plays, ()) if name.startswith("lira")]}
+    theirs = {}
+    for (*target, who, metric), value in (printed("table6") | printed("table7")).items():
+        theirs.setdefault((metric, tuple(target)), {})[who] = value
+    rows = []
+    for name, methods in groups.items():
+        row = {"methods": name}
+        for rate, level in zip(RATES, study.LEVELS, strict=True):
+            fine = {case: found for case, found in plays.items() if resolved(found, rate)}
+            there = rank_correlation(fine, level, methods, name == ALL)
+            of_cases = correlations(fine, level, methods, name == ALL)
+            row[f"at {100 * rate:g} % FPR"] = (results.BELOW if not fine else results.NOTHING if there is None else
+                                               f"{there:.2f}")
+            if rate == RATES[0]:
+                row["by case, at 1 %"] = ", ".join(f"{one.mean():.2f}" for one in of_cases.values()) or results.NOTHING
+        for rate in RATES:
+            each = []
+            for (metric, target), losses in theirs.items():
+                if metric != f"pinball_loss_{100 * rate:g}pct":
+                    continue
+                kept = [who for who in losses if methods is None or who.startswith("LiRA") == (name == "LiRA")]
+                right = theirs[f"precision_at_fpr_{100 * rate:g}pct", target]
+                if len(kept) > 2:
+                    each.append(stats.spearmanr([losses[who] for who in kept], [right[who] for who in kept]).statistic)
+            row[f"paper, {100 * rate:g} %: lowest to highest"] = (f"{min(each):.2f} to {max(each):.2f}" if each else
+                                                                  results.NOTHING)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def accuracy_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 3: accuracy of the targets in percent."""
+    rows = [{"target": name, "accuracy, members": percent(t_interval(found["train"], bounds=(0, 1))),
+             "accuracy, non-members": percent(t_interval(found["test"], bounds=(0, 1)))} for name, found in plays.items()]
+    for (data, model, *_), value in printed("table3").items():
+        rows.append({"target": f"paper: {data}, {model}", "accuracy, members": results.NOTHING,
+                     "accuracy, non-members": f"{value:.1f}"})
+    return pd.DataFrame(rows)
+
+
+def mismatch_table(found: Found, rate: float = 0.01) -> pd.DataFrame:
+    """Figure 4 in numbers: precision and, under it, TPR of LiRA in percent, a row a target, a column an architecture of the
+    shadow models; matched ones in bold."""
+    targets, shadows = _architectures(found)
+    rows = []
+    for target in targets:
+        row = {"target": target}
+        for shadow in shadows:
+            lines = _stack(*cells_at(found, f"{target}|{shadow}", rate)).split("\n")
+            row[f"shadow models: {shadow}"] = "\n".join(f"**{line}**" if target == shadow else line for line in lines)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _architectures(found: Found) -> tuple[list[str], list[str]]:
+    pairs = [name.split("|") for name in found if "|" in name]
+    return list(dict.fromkeys(target for target, _ in pairs)), list(dict.fromkeys(shadow for _, shadow in pairs))
+
+
+def tabular_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Table 2: precision and, under it, TPR in percent, ours at 1 % and 0.5 % FPR; the paper's TPR is what its precision
+    implies."""
+    theirs, data = {}, {}
+    for (name, _, who, metric), value in printed("table2").items():
+        rate = float(metric.removeprefix("precision_at_fpr_").removesuffix("pct")) / 100
+        data[name] = rate
+        theirs[name, who] = f"{value:.2f}\n{implied_tpr(value, rate):.2f}"
+    rows = []
+    for method in _together(plays, ["marginal", OURS, "lira_16", "lira_32", "lira_64"]):
+        row = {"attack": label(method)}
+        for case, found in plays.items():
+            for rate in (0.01, 0.005):
+                row[f"{case}: precision, TPR (%) at {100 * rate:g} %"] = (
+                    _stack(*cells_at(found, method, rate)) if method in found else results.NOT_RUN)
+        rows.append(row | {f"paper, {name}, at {100 * rate:g} %": theirs.get((name, in_paper(method)), results.NOTHING)
+                           for name, rate in data.items()})
+    return pd.DataFrame(rows)
+
+
+SEARCHED = {"table4": {"lr": "learning_rate", "weight_decay": "weight_decay", "hidden_dims": "layers",
+                       "accumulate_gradient_batches": "batch_size", "epochs": "epochs"},
+            "table5": {name: name for name in ("depth", "l2_leaf_reg", "learning_rate", "subsample", "iterations")}}
+MEANINGS = {"lr": "learning rate", "weight_decay": "weight decay, biases excluded", "hidden_dims": "hidden layers of the head",
+            "accumulate_gradient_batches": "batches of 32 a step", "epochs": "epochs", "depth": "depth of the trees",
+            "l2_leaf_reg": "strength of L₂", "learning_rate": "step of boosting", "subsample": "subsampling ratio",
+            "iterations": "boosting rounds"}
+
+
+def spaces_table(image: Found | None, table: Found | None) -> pd.DataFrame:
+    """Tables 4 and 5: the paper's ranges, what our trials covered, and the best of them.
+
+    Args:
+        image, table: of `tune`; None where there was none.
+    """
+    rows = []
+    for name, tuned in (("table4", image), ("table5", table)):
+        for (*_, metric), space in printed(name).items():
+            word = metric.removeprefix("search_space_")
+            row = {"regressor": "images" if name == "table4" else "tables", "hyperparameter": MEANINGS[word],
+                   "paper's range": space, "tried": results.NOT_RUN, "best": results.NOT_RUN}
+            if tuned is not None:
+                values = _in_units(tuned, SEARCHED[name][word])
+                given = values[np.isfinite(values)]
+                row |= {"tried": f"{_setting(given.min())} to {_setting(given.max())}" if len(given) else results.NOTHING,
+                        "best": _setting(values[int(np.nanargmin(tuned["selection"]))])}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _in_units(tuned: Found, name: str) -> np.ndarray:
+    """A hyperparameter of all trials, the batch in batches of 32, as in Table 4."""
+    return tuned[name].astype(float) / (32 if name == "batch_size" else 1)
+
+
+def _setting(value: float) -> str:
+    """At most three digits; not a number stands for the library's own choice."""
+    if not np.isfinite(value):
+        return "CatBoost's own"
+    return f"{value:,.0f}" if 100 <= value < 100_000 else f"{value:.2g}"
+
+
+def cost_table(plays: Mapping[str, Found], tuned: Mapping[str, Found] | None = None) -> pd.DataFrame:
+    """Models trained against one target and their seconds, ours as measured; the paper's in minutes of a GPU.
+
+    Args:
+        plays: of `play`. tuned: of `tune`, by the same names.
+    """
+    rows = []
+    for case, found in plays.items():
+        for method in methods_of(found):
+            if method == "marginal":
+                rows.append({"case": case, "attack": label(method), "models trained": "0", "time": "0 s"})
+            elif references(method):
+                if "off" not in method:
+                    rows.append({"case": case, "attack": label(method), "models trained": f"{references(method)}",
+                                 "time": _seconds(references(method) * found["seconds.reference"].mean())})
+            else:
+                rows.append({"case": case, "attack": label(method), "models trained": "1",
+                             "time": _seconds(found[f"seconds.{method}"].mean())})
+        if tuned and case in tuned:
+            spent = tuned[case]["seconds"]
+            rows.append({"case": case, "attack": f"{label(OURS)}, with tuning", "models trained": f"{len(spent)} trials + 1",
+                         "time": _seconds(spent.sum() + found[f"seconds.{OURS}"].mean())})
+    frame = results.paper("quantile", "text")
+    for data, setting, minutes in zip(frame.dataset, frame.setting, frame.value, strict=True):
+        with_tuning = "hyperparameter" in setting
+        rows.append({"case": f"paper: {data}", "attack": "quantile regression" + ", with tuning" * with_tuning,
+                     "models trained": "32 trials" if with_tuning else "1", "time": f"{minutes:,.0f} min"})
+    return pd.DataFrame(rows)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f} s" if value >= 99.5 else f"{value:.2g} s"
+
+
+def label_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """The regression on the record against that on record and label: AUC, TPR in percent and pinball loss at 1 %, and what
+    the label changes, target by target."""
+    rows = []
+    for case, found in plays.items():
+        for kind, word in (("gauss", "Gaussian"), ("pinball", "pinball")):
+            alone, both = f"{kind}_x", f"{kind}_xy"
+            if not {alone, both} <= set(found):
+                continue
+            loss = {name: found[f"pinball.{name}"][:, 0] for name in (alone, both)}
+            for name, values in ((f"{word}, q(x)", alone), (f"{word}, q(x, y)", both)):
+                rows.append({"case": case, "regression": name, "AUC": f"{number(found, values):.3f}",
+                             "TPR (%) at 1 %": cells_at(found, values, 0.01)[1],
+                             "pinball, 1 %": f"{t_interval(loss[values]):.4f}"})
+            rows.append({"case": case, "regression": "the label's part", "AUC": f"{number(found, both, minus=alone):.3f}",
+                         "TPR (%) at 1 %": percent(tpr(found, both, 0.01, alone)) if resolved(found, 0.01) else results.BELOW,
+                         "pinball, 1 %": f"{t_interval(loss[both] - loss[alone]):.4f}"})
+    return pd.DataFrame(rows)
+
+
+QUARTERS = ("hardest", "harder", "easier", "easiest")
+
+
+def quarters_table(found: Found) -> pd.DataFrame:
+    """Where pinball loss is saved and where members are found, by how hard a record is.
+
+    Args:
+        found: of `quarters`.
+    """
+    methods, rows = [name.partition(".")[2] for name in found if name.startswith("pinball.")], []
+    for k, quarter in enumerate(QUARTERS):
+        shift = f"{found['shift'][:, k].mean():.2f}"
+        rows += [{"quarter": quarter, "attack": label(name), "members' scores higher by": shift,
+                  "threshold above the mean": f"{found[f'above.{name}'][:, k].mean():.2f}",
+                  "pinball, 1 %": f"{found[f'pinball.{name}'][:, k].mean():.4f}",
+                  "FPR (%)": f"{100 * found[f'fpr.{name}'][:, k].mean():.1f}",
+                  "TPR (%)": percent(mean_over_targets(found[f"tpr.{name}"][:, k]))} for name in methods]
+    return pd.DataFrame(rows)
+
+
+def flattery_table(found_by_case: Mapping[str, Found]) -> pd.DataFrame:
+    """What is reported when choices are made on the records reported on, and what fresh records say; nominal FPR 1 %."""
+    words = {"honest": "neither", "thresholds": "thresholds", "selection": "regression", "both": "both"}
+    rows = []
+    for case, found in found_by_case.items():
+        for how in study.PROTOCOLS:
+            gap = found[f"{how}.fresh_pinball"] - found[f"{how}.pinball"]
+            rows.append({"case": case, "chosen on the records reported on": words[how],
+                         "FPR (%), reported": percent(t_interval(found[f"{how}.fpr"], bounds=(0, 1)), 2),
+                         "FPR (%), fresh": percent(t_interval(found[f"{how}.fresh_fpr"], bounds=(0, 1)), 2),
+                         "off by (points), reported": f"{100 * found[f'{how}.fpr_off'].mean():.2f}",
+                         "off by (points), fresh": f"{100 * found[f'{how}.fresh_fpr_off'].mean():.2f}",
+                         "TPR (%)": percent(t_interval(found[f"{how}.tpr"], bounds=(0, 1))),
+                         "pinball, reported": f"{found[f'{how}.pinball'].mean():.4f}",
+                         "pinball, fresh": f"{found[f'{how}.fresh_pinball'].mean():.4f}",
+                         "pinball, fresh less reported": f"{t_interval(gap):.5f}"})
+    return pd.DataFrame(rows)
+
+
+def views_table(found: Found) -> pd.DataFrame:
+    """Whose scores are taken under augmentation: AUC and TPR in percent, and what the released code's way adds."""
+    words = {"none": "nobody's", "members": "the members' alone, as released", "all": "everybody's"}
+    rows = []
+    for method in ("marginal", OURS):
+        for who, word in words.items():
+            name, plain = f"{method}.{who}", f"{method}.none"
+            gain = results.NOTHING if who == "none" else f"{number(found, name, minus=plain):.3f}"
+            rows.append({"attack": label(method), "scores under augmentation": word, "AUC": f"{number(found, name):.3f}",
+                         "TPR (%) at 1 %": cells_at(found, name, 0.01)[1], "AUC less that of nobody's": gain})
+    return pd.DataFrame(rows)
+
+
+# ------------------------------------------------------------------------------------------------------------- the figures
+
+
+def idea_figure(seed: int = 0, alpha: float = 0.05) -> plt.Figure:
+    """Scores whose mean and spread follow x: whom one threshold finds at a false positive rate, and whom the conditional
+    quantile."""
+    plotting.set_style()
+    world = theory.HeteroscedasticWorld()
+    sides = {"non-members": world.sample(200, seed), "members": world.sample(200, seed + 1, members=True)}
+    constant = world.marginal(1 - alpha)
+    bars = {"one threshold for all": lambda x: np.full_like(x, constant),
+            "a threshold for each $x$": lambda x: world.quantile(x, 1 - alpha)}
+    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.5), sharey=True)
+    grid = np.linspace(-2.6, 2.6, 200)
+    for axis, (name, bar) in zip(axes, bars.items(), strict=True):
+        found = {kind: world.rate(bar, members=kind == "members") for kind in sides}
+        for kind, (x, score) in sides.items():
+            look, called = plotting.STYLE[kind], score >= bar(x)
+            for mask, face, word in ((~called, "white", "not called"), (called, look["color"], "called members")):
+                axis.plot(x[mask], score[mask], ls="none", marker=look["marker"], ms=4.5, mew=0.9, mec=look["color"], mfc=face,
+                          alpha=0.85, label=f"{kind}, {word}")
+        axis.plot(grid, bar(grid), color=plotting.INK, lw=2.2, label="threshold")
+        axis.set(title=f"{name}:\n{100 * found['members']:.0f} % of members called,\n"
+                       f"{100 * found['non-members']:.0f} % of non-members", xlabel="$x$",
+                 ylabel="score $s(x, y)$" if axis is axes[0] else "", xlim=(-2.7, 2.7), ylim=(-2.5, 11))
+        axis.title.set_fontsize(10)
+        axis.grid(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def _add_to_legend(figure: plt.Figure, extra: Mapping[str, Line2D]) -> None:
+    """The legend of `plotting.roc` again, with marks that it does not know."""
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    for one in figure.legends:
+        one.remove()
+    figure.legends.clear()
+    if len(names) <= 5:  # named in the axes
+        handles, names = [], []
+    figure.legend([*handles, *extra.values()], [*names, *extra], loc="outside upper center", handlelength=3, ncols=3)
+
+
+def _hollow(marker: str = "o", color: str = plotting.FAINT) -> Line2D:
+    return Line2D([], [], marker=marker, mec=color, **plotting.HOLLOW)
+
+
+def roc_figure(play: Found, name: str, data: str | None = "CIFAR-10") -> plt.Figure:
+    """Figures 1, 2, 3 and 5: ROC on logarithmic axes, and TPRs that the paper's precisions imply.
+
+    Args:
+        name: of the case, for the title. data: of the paper's Tables 1 and 2, whose points are drawn; None for none.
+    """
+    methods = [one for one in methods_of(play) if one in ("marginal", OURS, "pinball_xy") or re.fullmatch(r"lira_\d+", one)]
+    points: dict[str, list] = {}
+    for (of, _, who, metric), value in (printed("table1") | printed("table2")).items():
+        if of == data and _method(who) in methods:
+            rate = float(metric.removeprefix("precision_at_fpr_").removesuffix("pct")) / 100
+            points.setdefault(study.title(_method(who)), []).append((rate, implied_tpr(value, rate) / 100))
+    figure = plotting.roc({study.title(one): play[one] for one in methods}, play["members"], points)
+    figure.axes[0].set_title(name)
+    if points:
+        _add_to_legend(figure, {f"paper: {data}": _hollow()})
+    return figure
+
+
+def printed_figure(play: Found | None = None, name: str = "ours") -> plt.Figure:
+    """Figures 1, 2 and 5 as far as numbers were printed: TPR that Table 1 implies, a panel a data set; ours in the last.
+
+    Args:
+        play, name: of ours, filled marks with intervals; without it only the paper's.
+    """
+    plotting.set_style()
+    theirs = {(data, _method(who), metric): implied_tpr(value, rate)
+              for (data, _, who, metric), value in printed("table1").items() for rate in RATES
+              if metric.endswith(f"_{100 * rate:g}pct")}
+    order = [one for one in dict.fromkeys(method for _, method, _ in theirs)]
+    order = sorted(order, key=lambda one: (one == OURS, references(one)))
+    figure, axes = plt.subplots(2, 3, figsize=(plotting.WIDTH, 5.6), sharex=True, sharey=True)
+    marks = {"1 %": ("o", plotting.BLUE), "0.1 %": ("s", plotting.RED)}
+    height = np.arange(len(order))
+    for axis, data in zip(axes.flat, ("ImageNet-1k", "CINIC-10", "CIFAR-100", "CIFAR-10"), strict=False):
+        for shift, (rate, (marker, color)) in zip((0.14, -0.14), marks.items(), strict=True):
+            values = [theirs[data, one, f"precision_at_fpr_{rate.replace(' %', 'pct')}"] for one in order]
+            axis.plot(values, height + shift, marker=marker, mec=color, **plotting.HOLLOW)
+        axis.set_title(f"paper: {data}")
+    last = axes.flat[4]
+    last.set_title(name if play is not None else "")
+    if play is not None:
+        for shift, rate in zip((0.14, -0.14), RATES, strict=True):
+            marker, color = marks[f"{100 * rate:g} %"]
+            for k, one in enumerate(order):
+                if one in play and outsiders(play) * rate >= 1:
+                    value = 100 * tpr(play, one, rate)
+                    floor = 0.05
+                    last.plot([max(value.low, floor), max(value.high, floor)], [k + shift] * 2, color=color, lw=1.6)
+                    last.plot(max(value.value, floor), k + shift, marker=marker, color=color, ms=7)
+    else:
+        last.axis("off")
+    axes.flat[5].axis("off")
+    for axis in axes.flat[:5]:
+        for rate, (_, color) in zip(RATES, marks.values(), strict=True):
+            axis.axvline(100 * rate, color=color, ls=(0, (4, 3)), lw=1)
+        axis.set(xscale="log", xlim=(0.04, 100))
+        axis.set_yticks(height, ["Regression" if one == OURS else study.title(one) for one in order])
+        axis.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axis.minorticks_off()
+    for axis in axes.flat[[2, 3, 4]]:
+        axis.set_xlabel("TPR (%), logarithmic")
+        axis.xaxis.set_tick_params(labelbottom=True)
+    handles = {f"at {rate} FPR: {word}": _hollow(marker, color) if word == "implied by the paper" else
+               Line2D([], [], marker=marker, color=color, ls="none", ms=7)
+               for rate, (marker, color) in marks.items()
+               for word in ("implied by the paper", *(["ours, with its interval"] if play is not None else []))}
+    handles["chance"] = Line2D([], [], color=plotting.FAINT, ls=(0, (4, 3)), lw=1)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def pinball_figure_central(plays: Mapping[str, Found]) -> plt.Figure:
+    """Pinball loss against TPR at 1 % FPR, a mark a method, a panel an architecture; bars are intervals over targets and
+    records. A panel with fewer than 100 non-members is left empty."""
+    plotting.set_style()
+    columns = min(2, len(plays))
+    rows = -(-len(plays) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(plotting.WIDTH, 1.4 + 2.9 * rows), squeeze=False, sharey=True)
+    handles = {}
+    for axis, (name, found) in zip(axes.flat, plays.items(), strict=False):
+        axis.set(title=name, xscale="log", yscale="log")
+        if not resolved(found, 0.01):
+            axis.text(0.5, 0.5, results.BELOW, transform=axis.transAxes, ha="center")
+            continue
+        floor = 50 / outsiders(found) / len(found["members"])
+        for place, method in enumerate(methods_of(found)):
+            look, value = plotting.style_of(study.title(method), place), 100 * tpr(found, method, 0.01)
+            y = max(value.value, floor)
+            x = float(found[f"pinball.{method}"][:, 0].mean())
+            axis.plot([x, x], [max(value.low, floor), max(value.high, floor)], color=look["color"], lw=1.3, zorder=2)
+            handles[study.title(method)], = axis.plot(x, y, marker=look["marker"], color=look["color"], ls="none", ms=8,
+                                                      mec=plotting.INK, mew=0.6, zorder=3)
+        axis.axhline(1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    for axis in axes.flat[len(plays):]:
+        axis.axis("off")
+    for k, axis in enumerate(axes.flat[:len(plays)]):
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        low, high = axis.get_xlim()
+        steps = np.outer(10.0 ** np.arange(-6, 4), (1, 2, 5)).ravel()
+        if ((steps >= low) & (steps <= high)).sum() < 2:
+            steps = plt.MaxNLocator(4).tick_values(low, high)
+        axis.set_xticks([one for one in steps if low <= one <= high])
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.xaxis.set_minor_locator(plt.NullLocator())
+        axis.set(xlabel="pinball loss at 1 % (logarithmic)", ylabel="TPR (%) at 1 % FPR" if k % columns == 0 else "")
+    handles["chance"] = Line2D([], [], color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def mismatch_figure(found: Found, rate: float = 0.01) -> plt.Figure:
+    """Figure 4: precision and TPR of LiRA with shadow models of each architecture against targets of each; matched ones in a
+    red circle."""
+    plotting.set_style()
+    targets, shadows = _architectures(found)
+    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.4))
+    for k, shadow in enumerate(shadows):
+        color, marker = plotting.style_of(f"shadow models: {shadow}", k)["color"], "osD^vP"[k % 6]
+        at = np.arange(len(targets)) + 0.6 * (k - (len(shadows) - 1) / 2) / len(shadows)
+        for axis, of in zip(axes, (precision, tpr), strict=True):
+            values = [100 * of(found, f"{target}|{shadow}", rate) for target in targets]
+            bars = np.array([(one.value - one.low, one.high - one.value) for one in values]).clip(0).T
+            axis.errorbar(at, [one.value for one in values], bars, ls="none", marker=marker, color=color,
+                          capsize=2, elinewidth=1.2, ms=6, label=f"shadow models: {shadow}")
+            if shadow in targets:
+                own = targets.index(shadow)
+                axis.plot(at[own], values[own].value, "o", ms=14, mfc="none", mec="#C00000", mew=1.8, label="matched")
+    for axis, name, chance in zip(axes, ("precision (%)", "TPR (%)"), (50, 100 * rate), strict=True):
+        axis.axhline(chance, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+        axis.set(ylabel=f"{name} at {100 * rate:g} % FPR", xlabel="architecture of the target",
+                 xlim=(-0.6, len(targets) - 0.4))
+        slanted = len(targets) > 2 and max(map(len, targets)) > 8
+        axis.set_xticks(range(len(targets)), targets, rotation=25 * slanted, ha="right" if slanted else "center")
+    handles = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
+    matched = handles.pop("matched", None)
+    handles |= {"matched": Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")} if matched else {}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
+    return figure
+
+
+LOGARITHMIC = ("learning_rate", "weight_decay", "l2_leaf_reg", "subsample", "iterations", "batch_size", "selection")
+SETTINGS = {"learning_rate": "learning\nrate", "weight_decay": "weight\ndecay", "layers": "hidden\nlayers",
+            "batch_size": "batch\nsize", "epochs": "epochs", "depth": "depth", "l2_leaf_reg": "strength\nof L₂",
+            "subsample": "sub-\nsample", "iterations": "rounds", "selection": "pinball,\nselection"}
+
+
+def tuning_figure(found: Found) -> plt.Figure:
+    """Trials of the search as lines through their settings, coloured by pinball loss, which is also the last axis; the best
+    one bold. A setting left to the library has no mark."""
+    plotting.set_style()
+    names = [name for name in SETTINGS if name in found]
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.4))
+    best, heights = int(np.nanargmin(found["selection"])), {}
+    for k, name in enumerate(names):
+        values = found[name].astype(float)
+        scale = np.log10 if name in LOGARITHMIC else np.asarray
+        low, high = (scale(end(values)) for end in (np.nanmin, np.nanmax)) if np.isfinite(values).any() else (0.0, 0.0)
+        heights[name] = (scale(values) - low) / (high - low) if high > low else np.where(np.isfinite(values), 0.5, np.nan)
+        axis.axvline(k, color=plotting.INK, lw=1)
+        if np.isfinite(values).any():
+            ends = {0.0: np.nanmin(values), 1.0: np.nanmax(values)} if high > low else {0.5: np.nanmin(values)}
+            for place, value in ends.items():
+                axis.text(k, place + (0.03 if place else -0.03), _setting(value), ha="center", va="bottom" if place else "top",
+                          fontsize=9, zorder=6, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
+    lines = np.stack([heights[name] for name in names], 1)
+    order = np.argsort(found["selection"])[::-1]
+    shade = plt.get_cmap("viridis")(0.88 * heights["selection"])
+    for trial in order:
+        if trial != best:
+            axis.plot(lines[trial], color=shade[trial], lw=1.2, alpha=0.85, marker=".", ms=5)
+    axis.plot(lines[best], color=plotting.RED, lw=3.2, marker="o", ms=6, zorder=5, label=f"best of {len(lines)} trials")
+    if best != 0:
+        axis.plot(lines[0], color=plotting.INK, lw=2, ls="--", marker="s", ms=5, zorder=4, label="settings to begin with")
+    axis.set_xticks(range(len(names)), [SETTINGS[name] for name in names])
+    axis.set(yticks=[], ylim=(-0.13, 1.13), xlim=(-0.4, len(names) - 0.6))
+    axis.grid(False)
+    axis.spines[["left", "bottom"]].set_visible(False)
+    axis.tick_params(length=0)
+    ends = np.nanmin(found["selection"]), np.nanmax(found["selection"])
+    bar = figure.colorbar(plt.cm.ScalarMappable(plt.Normalize(0, 1 / 0.88), "viridis"), ax=axis, pad=0.01, fraction=0.04,
+                          boundaries=np.linspace(0, 1, 200))
+    bar.set_ticks([0, 1], labels=[f"{ends[0]:.2g}", f"{ends[1]:.2g}"])
+    bar.set_label("pinball loss on the selection split", labelpad=-12)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+RATED = ("marginal", OURS, "pinball_xy")
+
+
+def achieved(found: Found, method: str, alpha: float, how: str = "raw") -> Interval | None:
+    """FPR on non-members at a nominal one, mean over targets, with targets and non-members as chance; None where the public
+    records cannot resolve it.
+
+    Args:
+        how: "raw", thresholds of the method's own, or "calibrated", where the chance of the calibration split, which all
+            targets share, is a part; that of the records a regression was fitted to is not.
+    """
+    values = found[f"{how}.{method}"][:, study.ALPHAS.index(alpha)]
+    if not np.isfinite(values).all():
+        return None
+    count, mean = int((~found["members"]).any(0).sum()), float(values.mean())
+    shared = max(mean, 1 / count)  # none of n says less than one of n
+    parts = [values.var(ddof=1) / len(values), shared * (1 - shared) / count]
+    covers = f"{len(values)} targets and {count} non-members"
+    if how == "calibrated":
+        parts.append(shared * (1 - shared) / found["calibration"].sum())
+        covers += f", {found['calibration'].sum()} records for calibration"
+    return combined(mean, parts, [len(values) - 1, *[np.inf] * (len(parts) - 1)], covers=covers, bounds=(0, 1))
+
+
+def fpr_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+    """Achieved FPR in percent at nominal 1 % and 0.1 %, thresholds as fitted and calibrated, and the TPR that goes with it."""
+    rows = []
+    for case, found in plays.items():
+        for method in methods_of(found):
+            if f"raw.{method}" not in found:
+                continue
+            row = {"case": case, "attack": label(method)}
+            for alpha in RATES:
+                for how, word in (("raw", "as fitted"), ("calibrated", "calibrated")):
+                    there = f"{how}.{method}" in found
+                    rate = achieved(found, method, alpha, how) if there else None
+                    hits = found[f"{how}_tpr.{method}"][:, study.ALPHAS.index(alpha)] if there else None
+                    row |= {f"FPR (%) at {100 * alpha:g} %, {word}": results.NOTHING if not there else results.BELOW
+                            if rate is None else percent(rate, 2)}
+                    if alpha == RATES[0]:
+                        row |= {f"TPR (%), {word}": results.NOTHING if rate is None else
+                                percent(t_interval(hits, bounds=(0, 1)))}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def fpr_figure(play: Found, calibration: int | None = None) -> plt.Figure:
+    """Nominal against achieved FPR, thresholds as fitted and calibrated. The band holds 95 % of single targets whose
+    thresholds are right.
+
+    Args:
+        calibration: records in that split; with it the band of the right panel covers their chance, too, by a Beta-binomial
+            law.
+    """
+    plotting.set_style()
+    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.5), sharey=True)
+    alphas, count = np.array(study.ALPHAS), outsiders(play)
+    floor = 0.3 / count
+    for axis, how, title in zip(axes, ("raw", "calibrated"), ("thresholds as fitted", "calibrated thresholds"), strict=True):
+        given = calibration if how == "calibrated" else None
+        band = np.array([_law(alpha, count, given) for alpha in alphas])
+        axis.fill_between(alphas, np.maximum(band[:, 0], floor), np.maximum(band[:, 1], floor), color="#DDDDDD", lw=0,
+                          label="95 % of single targets with right thresholds")
+        axis.plot(alphas, alphas, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2, label="as asked for")
+        for k, method in enumerate(one for one in RATED if f"{how}.{one}" in play):
+            look = plotting.style_of(study.title(method))
+            found = {alpha: achieved(play, method, alpha, how) for alpha in study.ALPHAS}
+            there = {alpha: one for alpha, one in found.items() if one is not None}
+            at = np.array(list(there)) * 10 ** (0.035 * (k - 1))
+            value, low, high = (np.maximum([getattr(one, end) for one in there.values()], floor)
+                                for end in ("value", "low", "high"))
+            axis.errorbar(at, value, [value - low, high - value], capsize=2.5, elinewidth=1.2, lw=1.4, ms=5, **look,
+                          label=study.title(method))
+        axis.set(xscale="log", yscale="log", title=title, xlabel="nominal FPR (%)",
+                 ylabel="achieved FPR (%)" if axis is axes[0] else "", xlim=(alphas[0] / 1.4, alphas[-1] * 1.4))
+        axis.set_xticks([0.001, 0.01, 0.1], ["0.1", "1", "10"])
+        axis.set_yticks([0.001, 0.01, 0.1], ["0.1", "1", "10"])
+        axis.minorticks_off()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def _law(alpha: float, count: int, calibration: int | None) -> tuple[float, float]:
+    """Middle 95 % of the FPR on `count` non-members: binomial, or Beta-binomial for a threshold from so many scores."""
+    if calibration is None:
+        return tuple(stats.binom(count, alpha).ppf((0.025, 0.975)) / count)
+    if alpha * (calibration + 1) < 1 - 1e-9:
+        return np.nan, np.nan
+    law = theory.conformal_law(calibration, alpha, count)
+    return law["low"], law["high"]
+
+
+BY_CLASS = {"marginal.calibrated": ("Marginal", plotting.BLACK, "s"), "gauss_x.calibrated": ("q(x)", plotting.SKY, "d"),
+            "gauss_xy.calibrated": ("q(x, y)", plotting.GREEN, "o"),
+            "gauss_xy.by_class": ("q(x, y), calibrated by class", plotting.RED, "^")}
+
+
+def _class_rate(values: np.ndarray, records: int, calibration: float) -> Interval:
+    """Mean over targets of the FPR within a class."""
+    mean = float(values.mean())
+    chance = max(mean, 1 / max(records, 1)) * (1 - mean)
+    return combined(mean, [values.var(ddof=1) / len(values), chance / max(records, 1), chance / calibration],
+                    [len(values) - 1, np.inf, np.inf], bounds=(0, 1))
+
+
+def class_figure(play: Found, names: Sequence[str] | None = None) -> plt.Figure:
+    """FPR of each class at a nominal rate, calibrated over all records and by class; intervals cover targets, records of the
+    pool and, by class, those for calibration.
+
+    Args:
+        names: of the classes.
+    """
+    plotting.set_style()
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.2))
+    records = np.bincount(play["labels"], minlength=play["class_all"].shape[1])
+    kinds = [kind for kind in BY_CLASS if f"class_false.{kind}" in play and kind != "gauss_x.calibrated"]
+    for k, kind in enumerate(kinds):
+        name, color, marker = BY_CLASS[kind]
+        each = play[f"class_false.{kind}"] / np.maximum(play["class_all"], 1)
+        rates = [_class_rate(each[:, c], records[c], play["calibration"][c] if kind.endswith("by_class") else np.inf)
+                 for c in range(len(records))]
+        value, low, high = (100 * np.array([getattr(one, end) for one in rates]) for end in ("value", "low", "high"))
+        at = np.arange(len(records)) + 0.2 * (k - (len(kinds) - 1) / 2)
+        axis.errorbar(at, value, [value - low, high - value], ls="none", marker=marker, color=color, capsize=2.5,
+                      elinewidth=1.3, ms=6, label=name)
+    axis.axhline(100 * study.CLASS_ALPHA, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2, label="as asked for")
+    words = [str(k) for k in range(len(records))] if names is None else list(names)
+    long = max(map(len, words)) > 6
+    axis.set_xticks(range(len(records)), words, rotation=35 if long else 0, ha="right" if long else "center")
+    axis.set(xlabel="class", ylabel="achieved FPR (%)", ylim=(0, None))
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def growth_figure(found: Found) -> plt.Figure:
+    """TPR, AUC and pinball loss of a regression against the public records it was fitted to, over targets."""
+    plotting.set_style()
+    heads = [head for head in REGRESSIONS if f"auc.{head}" in found]
+    figure, axes = plt.subplots(1, 3, figsize=(plotting.WIDTH, 3.7))
+    sizes = found["sizes"].astype(float)
+    for axis, (key, word, unit) in zip(axes, (("tpr", "TPR (%) at 1 % FPR", 100), ("auc", "AUC", 1),
+                                             ("pinball", "pinball loss at 1 %", 1)), strict=True):
+        for k, head in enumerate(heads):
+            values = [unit * t_interval(row) for row in found[f"{key}.{head}"]]
+            bars = np.array([(one.value - one.low, one.high - one.value) for one in values]).T
+            axis.errorbar(sizes * 1.04 ** (k - (len(heads) - 1) / 2), [one.value for one in values], bars, capsize=2.5,
+                          elinewidth=1.2, label=study.title(head), **plotting.style_of(study.title(head)))
+        if key != "pinball":
+            axis.axhline(0.5 if key == "auc" else 1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+        axis.set(xscale="log", title=word, xlabel="public records fitted to", xlim=(sizes.min() / 1.4, sizes.max() * 1.4))
+        shown = sizes if len(sizes) <= 4 else sizes[[0, len(sizes) // 2, -1]]
+        axis.set_xticks(shown, [f"{size:,.0f}" for size in shown])
+        axis.minorticks_off()
+        axis.title.set_fontsize(10)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def growth_table(found: Found) -> pd.DataFrame:
+    """The same in numbers."""
+    return pd.DataFrame([
+        {"public records": f"{int(size):,}", "attack": study.title(head),
+         "TPR (%) at 1 %": percent(t_interval(found[f"tpr.{head}"][k], bounds=(0, 1))),
+         "AUC": f"{t_interval(found[f'auc.{head}'][k], bounds=(0, 1)):.3f}",
+         "pinball, 1 %": f"{t_interval(found[f'pinball.{head}'][k]):.4f}"}
+        for head in REGRESSIONS if f"auc.{head}" in found for k, size in enumerate(found["sizes"])])
+
+
+# -------------------------------------------------------------------------------------------------------------- the theory
+
+
+def pinball_figure(levels: Sequence[float] = (0.5, 0.9, 0.99, 0.999)) -> plt.Figure:
+    """Lemma 2: expected pinball loss of a threshold for standard normal scores, over its least value, which is at the
+    quantile."""
+    plotting.set_style()
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.9))
+    grid = np.linspace(-1.5, 4.2, 500)
+    looks = zip((plotting.BLACK, plotting.BLUE, plotting.GREEN, plotting.RED), ("-", "--", "-.", ":"), "osD^", strict=True)
+    for level, (color, line, marker) in zip(levels, looks, strict=False):
+        least = theory.gaussian_pinball(stats.norm.ppf(level), level)
+        axis.plot(grid, theory.gaussian_pinball(grid, level) / least, color=color, ls=line)
+        axis.plot(stats.norm.ppf(level), 1, marker=marker, color=color, ms=8, mec="white", zorder=4)
+        axis.plot([], [], color=color, ls=line, marker=marker, label=f"level {level:g}, least {least:.2g}")
+    axis.set(yscale="log", ylim=(0.9, 30), xlabel="threshold (standard deviations)",
+             ylabel="expected pinball loss / its least")
+    axis.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axis.minorticks_off()
+    figure.legend(loc="outside upper center", ncols=2, handlelength=3)
+    return figure
+
+
+def lemmas(rates: Sequence[tuple[float, float]] = ((0.05, 0.2), (0.01, 0.05), (0.2, 0.05)),
+           worlds: Sequence[str] = tuple(theory.RESIDUALS)) -> dict[tuple[str, float, float], dict[str, float]]:
+    """Lemma 3 tried: (law of the residual, alpha, alpha') -> of `theory.lemma_three`."""
+    return {(name, *pair): theory.lemma_three(*pair, name) for name in worlds for pair in rates}
+
+
+def lemma_three_table(found: Mapping[tuple[str, float, float], Mapping[str, float]] | None = None) -> pd.DataFrame:
+    """What moving a threshold to the right rate saves in pinball loss, and both forms of the bound.
+
+    Args:
+        found: of `lemmas`, by default as it is called without arguments.
+    """
+    return pd.DataFrame([
+        {"residual": name, "rate": f"{had:g} to {alpha:g}", "saved": f"{one['gap']:.5f}",
+         "(α − α′)² / 2ρ": f"{one['corrected']:.5f}", "(α − α′)², as printed": f"{one['printed']:.5f}",
+         "printed bound": "holds" if one["printed"] <= one["gap"] + 1e-12 else "fails"}
+        for (name, alpha, had), one in (lemmas() if found is None else found).items()])
+
+
+def group_table(found: Found) -> pd.DataFrame:
+    """Theorem 2: FPR by group of linear quantile regressions, on the sample fitted to and on fresh records.
+
+    Args:
+        found: of `theory.group_world`.
+    """
+    rows = []
+    for k, name in enumerate(theory.CLASSES):
+        row = {"class of functions": name}
+        for g, group in enumerate(theory.GROUPS):
+            row[f"{group}: fit, fresh"] = f"{found['fit'][k, g]:.3f}, {found['test'][k, g]:.3f}"
+        excess = found["excess"][k]
+        rows.append(row | {"most beyond p / n": results.NOTHING if np.isnan(excess).all() else f"{np.nanmax(excess):.1g}",
+                           "fresh pinball": f"{found['pinball'][k, 1]:.4f}", "TPR": f"{found['tpr'][k]:.3f}"})
+    return pd.DataFrame(rows)
+
+
+def collapse_table(found: Found) -> pd.DataFrame:
+    """A class of functions that knows the score, with noise that it does not know; of `theory.collapse`."""
+    return pd.DataFrame([{"noise in the score": f"{noise:g}", "pinball loss": f"{loss:.2g}", "FPR with ≥": f"{loose:.3f}",
+                          "FPR with >": f"{strict:.3f}"} for noise, loss, loose, strict in
+                         zip(found["noise"], found["pinball"], found["at_or_above"], found["above"], strict=True)])
+
+
+def power_table(alphas: Sequence[float] = (0.05, 0.01, 0.001)) -> pd.DataFrame:
+    """TPR in the world of the idea: of the best single threshold, and of the conditional quantile."""
+    found = theory.power(theory.HeteroscedasticWorld(), alphas)
+    return pd.DataFrame([{"FPR": f"{100 * alpha:g} %", "one threshold": one, "a threshold for each x": many,
+                          "ratio": f"{many / one:.1f}"} for alpha, one, many in zip(*found.values(), strict=True)])
+
+
+def conformal_figure(alphas: Sequence[float] = (0.05, 0.01, 0.001), evaluation: int | None = None,
+                     most: int = 100_000) -> plt.Figure:
+    """Where the FPR of a calibrated threshold lies in 95 % of calibration samples, of sizes that can meet it on average.
+
+    Args:
+        evaluation: non-members that it is counted on, whose chance is added; None for the rate itself. most: the largest
+            sample.
+    """
+    plotting.set_style()
+    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.0))
+    for alpha, color, line in zip(alphas, (plotting.BLUE, plotting.GREEN, plotting.RED), ("-", "--", "-."), strict=False):
+        sizes = np.unique(np.geomspace(1, alpha * most, 60).round()) / alpha - 1
+        found = [theory.conformal_law(round(n), alpha, evaluation) for n in sizes]
+        low, high = (np.maximum([one[end] for one in found], 1e-6) for end in ("low", "high"))
+        axis.fill_between(sizes, 100 * low, 100 * high, color=color, alpha=0.25, lw=0)
+        axis.plot(sizes, [100 * one["mean"] for one in found], color=color, ls=line, label=f"nominal {100 * alpha:g} %")
+        axis.plot(np.r_[sizes[:1], sizes[:1]], 100 * np.r_[low[0], high[0]], color=color, lw=1)
+    axis.set(xscale="log", yscale="log", ylim=(0.01, 20), xlabel="records for calibration (logarithmic)",
+             ylabel="achieved FPR (%), logarithmic")
+    axis.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
+    figure.legend(loc="outside upper center", ncols=3, handlelength=3)
+    return figure
+
+
+# ------------------------------------------------------------------------------------------------------------ the verdicts
+
+
+def mean_over_targets(values: np.ndarray) -> Interval:
+    """Mean over targets with Student's t interval."""
+    return t_interval(values, covers=f"{len(values)} targets")
+
+
+def _measured(value: float) -> Interval:
+    """A number without chance."""
+    return Interval(value, value, value, covers="exact", se=0.0)
+
+
+def _judge(claim: str, parts: Mapping[str, Interval | None], absent: str, reason: str = FEW) -> claims.Verdict:
+    """A verdict of parts; `reason` where one is None, `absent` where there is none."""
+    if not parts:
+        return claims.judge("quantile", claim, None, absent)
+    return claims.judge("quantile", claim, parts, reason if None in parts.values() else None)
+
+
+def judge_theory(groups: Found, lemma: Mapping[tuple[str, float, float], Mapping[str, float]]) -> list[claims.Verdict]:
+    """C2 and A4.
+
+    Args:
+        groups: of `theory.group_world`. lemma: of `lemmas`.
+    """
+    beyond = {"printed bound less the gap, largest, - 1e-9": max(one["printed"] - one["gap"] for one in lemma.values()) - 1e-9,
+              "the gap less the corrected bound, least, + 1e-9": min(one["gap"] - one["corrected"]
+                                                                     for one in lemma.values()) + 1e-9}
+    excess = float(np.nanmax(groups["excess"]))
+    return [claims.judge_identity("quantile", "C2", excess, 0, "largest distance of an FPR beyond p / n"),
+            claims.judge("quantile", "A4", {name: _measured(value) for name, value in beyond.items()})]
+
+
+def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitted: Mapping[str, int],
+                  work: Mapping[str, Mapping[str, float]] | None = None) -> list[claims.Verdict]:
+    """C1, C5 to C8, C10, C11, A1 and A2.
+
+    Args:
+        images, tables: case -> of `play`; one of them may be empty. fitted: case -> records that regressions were
+            fitted to. work: case -> of `work`.
+    """
+    plays, work = {**images, **tables}, work or {}
+    parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
+                                                    ("C1", "C5", "C6", "C7", "C8", "C11", "A1", "A2")}
+    ten: dict[str, float | None] = {}
+    for case, found in plays.items():
+        fine, last = resolved(found, 0.01), most(found)
+
+        def lead(a: str, b: str, found=found, fine=fine) -> Interval | None:
+            return tpr(found, a, 0.01, b) if fine else None
+
+        for claim, how in (("C1", "raw"), ("A1", "calibrated")):
+            for method in (one for one in (OURS, "pinball_xy") if f"{how}.{one}" in found):
+                enough = 0.01 * (fitted.get(case, 0) if how == "raw" else found["calibration"].sum()) >= EXCEEDANCES
+                rate = achieved(found, method, 0.01, how) if fine and enough else None
+                name = f"{case}, {study.title(method)}"
+                parts[claim] |= {case: None} if rate is None else {
+                    f"{name}, {FACTOR:g} % less FPR": -rate + 0.01 * FACTOR,
+                    f"{name}, FPR less 1 % / {FACTOR:g}": rate - 0.01 / FACTOR}
+        ahead = lead(OURS, "marginal")
+        if case in images:
+            parts["C5"] |= {f"{case}, less Marginal": ahead, f"{case}, {study.title(last)} less it": lead(last, OURS)}
+            parts["C7"][case] = ahead
+        if case in tables and "lira_16" in found:
+            parts["C8"][case] = lead(OURS, "lira_16")
+        if case in work:
+            shadows, own = references(last) * work[case]["reference"], work[case]["regression"]
+            name = f"{case}, {references(last)} shadow models to one regression"
+            ten[name] = shadows / own if np.isfinite(own) else None
+            if "tuning" in work[case]:
+                ten[f"{name} and its tuning"] = shadows / (own + work[case]["tuning"]) if np.isfinite(own) else None
+        parts["C11"][case] = precision(found, OURS, 0.01) - 0.5 if fine else None
+        for kind in (kind for kind in ("gauss", "pinball") if {f"{kind}_x", f"{kind}_xy"} <= set(found)):
+            both, alone = f"{kind}_xy", f"{kind}_x"
+            parts["A2"] |= {f"{case}, {kind}, AUC": number(found, both, minus=alone),
+                            f"{case}, {kind}, TPR at 1 %": lead(both, alone)}
+    for rate, level in zip(RATES, study.LEVELS, strict=True):
+        usable = {case: found for case, found in plays.items() if resolved(found, rate)}
+        for every, word in ((False, "as many references as in the attack"), (True, "all references")):
+            found = rank_correlation(usable, level, every=every)
+            parts["C6"][f"at {100 * rate:g} %, LiRA's loss with {word}"] = None if found is None else -found
+    missing = {"C5": "no case with images in this run", "C7": "no case with images in this run",
+               "C8": "no case with tables and 16 shadow models in this run",
+               "A2": "no regression on the record alone in this run"}
+    alone = "fewer than two cases with four methods and non-members enough for this false positive rate"
+    few = "fewer than 100 non-members, or fewer than 40 expected exceedances among the records that set the threshold"
+    too_few = {"C1": few, "A1": few, "C6": alone}
+    uncounted = "the regression's backbone is not installed here" if None in ten.values() else None if ten else "not counted"
+    return [*(_judge(claim, of_claim, missing.get(claim, "no case in this run"), too_few.get(claim, FEW))
+              for claim, of_claim in parts.items()), claims.judge_work("quantile", "C10", ten, uncounted)]
+
+
+def judge_studies(mismatched: Found | None, flattered: Mapping[str, Found]) -> list[claims.Verdict]:
+    """C9 and A3.
+
+    Args:
+        mismatched: of `mismatch`; None where there was none. flattered: case -> of `flattery`.
+    """
+    nine: dict[str, Interval | None] = {}
+    if mismatched is not None:
+        targets, shadows = _architectures(mismatched)
+        nine = {f"{target}, less {shadow}": tpr(mismatched, f"{target}|{target}", 0.01, f"{target}|{shadow}")
+                if resolved(mismatched, 0.01) else None for target in targets for shadow in shadows if shadow != target}
+    three = {}
+    for case, found in flattered.items():
+        gap = {how: found[f"{how}.fresh_pinball"] - found[f"{how}.pinball"] for how in ("both", "honest")}
+        three[case] = mean_over_targets(gap["both"] - gap["honest"])
+    return [_judge("C9", nine, "one architecture in this run"), _judge("A3", three, "not asked for in this run")]
+
+
+def judge_reach(data: Mapping[str, Found] | None = None, transferred: Mapping[str, Found] | None = None,
+                large: Mapping[str, Found] | None = None) -> list[claims.Verdict]:
+    """C3, C4, C12 and C13, which need more than one data set.
+
+    Args:
+        data: of `play`, data sets in order of complexity. transferred: task -> of `transfer`. large: of `play`, by the names
+            "ImageNet-1k" and "CINIC-10", where they could be had.
+    """
+    large, data = large or {}, data or {}
+    three, four = {}, {}
+    if "ImageNet-1k" in large:
+        three = {f"at {100 * rate:g} %": tpr(found, OURS, rate, "lira_8") if resolved(found, rate) else None
+                 for found in [large["ImageNet-1k"]] for rate in RATES}
+    if "CINIC-10" in large:
+        for rate in RATES:
+            fine = resolved(large["CINIC-10"], rate)
+            for name, pair in (("less LiRA (n = 2)", (OURS, "lira_2")), ("LiRA (n = 6) less it", ("lira_6", OURS))):
+                four[f"at {100 * rate:g} %, {name}"] = tpr(large["CINIC-10"], pair[0], rate, pair[1]) if fine else None
+    twelve = {}
+    for (less, easy), (more, hard) in pairwise(data.items()):
+        twelve[f"{more} less {less}"] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
+            resolved(found, 0.01) for found in (easy, hard)) else None
+    thirteen = {task: None if np.array_equal(found["own"], found["borrowed"]) else
+                mean_over_targets(1.1 * found["own"] - found["borrowed"]) for task, found in (transferred or {}).items()}
+    return [_judge("C3", three, "ImageNet cannot be redistributed, and one regression takes 16 hours of a GPU"),
+            _judge("C4", four, "CINIC-10 is not among the book's data sets"),
+            _judge("C12", twelve, "one image data set in this run"),
+            _judge("C13", thirteen, "settings were not carried from one task to another in this run",
+                   "both searches chose the same settings")]

@@ -1,0 +1,954 @@
+"""Experiments of the quantile-regression chapter (Bertran et al. 2023, section 4).
+
+A case is a bank of M models in complementary halves of a pool of J records, and Q public records that no model saw. T of the
+models are attacked in turn. The public records fall into three disjoint splits: regressions are *fitted* on one, their
+settings *selected* on the next, their thresholds moved, where they are, on the last, for *calibration*. What is judged are the
+pool's members and non-members. Scores are hinge scores, higher for members; attacks are kept as ranks within a target.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+
+from mia_lib import data, definitions, membership, metrics, signals, store, training
+from mia_lib.attacks import baselines, quantile
+from mia_lib.attacks.quantile import networks, trees
+from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.attacks.quantile.thresholds import LEAST
+from mia_lib.attacks.quantile.trees import TreeConfig
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError, check_range
+from mia_lib.metrics.numbers import TITLES
+from mia_lib.papers import costs as counts
+from mia_lib.training import Ensemble, TrainConfig, ensemble, train
+from mia_lib.training.recipe import augment, draw_views
+
+HEADS = {"gauss_x": "Gaussian, q(x)", "gauss_xy": "Gaussian, q(x, y)", "pinball_x": "pinball, q(x)",
+         "pinball_xy": "pinball, q(x, y)"}  # the paper's attack is the second
+ALPHAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # nominal false positive rates
+LEVELS = (0.99, 0.999)  # of the pinball losses that are compared
+Settings = NetworkConfig | TreeConfig  # of a regression
+CLASS_ALPHA = 0.05  # of the comparison by class
+OWN_VARIANCE_FROM = 64  # references; with fewer, LiRA has one variance for all records (Carlini et al. 2022, section VI)
+
+
+def packed_ranks(score: np.ndarray) -> np.ndarray:
+    """Twice the ranks of scores [n] within a target, whole numbers even where records tie: all that a metric here depends on,
+    in two bytes each where they fit."""
+    return (2 * stats.rankdata(score)).astype(np.uint16 if len(score) < 2**15 else np.float32)
+
+
+def title(method: str) -> str:
+    """What tables call an attack."""
+    kind, _, count = method.rpartition("_")
+    if method == "marginal":
+        return "Marginal"
+    return HEADS.get(method) or {"lira": "LiRA (n = {})", "lira_off": "LiRA, offline (n = {})"}[kind].format(count)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One data set, one recipe of the targets, a bank of models, and public records.
+
+    Attributes:
+        name: what tables call it. architecture: of the targets.
+        pool: J records, half of which trains each model. public: Q records that none was trained on.
+        members: bool [M, J]. attacked: T numbers of models.
+        counts: numbers of references of LiRA, even, ascending.
+        splits: rows of `public` by name: "fit", "selection", "calibration", disjoint.
+        recipe: of the targets and references: networks or boosted trees.
+        models: the networks, trained when a score of theirs is first needed; None for trees.
+        views: augmentation under which the pool is scored once more, "none" for tables.
+        seed: of everything random.
+    """
+
+    name: str
+    architecture: str
+    pool: Dataset
+    public: Dataset
+    members: np.ndarray
+    attacked: tuple[int, ...]
+    counts: tuple[int, ...]
+    splits: Mapping[str, np.ndarray]
+    recipe: TrainConfig | TreeConfig
+    models: Ensemble | None = None
+    views: str = "none"
+    seed: int = 0
+
+    @property
+    def is_image(self) -> bool:
+        """Whether records are images."""
+        return self.pool.is_image
+
+    @property
+    def judged(self) -> np.ndarray:
+        """bool [T, J], membership in each target."""
+        return self.members[list(self.attacked)]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The attacks that are compared with regressions."""
+        return ("marginal", *(f"lira_{n}" for n in self.counts), f"lira_off_{self.counts[-1]}")
+
+    def references(self, target: int, count: int) -> np.ndarray:
+        """`count` of the models that serve LiRA against a target: complementary pairs, from the one after its own on."""
+        pairs = membership.references_of(target, len(self.members)).reshape(-1, 2)
+        return np.roll(pairs, -(target // 2), 0).ravel()[:count]
+
+    @cached_property
+    def seen(self) -> tuple[Dataset, ...]:
+        """Records that regressions are asked about: the pool, the public ones and, of images, the pool under augmentation."""
+        if self.views == "none":
+            return self.pool, self.public
+        generator = torch.Generator().manual_seed(self.seed)
+        x = torch.from_numpy(np.array(self.pool.x)).permute(0, 3, 1, 2)
+        x = augment(x.float(), self.views, draw_views(self.views, len(x), generator)).round().to(torch.uint8)
+        return self.pool, self.public, replace(self.pool, x=np.ascontiguousarray(x.permute(0, 2, 3, 1).numpy()))
+
+    @property
+    def spec(self) -> dict:
+        """What determines the numbers of a case."""
+        return {"records": [one.fingerprint for one in self.seen], "members": store.fingerprint(self.members),
+                "recipe": asdict(self.recipe), "attacked": list(self.attacked), "counts": list(self.counts),
+                "splits": {name: store.fingerprint(rows) for name, rows in self.splits.items()}}
+
+    @cached_property
+    def scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Hinge scores under all models: of the pool [M, J] and of the public records [M, Q], float64."""
+        if self.models is None:
+            found = _grown(self)
+            return tuple(np.stack([one[name] for one in found]).astype(np.float64) for name in ("pool", "public"))
+        return tuple(signals.hinge(self.models, one).astype(np.float64) for one in self.seen[:2])
+
+    @cached_property
+    def scores_of_views(self) -> np.ndarray:
+        """Hinge scores of the pool under augmentation, by the targets [T, J]."""
+        return signals.hinge(self.models.part(self.attacked), self.seen[2]).astype(np.float64)
+
+    def training_seconds(self, model: int) -> float:
+        """What training one model took, when it was done."""
+        if self.models is None:
+            return float(_grown(self)[int(model)]["seconds"])
+        self.models.part([model]).fit()
+        return float(store.look_up(self.models.spec(int(model))).manifest["seconds"])
+
+
+def _check(pool: int, models: int, targets: int, counts: Sequence[int], splits: Sequence[float]) -> None:
+    check_range("pool", pool, 40)
+    if not counts or list(counts) != sorted(set(counts)) or any(n < 2 or n % 2 for n in counts):
+        raise MiaError(f"references = {list(counts)}: ascending even numbers from 2 are needed, for references come in "
+                       "complementary pairs.")
+    if models % 2 or models < counts[-1] + 2:
+        raise MiaError(f"models = {models}: an even number, at least {counts[-1] + 2}, is needed for {counts[-1]} references, "
+                       "besides the target and its complement.")
+    check_range("targets", targets, 2, models)
+    if len(splits) != 3 or not all(part > 0 for part in splits) or abs(sum(splits) - 1) > 1e-9:
+        raise MiaError(f"splits = {list(splits)}: three shares above 0 that add up to 1 are needed, for fit, selection and "
+                       "calibration.")
+
+
+def _deal(found: Dataset, pool: int, public: int, shares: Sequence[float], seed: int) -> tuple[Dataset, Dataset, dict]:
+    """Records at random into pool and public ones, and these into their splits."""
+    public = public or len(found) - pool
+    if pool + public > len(found) or public < 60:
+        raise MiaError(f"pool = {pool} and public = {public}: {found.name} has {len(found)} records, which must hold both, at "
+                       "least 60 public ones among them (0 takes all that the pool leaves).")
+    least = {"fit": LEAST, "selection": 2, "calibration": round(1 / CLASS_ALPHA) - 1}
+    if any(share * public < need for share, need in zip(shares, least.values(), strict=True)):
+        raise MiaError(f"splits = {list(shares)} of {public} public records: at least {least['fit']} are needed to fit, "
+                       f"{least['selection']} to select and {least['calibration']} to calibrate.")
+    order = np.random.default_rng([23, seed]).permutation(len(found))
+    cuts = np.round(np.cumsum(shares[:2]) * public).astype(int)
+    splits = dict(zip(("fit", "selection", "calibration"), np.split(np.arange(public), cuts), strict=True))
+    quantile.check_splits(**{name: order[pool:][rows] for name, rows in splits.items()}, evaluation=order[:pool])
+    return found.take(order[:pool]), found.take(order[pool:pool + public]), splits
+
+
+def image_case(dataset: str, config: TrainConfig, pool: int, public: int, models: int, targets: int, counts: Sequence[int],
+               splits: Sequence[float], views: str = "none", seed: int = 0) -> Case:
+    """Networks attacked on a data set.
+
+    Args:
+        dataset: by name. config: how targets and references are trained. pool: J. public: Q, 0 for all that the pool leaves.
+        models: M. targets: T, the first ones. counts: of LiRA's references. splits: shares of fit, selection, calibration.
+        views: augmentation for the comparison of scores with and without. seed: of pool, halves and models.
+
+    Raises:
+        MiaError: too few records, models or references; shares that are none.
+    """
+    _check(pool, models, targets, counts, splits)
+    found = data.load(dataset)
+    if views != "none" and not found.is_image:
+        raise MiaError(f"views = {views!r}: {found.name} holds tables, which have no augmentation. Use 'none'.")
+    inside, outside, rows = _deal(found, pool, public, splits, seed)
+    members = membership.balanced_halves(pool, models, seed)
+    name = TITLES.get(dataset, dataset)
+    bank = train(inside, members, replace(config, seed=seed), label=f"{config.architecture} on {name}")
+    return Case(name, config.architecture, inside, outside, members, tuple(range(targets)), tuple(counts), rows, bank.config,
+                bank, views, seed)
+
+
+def table_case(dataset: str, config: TreeConfig, pool: int, public: int, models: int, targets: int, counts: Sequence[int],
+               splits: Sequence[float], seed: int = 0) -> Case:
+    """Boosted trees attacked on a table; arguments and errors as for `image_case`.
+
+    Raises:
+        MiaError: CatBoost is not installed; images.
+    """
+    if trees.lacking():
+        raise MiaError(trees.lacking())
+    _check(pool, models, targets, counts, splits)
+    found = data.load(dataset)
+    if found.is_image:
+        raise MiaError(f"{found.name} holds images: boosted trees take tables, such as german_credit or adult.")
+    inside, outside, rows = _deal(found, pool, public, splits, seed)
+    members = membership.balanced_halves(pool, models, seed)
+    return Case(TITLES.get(dataset, dataset), "boosted trees", inside, outside, members, tuple(range(targets)), tuple(counts),
+                rows, replace(config, seed=seed), seed=seed)
+
+
+def check_tables(tables: Sequence[str], pools: Sequence[int], public: Sequence[int]) -> None:
+    """Refuse lists that do not have one entry for each table.
+
+    Raises:
+        MiaError: with the length of each.
+    """
+    if not len(tables) == len(pools) == len(public) or not tables:
+        raise MiaError(f"tables has {len(tables)} entries, table_pools {len(pools)} and table_public {len(public)}: one of "
+                       "each is needed for every table, and one table at least.")
+
+
+def plan(cases: Sequence[Case], settings: Mapping[bool, Settings]) -> pd.DataFrame:
+    """What a run trains, before anything is trained.
+
+    Args:
+        settings: of the regressions, for images (True) and tables (False).
+    """
+    rows = []
+    for one in cases:
+        how = settings[one.is_image]
+        rows.append({"case": one.name, "targets": f"{len(one.attacked)} × {one.architecture}",
+                     "models": len(one.members), "members of each": f"{int(one.members[0].sum()):,}",
+                     "non-members judged": f"{int((~one.judged[0]).sum()):,}",
+                     **{name: f"{len(part):,}" for name, part in one.splits.items()},
+                     "regressor": how.backbone + (", frozen" if how.frozen else "") if one.is_image else "boosted trees"})
+    return pd.DataFrame(rows).astype(str)
+
+
+# ---------------------------------------------------------------------------------------------------------- boosted trees
+
+
+def _grow_task(x, y, classes, config, pool, public, labels):
+    start = time.perf_counter()
+    logits = trees.classifier_logits(x, y, classes, config, pool, public)
+    seconds = time.perf_counter() - start
+    hinges = [signals.scalars(z, of)["hinge"] for z, of in zip(logits, labels, strict=True)]
+    return {"pool": hinges[0], "public": hinges[1], "seconds": np.array(seconds)}
+
+
+def _grown(case: Case) -> list[dict[str, np.ndarray]]:
+    """Hinge scores of each tree model, kept in the store as soon as it is there."""
+    pool, public, classes = case.pool, case.public, len(case.pool.classes)
+    recipe = {"pool": pool.fingerprint, "public": public.fingerprint, "config": asdict(case.recipe)}
+    spec = store.under({"kind": "trees", **recipe}, _grow_task, case.recipe)
+    specs = [{**spec, "members": store.fingerprint(row), "index": m} for m, row in enumerate(case.members)]
+    tasks = [(pool.x[row], pool.y[row], classes, replace(case.recipe, seed=case.recipe.seed + 1000 * (1 + m)), pool.x,
+              public.x, (pool.y, public.y)) for m, row in enumerate(case.members)]
+    return _kept(specs, _grow_task, tasks, f"boosted trees on {case.name}")
+
+
+def _kept(specs: list[dict], function, tasks: list[tuple], label: str) -> list[dict[str, np.ndarray]]:
+    """Results of tasks, each looked up, or computed in the pool and kept when it is done."""
+    found = [store.look_up(spec) for spec in specs]
+    missing = [k for k, entry in enumerate(found) if entry is None]
+
+    def keep(position: int, arrays: dict) -> None:
+        k = missing[position]
+        found[k] = store.keep(specs[k], arrays, float(arrays["seconds"]))
+
+    if missing:
+        ensemble.run_tasks(function, [tasks[k] for k in missing], keep, label)
+    return [entry.arrays for entry in found]
+
+
+# ------------------------------------------------------------------------------------------------------------- regressions
+
+
+def fitted_levels(count: int) -> tuple[float, ...]:
+    """Levels of the pinball heads: `count` false positive rates from 0.0005 to 0.9, evenly spaced in their logarithm."""
+    check_range("levels", count, 3)
+    return tuple(float(level) for level in 1 - np.geomspace(0.9, 0.0005, count))
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One regression against one target.
+
+    Attributes:
+        target: number of the model. head: one of `HEADS`. settings: of the regressor. levels: of pinball heads.
+        size: public records of the fit split that are used, the first ones; all when None.
+    """
+
+    target: int
+    head: str
+    settings: Settings
+    levels: tuple[float, ...]
+    size: int | None = None
+
+
+def _inputs(case: Case, settings: Settings) -> tuple[Dataset, ...]:
+    """Records as regressors take them: features, where the backbone is frozen."""
+    if not case.is_image or not settings.frozen:
+        return case.seen
+    out = []
+    for one in case.seen:
+        x = np.concatenate([part["x"] for part in _features(one, settings)]).astype(np.float32)
+        out.append(replace(one, name=f"{one.name} features", x=x))
+    return tuple(out)
+
+
+def _feature_seconds(case: Case, settings: Settings) -> float:
+    """What computing the features of the records that a regression learns from took; 0 where its backbone learns, too."""
+    if not case.is_image or not settings.frozen:
+        return 0.0
+    share = (len(case.splits["fit"]) + len(case.splits["selection"])) / len(case.public)
+    return share * sum(float(part["seconds"]) for part in _features(case.public, settings))
+
+
+def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> list[dict[str, np.ndarray]]:
+    """Features of a frozen backbone, `size` records at a time, kept in the store as soon as they are there."""
+    spec = {"kind": "features", "records": records.fingerprint, "backbone": settings.backbone, "size": size,
+            "image_size": settings.image_size}
+    if settings.backbone not in networks.PRETRAINED:  # random weights
+        spec["seed"] = settings.seed
+    spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
+    tasks = [(settings, ensemble._data_file(records), start, start + size) for start in starts]
+    return _kept([{**spec, "start": start} for start in starts], _features_task, tasks, f"features by {settings.backbone}")
+
+
+def _features_task(settings, path, start, stop):
+    torch.set_num_threads(1)
+    begun = time.perf_counter()
+    x = networks.features(settings, np.array(training.open_records(path)[start:stop])).astype(np.float16)
+    return {"x": x, "seconds": np.array(time.perf_counter() - begun)}
+
+
+def _regress_task(paths, labels, score, fit, selection, head, settings, levels, classes):
+    torch.set_num_threads(1)
+    begun = time.perf_counter()
+    kind, _, given = head.partition("_")
+    seen = [training.open_records(path) for path in paths]
+    knows = classes if given == "xy" else None
+    if kind == "gauss":
+        model = quantile.GaussianQuantile(settings, knows)
+    else:
+        model = quantile.PinballQuantile(settings, levels, knows)
+
+    def part(rows):
+        return np.asarray(seen[1][rows]), score[rows], labels[1][rows] if knows else None
+
+    model.fit(*part(fit), validation=part(selection))
+    seconds = time.perf_counter() - begun
+    said = [model.predict(np.asarray(x), y if knows else None) for x, y in zip(seen, labels, strict=True)]
+    names = ("pool", "public", "views")[:len(said)]
+    return {**{name: np.stack(one).astype(np.float32) for name, one in zip(names, said, strict=True)},
+            "seconds": np.array(seconds)}
+
+
+def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.ndarray]]:
+    """What regressions predict, each kept in the store as soon as it is there.
+
+    Returns:
+        for each: "pool" [., J], "public" [., Q] and, of images, "views" [., J]: mean and spread of a Gaussian head, or the
+        quantiles of a pinball head, in units of the score; "seconds" of fitting.
+    """
+    specs = []
+    for one in wanted:
+        rows = case.splits["fit"][:one.size]
+        specs.append({"kind": "regression", "records": [each.fingerprint for each in case.seen],
+                      "code": definitions.of(_regress_task, case, one.settings).fingerprint,
+                      "members": store.fingerprint(case.members[one.target]), "recipe": asdict(case.recipe),
+                      "target": one.target, "head": one.head, "settings": asdict(one.settings),
+                      "fit": store.fingerprint(rows), "levels": list(one.levels) if one.head.startswith("pinball") else [],
+                      "selection": store.fingerprint(case.splits["selection"])})
+    if all(store.look_up(spec) for spec in specs):
+        return [store.look_up(spec).arrays for spec in specs]
+    tasks, (_, public), files = [], case.scores, {}
+    for one in wanted:
+        seed = 7919 * (1 + one.target) + case.seed
+        inputs = files.setdefault(one.settings, None) or [ensemble._data_file(each) for each in _inputs(case, one.settings)]
+        files[one.settings] = inputs
+        tasks.append((inputs, [each.y for each in case.seen], public[one.target], case.splits["fit"][:one.size],
+                      case.splits["selection"], one.head, replace(one.settings, seed=one.settings.seed + seed), one.levels,
+                      len(case.pool.classes)))
+    return _kept(specs, _regress_task, tasks, f"regressions for {case.architecture} on {case.name}")
+
+
+def position(one: Regression, found: dict[str, np.ndarray], where: str, score: np.ndarray) -> np.ndarray:
+    """Where scores lie in the predicted law, in units of Phi^-1(level), [N].
+
+    Args:
+        found: of `regressions`. where: "pool", "public" or "views". score: [N].
+    """
+    said = found[where].astype(np.float64)
+    if one.head.startswith("gauss"):
+        return quantile.gaussian_position(score, *said)
+    return quantile.pinball_position(score, said, one.levels)
+
+
+def thresholds(one: Regression, found: dict[str, np.ndarray], where: str, levels: Sequence[float]) -> np.ndarray:
+    """Predicted quantiles [L, N] at any levels."""
+    said = found[where].astype(np.float64)
+    if one.head.startswith("gauss"):
+        return quantile.gaussian_thresholds(*said, levels)
+    return quantile.pinball_thresholds(said, one.levels, levels)
+
+
+# --------------------------------------------------------------------------------------------------------------- the attacks
+
+
+def play(case: Case, settings: Mapping[str, Settings], heads: Sequence[str],
+         levels: Sequence[float]) -> dict[str, np.ndarray]:
+    """All attacks against all targets, kept in the store.
+
+    Args:
+        settings: of the regressions, "gauss" and "pinball". heads: of `HEADS`. levels: of pinball heads.
+
+    Returns:
+        "members" bool [T, J], "labels" int [J], "calibration" int [K], records of that split by class; ranks [T, J] of each of
+        `heads` and of the case's `methods`; "pinball.METHOD" [T, 2] at `LEVELS` on the calibration split, LiRA's with as many
+        references that left a record out as it has for the judged ones, half of them, and "pinball_all.METHOD" with all of its
+        references; "raw.METHOD" and "calibrated.METHOD" [T, A], false positive rates at nominal `ALPHAS` with a method's own
+        thresholds, and with thresholds from the calibration split (not a number where it is too small); "raw_tpr.METHOD",
+        "calibrated_tpr.METHOD" likewise; "class_false.METHOD.HOW" and "class_all" int [T, K], false positives at `CLASS_ALPHA`
+        of thresholds calibrated on all records or "by_class"; "crossing.HEAD" [T]; accuracies "train" and "test" [T];
+        "seconds.HEAD" and "seconds.reference" [T].
+    """
+    heads, levels = tuple(heads), tuple(levels)
+
+    def compute() -> dict[str, np.ndarray]:
+        wanted = [Regression(target, head, settings[head.partition("_")[0]], levels)
+                  for target in case.attacked for head in heads]
+        found = dict(zip([(one.target, one.head) for one in wanted], zip(wanted, regressions(case, wanted), strict=True),
+                         strict=True))
+        rows = [_against(case, target, {head: found[target, head] for head in heads}) for target in case.attacked]
+        return {"members": case.judged, "labels": case.pool.y.astype(np.int16),
+                "calibration": np.bincount(case.public.y[case.splits["calibration"]], minlength=len(case.pool.classes)),
+                **{name: np.stack([row[name] for row in rows]) for name in rows[0]}}
+
+    spec = {"kind": "study", "study": "quantile.play", **case.spec, "heads": list(heads), "levels": list(levels),
+            "settings": {name: asdict(one) for name, one in settings.items()}}
+    return store.fetch(spec, compute).arrays
+
+
+def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
+    """All attacks on one target: the fields of `play` without the first axis."""
+    (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
+    fit, calibration = case.splits["fit"], case.splits["calibration"]
+    out: dict[str, np.ndarray] = {"train": np.array((pool[inside] > 0).mean()), "test": np.array((pool[~inside] > 0).mean())}
+
+    def keep(name, score, own, of_calibration=None, predicted=None):
+        """`own`: thresholds [A, J or 1] of this score at `ALPHAS`. `of_calibration` [n]: this score of that split."""
+        out[name] = packed_ranks(score)
+        if own is not None:
+            for end, rate in zip(("", "_tpr"), _rates(score >= own, inside), strict=True):
+                out[f"raw{end}.{name}"] = np.where(np.isnan(own).any(1), np.nan, rate)
+        if of_calibration is not None:
+            moved = _resolvable(of_calibration, ALPHAS)[:, None]
+            rates = _rates(score >= moved, inside)
+            for end, rate in zip(("", "_tpr"), rates, strict=True):
+                out[f"calibrated{end}.{name}"] = np.where(np.isnan(moved[:, 0]), np.nan, rate)
+        if predicted is not None:
+            out[f"pinball.{name}"] = np.array([metrics.pinball_loss(q, public[calibration], level)
+                                               for q, level in zip(predicted, LEVELS, strict=True)])
+
+    alphas = 1 - np.array(ALPHAS)
+    constant = np.quantile(public[fit], LEVELS)[:, None] * np.ones(len(calibration))
+    positions = {"marginal": (pool, public[calibration])}
+    keep("marginal", pool, _resolvable(public[fit], ALPHAS)[:, None], public[calibration], constant)
+    for head, (one, said) in found.items():
+        score = position(one, said, "pool", pool)
+        of_calibration = position(one, said, "public", public)[calibration]
+        positions[head] = score, of_calibration
+        keep(head, score, stats.norm.ppf(alphas)[:, None], of_calibration,
+             thresholds(one, said, "public", LEVELS)[:, calibration])
+        out[f"seconds.{head}"] = said["seconds"] + _feature_seconds(case, one.settings)
+        if head.startswith("pinball"):
+            out[f"crossing.{head}"] = np.array(quantile.crossings(said["pool"]))
+    for count in case.counts:
+        rows, fixed = case.references(target, count), count < OWN_VARIANCE_FROM
+        signals_in, who = case.scores[0][rows], case.members[rows]
+        half, whole = (_lira_quantiles(case, one, calibration, fixed) for one in (rows[::2], rows))
+        keep(f"lira_{count}", baselines.lira_online(pool, signals_in, who, fixed), None, None, half)
+        out[f"pinball_all.lira_{count}"] = np.array([metrics.pinball_loss(q, public[calibration], level)
+                                                     for q, level in zip(whole, LEVELS, strict=True)])
+    keep(f"lira_off_{count}", pool, baselines.lira_threshold(signals_in, who, alphas, fixed), None, half)
+    out[f"lira_off_{count}"] = packed_ranks(baselines.lira_offline(pool, signals_in, who, fixed))
+    out["seconds.reference"] = np.array(np.mean([case.training_seconds(m) for m in rows]))
+    return out | _by_class(case, target, {name: positions[name] for name in ("marginal", "gauss_x", "gauss_xy")
+                                          if name in positions})
+
+
+def _lira_quantiles(case: Case, references: np.ndarray, calibration: np.ndarray, fixed: bool) -> np.ndarray:
+    """Quantiles at `LEVELS` of LiRA's Gaussian for the calibration split, which all of these references left out, [2, n]."""
+    under = case.scores[1][references][:, calibration]
+    return baselines.lira_threshold(under, np.zeros(under.shape, bool), LEVELS, fixed)
+
+
+def _rates(called: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """False and true positive rates [A] of decisions bool [A, J]."""
+    return called[:, ~inside].mean(1), called[:, inside].mean(1)
+
+
+def _resolvable(score: np.ndarray, alphas: Sequence[float]) -> np.ndarray:
+    """Thresholds of `quantile.marginal` [A]; not a number at rates that so few scores cannot resolve."""
+    fine = np.array(alphas) >= 1 / (len(score) + 1)
+    out = np.full(len(alphas), np.nan)
+    out[fine] = quantile.marginal(score, 1 - np.array(alphas)[fine])
+    return out
+
+
+def _by_class(case: Case, target: int, positions: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    """False positives by class at `CLASS_ALPHA`: thresholds calibrated on all records, and within each class."""
+    outside, classes, level = ~case.members[target], len(case.pool.classes), [1 - CLASS_ALPHA]
+    labels, of_calibration = case.pool.y, case.public.y[case.splits["calibration"]]
+
+    def count(called):
+        return np.bincount(labels[called & outside], minlength=classes)
+
+    out = {"class_all": count(np.ones(len(labels), bool))}
+    enough = np.bincount(of_calibration, minlength=classes).min() + 1 >= 1 / CLASS_ALPHA
+    for name, (score, calibration) in positions.items():
+        out[f"class_false.{name}.calibrated"] = count(score >= quantile.marginal(calibration, level)[0])
+        if enough:
+            moved = quantile.by_group(calibration, of_calibration, level, classes)[0]
+            out[f"class_false.{name}.by_class"] = count(score >= moved[labels])
+    return out
+
+
+def mismatch(cases: Mapping[str, Case], count: int) -> dict[str, np.ndarray]:
+    """LiRA with shadow models of each architecture against targets of each (Figure 4); kept in the store.
+
+    Args:
+        cases: name -> case; all with the same pool, halves and targets. count: shadow models.
+
+    Returns:
+        "members" bool [T, J] and ranks "TARGET|SHADOW" [T, J].
+    """
+    first, *others = cases.values()
+    for other in others:
+        if other.pool.fingerprint != first.pool.fingerprint or not np.array_equal(other.members, first.members) or (
+                other.attacked != first.attacked):
+            raise MiaError(f"{first.architecture} and {other.architecture} play different games: the same pool, halves and "
+                           "targets are needed.")
+    if count % 2 or not 2 <= count <= len(first.members) - 2:
+        raise MiaError(f"shadow models = {count}: an even number from 2 to {len(first.members) - 2} is needed.")
+
+    def compute() -> dict[str, np.ndarray]:
+        out = {"members": first.judged}
+        for target, attacked in cases.items():
+            for shadow, trained in cases.items():
+                out[f"{target}|{shadow}"] = np.stack([packed_ranks(baselines.lira_online(
+                    attacked.scores[0][m], trained.scores[0][rows], trained.members[rows], count < OWN_VARIANCE_FROM))
+                    for m in first.attacked for rows in [first.references(m, count)]])
+        return out
+
+    spec = {"kind": "study", "study": "quantile.mismatch", "cases": {name: one.spec for name, one in cases.items()},
+            "count": count}
+    return store.fetch(spec, compute).arrays
+
+
+# ------------------------------------------------------------------------------------------------------------------- tuning
+
+
+def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_epochs: int = 50,
+         head: str = "gauss_xy") -> dict[str, np.ndarray]:
+    """Settings of the regression against the first target, by Optuna within the ranges of Tables 4 and 5; kept in the store.
+
+    The only objective is the pinball loss at 1 % on the selection split. The first trial is `base`; after it Optuna's sampler
+    proposes, two at a time. Each trial is kept when it is done and the sampler is seeded, so a search that was stopped goes on
+    where it was.
+
+    Args:
+        base: settings to begin with; what is not searched stays as it is there. trials: how many. most_epochs: the longest
+            training that may be tried. head: of `HEADS`.
+
+    Returns:
+        [trials] each: the hyperparameters; "selection", the objective; "evaluation", pinball loss on the judged non-members;
+        "tpr" at 1 % FPR; "seconds".
+
+    Raises:
+        MiaError: Optuna, or what the backbone needs, is not installed.
+    """
+    check_range("trials", trials, 1)
+    check_range("most_epochs", most_epochs, 5)
+    if isinstance(base, NetworkConfig) and networks.lacking(base.backbone):  # before the targets are trained
+        raise MiaError(networks.lacking(base.backbone))
+
+    def compute() -> dict[str, np.ndarray]:
+        optuna = _optuna()
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=case.seed, constant_liar=True,
+                                                                       n_startup_trials=max(2, trials // 3)))
+        if isinstance(base, NetworkConfig):
+            space, limit = _image_space, most_epochs
+        else:
+            space, limit = _table_space, len(case.splits["fit"])
+        target, rows, asked = case.attacked[0], [], 0
+        while asked < trials:
+            batch = []
+            for _ in range(min(2, trials - asked)):
+                if asked == 0:
+                    batch.append((None, base))
+                else:
+                    trial = study.ask()
+                    batch.append((trial, space(trial, base, limit)))
+                asked += 1
+            wanted = [Regression(target, head, settings, tuple(levels)) for _, settings in batch]
+            for (trial, settings), one, said in zip(batch, wanted, _tried(case, wanted), strict=True):
+                if trial is None and isinstance(said, MiaError):  # what is begun with has to work
+                    raise said
+                row = _judge_trial(case, one, said)
+                rows.append({**_searched(settings), **row})
+                if trial is not None:
+                    study.tell(trial, row["selection"] if np.isfinite(row["selection"]) else 1e9)
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    spec = {"kind": "study", "study": "quantile.tune", **case.spec, "base": asdict(base), "trials": trials,
+            "most_epochs": most_epochs, "head": head, "levels": list(levels)}
+    return store.fetch(spec, compute).arrays
+
+
+def _tried(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.ndarray] | MiaError]:
+    """`regressions`; the error of one that cannot be fitted, such as a network that diverges."""
+    try:
+        return regressions(case, wanted)
+    except MiaError as error:
+        if type(error.__cause__).__name__ not in ("NoneType", "_RemoteTraceback"):  # a process that died is no bad trial
+            raise
+        return [error] if len(wanted) == 1 else [_tried(case, [one])[0] for one in wanted]
+
+
+def _optuna():
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "IProgress not found")  # of tqdm, about a bar that is not drawn
+            import optuna
+    except ImportError as error:
+        raise MiaError("Tuning needs Optuna: the extra tabular brings it, pip install -e '.[tabular]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _image_space(trial, base: NetworkConfig, most_epochs: int) -> NetworkConfig:
+    """Table 4; batches of 32, of which 1 to 64 make a step."""
+    return replace(base, learning_rate=trial.suggest_float("learning_rate", 1e-6, 1e-2, log=True),
+                   weight_decay=trial.suggest_float("weight_decay", 2e-6, 5e-3, log=True),
+                   hidden=(512, 512) if trial.suggest_categorical("hidden", [False, True]) else (),
+                   batch_size=32 * trial.suggest_categorical("accumulated", [1, 2, 4, 8, 16, 32, 64]),
+                   epochs=trial.suggest_int("epochs", 5, min(50, most_epochs), step=5))
+
+
+def _table_space(trial, base: TreeConfig, records: int) -> TreeConfig:
+    """Table 5, but that a tree sees 20 of the records at least: CatBoost refuses a handful."""
+    return replace(base, depth=trial.suggest_int("depth", 1, 10),
+                   l2_leaf_reg=trial.suggest_float("l2_leaf_reg", 1e-2, 1e6, log=True),
+                   learning_rate=trial.suggest_float("learning_rate", 1e-6, 1.0, log=True),
+                   subsample=trial.suggest_float("subsample", max(1e-2, min(20 / records, 1.0)), 1.0, log=True),
+                   iterations=trial.suggest_int("iterations", 1, 1000, log=True))
+
+
+def _searched(settings: Settings) -> dict[str, float]:
+    """The hyperparameters of a trial as numbers; CatBoost's own choices are not numbers."""
+    names = ("learning_rate", "weight_decay", "batch_size", "epochs") if isinstance(settings, NetworkConfig) else (
+        "depth", "l2_leaf_reg", "learning_rate", "subsample", "iterations")
+    out = {name: np.nan if getattr(settings, name) is None else float(getattr(settings, name)) for name in names}
+    return out | ({"hidden": float(sum(settings.hidden)), "layers": float(len(settings.hidden))}
+                  if isinstance(settings, NetworkConfig) else {})
+
+
+def _judge_trial(case: Case, one: Regression, said: dict[str, np.ndarray] | MiaError) -> dict[str, float]:
+    if isinstance(said, MiaError):
+        return dict.fromkeys(("selection", "evaluation", "tpr"), np.nan) | {"seconds": 0.0}
+    inside, selection = case.members[one.target], case.splits["selection"]
+    pool, public = (scores[one.target] for scores in case.scores)
+    level = LEVELS[0]
+    q, of_pool = (thresholds(one, said, where, [level])[0] for where in ("public", "pool"))
+    return {"selection": metrics.pinball_loss(q[selection], public[selection], level),
+            "evaluation": metrics.pinball_loss(of_pool[~inside], pool[~inside], level),
+            "tpr": metrics.tpr_at_fpr(position(one, said, "pool", pool), inside, 1 - level), "seconds": float(said["seconds"])}
+
+
+def tried(tuned: dict[str, np.ndarray], base: Settings) -> list[Settings]:
+    """The settings of all trials, the first of which is `base`."""
+    out = [base]
+    for trial in range(1, len(tuned["selection"])):
+        value = {name: column[trial] for name, column in tuned.items()}
+        if isinstance(base, NetworkConfig):
+            out.append(replace(base, learning_rate=float(value["learning_rate"]), weight_decay=float(value["weight_decay"]),
+                               hidden=(512, 512) if value["layers"] else (), batch_size=int(value["batch_size"]),
+                               epochs=int(value["epochs"])))
+        else:
+            out.append(replace(base, depth=int(value["depth"]), l2_leaf_reg=float(value["l2_leaf_reg"]),
+                               learning_rate=float(value["learning_rate"]), subsample=float(value["subsample"]),
+                               iterations=int(value["iterations"])))
+    return out
+
+
+def chosen(tuned: dict[str, np.ndarray], base: Settings) -> Settings:
+    """The settings with the least pinball loss on the selection split."""
+    return tried(tuned, base)[int(np.nanargmin(tuned["selection"]))]
+
+
+# -------------------------------------------------------------------------------------------------------------------- cost
+
+
+def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()) -> dict[str, float]:
+    """What models cost, counted and not timed, see `mia_lib.papers.costs`: operations of networks, visits of boosted trees.
+
+    Args:
+        settings: of the Gaussian regression on record and label. tried_settings: of the trials that found them, see `tried`.
+
+    Returns:
+        "reference", of training one model of the case; "regression"; with trials also "tuning", all of them. Not a number
+        where the regression's backbone is not installed.
+    """
+    shape, classes, inside = case.pool.shape, len(case.pool.classes), int(case.members[0].sum())
+    fit, selection = len(case.splits["fit"]), len(case.splits["selection"])
+
+    def regression(how: Settings) -> float:
+        if isinstance(how, TreeConfig):
+            return counts.growing(how, fit, shape[0] + classes, 2)
+        if networks.lacking(how.backbone):
+            return np.nan
+        return counts.regression(how, shape, classes, 2, fit, selection)
+
+    if isinstance(case.recipe, TreeConfig):
+        reference = counts.growing(case.recipe, inside, shape[0], 1 if classes == 2 else classes)
+    else:
+        reference = counts.training(case.recipe, shape, classes, inside)
+    found = {"reference": reference, "regression": regression(settings)}
+    return found | ({"tuning": sum(map(regression, tried_settings))} if tried_settings else {})
+
+
+# ------------------------------------------------------------------------------------------------- what a protocol flatters
+
+
+PROTOCOLS = {"honest": (False, False), "thresholds": (False, True), "selection": (True, False), "both": (True, True)}
+
+
+def flattery(case: Case, candidates: Sequence[tuple[str, Settings]], levels: Sequence[float],
+             halvings: int = 20) -> dict[str, np.ndarray]:
+    """What it does to choose and to set thresholds on the very non-members that a rate is reported on; kept in the store.
+
+    The judged non-members of a target are halved at random: one half is the test set of the released code, the other is
+    fresh. The candidate with the least pinball loss is chosen on the selection split, or on the test half ("selection"); the
+    threshold for a nominal 1 % comes from the calibration split, or from the test half ("thresholds"); or "both" do. All are
+    means over halvings.
+
+    Args:
+        candidates: head and settings of each regression to choose from.
+
+    Returns:
+        [T] each, for a PROTOCOL of `PROTOCOLS`: "PROTOCOL.fpr" and "PROTOCOL.pinball" as reported on the test half,
+        "PROTOCOL.fresh_fpr" and "PROTOCOL.fresh_pinball" on the fresh one; "PROTOCOL.fpr_off" and "PROTOCOL.fresh_fpr_off",
+        root mean square distances from the nominal rate over halvings; "PROTOCOL.tpr".
+    """
+    alpha, level = 1 - LEVELS[0], LEVELS[0]
+
+    def compute() -> dict[str, np.ndarray]:
+        wanted = [Regression(target, head, settings, tuple(levels))
+                  for target in case.attacked for head, settings in candidates]
+        found, rng = regressions(case, wanted), np.random.default_rng([29, case.seed])
+        rows = []
+        for k, target in enumerate(case.attacked):
+            mine = slice(k * len(candidates), (k + 1) * len(candidates))
+            rows.append(_protocols(case, target, list(zip(wanted[mine], found[mine], strict=True)), rng))
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def _protocols(case, target, candidates, rng) -> dict[str, float]:
+        (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
+        selection, calibration = case.splits["selection"], case.splits["calibration"]
+        place = [position(one, said, "pool", pool) for one, said in candidates]
+        out_of = [position(one, said, "public", public) for one, said in candidates]
+        q = [thresholds(one, said, "pool", [level])[0] for one, said in candidates]
+        on_selection = [metrics.pinball_loss(thresholds(one, said, "public", [level])[0, selection], public[selection], level)
+                        for one, said in candidates]
+        total: dict[str, list] = {}
+        for _ in range(halvings):
+            test, fresh = np.array_split(rng.permutation(np.flatnonzero(~inside)), 2)
+            on_test, on_fresh = ([metrics.pinball_loss(one[rows], pool[rows], level) for one in q] for rows in (test, fresh))
+            for name, (choose_there, set_there) in PROTOCOLS.items():
+                best = int(np.nanargmin(on_test if choose_there else on_selection))
+                score = place[best]
+                bar = quantile.marginal(score[test] if set_there else out_of[best][calibration], [level])[0]
+                for what, value in (("fpr", (score[test] >= bar).mean()), ("fresh_fpr", (score[fresh] >= bar).mean()),
+                                    ("tpr", (score[inside] >= bar).mean()), ("pinball", on_test[best]),
+                                    ("fresh_pinball", on_fresh[best])):
+                    total.setdefault(f"{name}.{what}", []).append(value)
+        off = {f"{name}_off": float(np.sqrt(np.mean((np.array(values) - alpha) ** 2)))
+               for name, values in total.items() if name.endswith("fpr")}
+        return {name: float(np.mean(values)) for name, values in total.items()} | off
+
+    least = min(len(case.splits["calibration"]), int((~case.judged).sum(1).min()) // 2)
+    if least + 1 < 1 / alpha:
+        raise MiaError(f"{case.name}: a nominal rate of 1 % needs 99 records for calibration and twice as many judged "
+                       f"non-members; there are {len(case.splits['calibration'])} and {int((~case.judged).sum(1).min())}.")
+    spec = {"kind": "study", "study": "quantile.flattery", **case.spec, "levels": list(levels), "halvings": halvings,
+            "candidates": [[head, asdict(settings)] for head, settings in candidates]}
+    return store.fetch(spec, compute).arrays
+
+
+def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> dict[str, np.ndarray]:
+    """Where pinball loss is saved, and where members are found: by how hard a record is; kept in the store.
+
+    Of LiRA's references one half sorts the records, by their mean score under those that were not trained on them, which makes
+    four equal parts, the hardest first. The other half is LiRA's in this comparison, and says what is typical.
+
+    Returns:
+        [T, 4] each: "shift", mean score under references trained on a record less that under the others; for "marginal",
+        "gauss_xy" and LiRA offline as METHOD, "pinball.METHOD" at 1 % of the strangers of the part, with its own thresholds;
+        "above.METHOD", how far these lie above the mean score of strangers; "tpr.METHOD" and "fpr.METHOD" within the part, at
+        the one threshold of its ranking that gives 1 % overall.
+
+    Raises:
+        MiaError: fewer than four references.
+    """
+    check_range("references", case.counts[-1], 4)
+    level = LEVELS[0]
+
+    def compute() -> dict[str, np.ndarray]:
+        wanted = [Regression(target, "gauss_xy", settings, tuple(levels)) for target in case.attacked]
+        rows = [_quarters(case, one, said, level) for one, said in zip(wanted, regressions(case, wanted), strict=True)]
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    spec = {"kind": "study", "study": "quantile.quarters", **case.spec, "settings": asdict(settings), "levels": list(levels)}
+    return store.fetch(spec, compute).arrays
+
+
+def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: float) -> dict[str, np.ndarray]:
+    (pool, public), inside = (scores[one.target] for scores in case.scores), case.members[one.target]
+    rows = case.references(one.target, case.counts[-1])
+    sorting, rest = np.split(rows, [2 * (len(rows) // 4)])
+    count, fixed = len(rest), len(rest) < OWN_VARIANCE_FROM
+    under, who = case.scores[0][rest], case.members[rest]
+    mean_out, mean_in = (np.average(under, 0, kind) for kind in (~who, who))
+    hardness = np.average(case.scores[0][sorting], 0, ~case.members[sorting])
+    parts = np.array_split(np.argsort(hardness, kind="stable"), 4)
+    constant = np.full(len(pool), np.quantile(public[case.splits["fit"]], level))
+    methods = {"marginal": (pool, constant),
+               "gauss_xy": (position(one, said, "pool", pool), thresholds(one, said, "pool", [level])[0]),
+               f"lira_off_{count}": (baselines.lira_offline(pool, under, who, fixed),
+                                     baselines.lira_threshold(under, who, [level], fixed)[0])}
+    out = {"shift": np.array([(mean_in - mean_out)[part].mean() for part in parts])}
+    for name, (score, threshold) in methods.items():
+        called = score > np.sort(score[~inside])[::-1][int((1 - level) * (~inside).sum() + 1e-9)]
+        values = []
+        for part in parts:
+            strangers, members = part[~inside[part]], part[inside[part]]
+            values.append([metrics.pinball_loss(threshold[strangers], pool[strangers], level),
+                           (threshold - mean_out)[part].mean(), called[members].mean(), called[strangers].mean()])
+        for what, column in zip(("pinball", "above", "tpr", "fpr"), np.array(values).T, strict=True):
+            out[f"{what}.{name}"] = column
+    return out
+
+
+def views(case: Case, settings: NetworkConfig, levels: Sequence[float]) -> dict[str, np.ndarray]:
+    """Scores taken with and without augmentation, kept in the store: nobody's, the members' alone, as in the released code, or
+    everybody's.
+
+    Returns:
+        "members" bool [T, J]; ranks "METHOD.WHO" [T, J] of "marginal" and "gauss_xy", WHO of "none", "members", "all".
+    """
+    if len(case.seen) < 3:
+        raise MiaError(f"{case.name} has no augmented views: views = {case.views!r}.")
+
+    def compute() -> dict[str, np.ndarray]:
+        wanted = [Regression(target, "gauss_xy", settings, tuple(levels)) for target in case.attacked]
+        out: dict[str, list] = {}
+        for one, said, moved in zip(wanted, regressions(case, wanted), case.scores_of_views, strict=True):
+            plain, inside = case.scores[0][one.target], case.members[one.target]
+            for method, (still, under) in {
+                    "marginal": (plain, moved),
+                    "gauss_xy": (position(one, said, "pool", plain), position(one, said, "views", moved))}.items():
+                for who, score in (("none", still), ("members", np.where(inside, under, still)), ("all", under)):
+                    out.setdefault(f"{method}.{who}", []).append(packed_ranks(score))
+        return {"members": case.judged, **{name: np.stack(rows) for name, rows in out.items()}}
+
+    spec = {"kind": "study", "study": "quantile.views", **case.spec, "settings": asdict(settings)}
+    return store.fetch(spec, compute).arrays
+
+
+def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequence[float],
+           heads: Sequence[str] = ("gauss_x", "gauss_xy")) -> dict[str, np.ndarray]:
+    """What more public records give a regression; kept in the store.
+
+    Args:
+        sizes: records to fit on, the first ones of the fit split; at least 20 each.
+
+    Returns:
+        "sizes" int [S]; "pinball.HEAD" at 1 % on the calibration split, "auc.HEAD" and "tpr.HEAD" at 1 % FPR, [S, T]; the same
+        of "marginal", whose ranking needs no record.
+    """
+    for size in sizes:
+        check_range("sizes", size, 20, len(case.splits["fit"]))
+
+    def compute() -> dict[str, np.ndarray]:
+        calibration, level = case.splits["calibration"], LEVELS[0]
+        wanted = [Regression(target, head, settings, tuple(levels), None if size == len(case.splits["fit"]) else size)
+                  for head in heads for size in sizes for target in case.attacked]
+        values: dict[str, list] = {}
+
+        def keep(method, score, q, public, inside):
+            for name, value in (("pinball", metrics.pinball_loss(q, public[calibration], level)),
+                                ("auc", metrics.auc(score, inside)), ("tpr", metrics.tpr_at_fpr(score, inside, 1 - level))):
+                values.setdefault(f"{name}.{method}", []).append(value)
+
+        for one, said in zip(wanted, regressions(case, wanted), strict=True):
+            (pool, public), inside = (scores[one.target] for scores in case.scores), case.members[one.target]
+            score = position(one, said, "pool", pool)
+            q = thresholds(one, said, "public", [level])[0, calibration]
+            keep(one.head, score, q, public, inside)
+        for size in sizes:
+            for target in case.attacked:
+                (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
+                q = np.full(len(calibration), np.quantile(public[case.splits["fit"][:size]], level))
+                keep("marginal", pool, q, public, inside)
+        return {"sizes": np.array(sizes), **{name: np.reshape(column, (len(sizes), len(case.attacked)))
+                                             for name, column in values.items()}}
+
+    spec = {"kind": "study", "study": "quantile.growth", **case.spec, "settings": asdict(settings), "sizes": list(sizes),
+            "heads": list(heads), "levels": list(levels)}
+    return store.fetch(spec, compute).arrays
+
+
+def transfer(tuned: Case, other: Case, settings: Mapping[str, Settings], levels: Sequence[float],
+             ) -> dict[str, np.ndarray]:
+    """Settings tuned on another task against those tuned on the task itself; kept in the store.
+
+    Args:
+        tuned: where "borrowed" settings come from. other: the task. settings: "borrowed" and "own".
+
+    Returns:
+        "borrowed" and "own" [T]: pinball loss at 1 % on the calibration split of `other`.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        calibration, level, out = other.splits["calibration"], LEVELS[0], {}
+        for name, one in settings.items():
+            wanted = [Regression(target, "gauss_xy", one, tuple(levels)) for target in other.attacked]
+            out[name] = np.array([metrics.pinball_loss(thresholds(each, said, "public", [level])[0, calibration],
+                                                       other.scores[1][each.target][calibration], level)
+                                  for each, said in zip(wanted, regressions(other, wanted), strict=True)])
+        return out
+
+    spec = {"kind": "study", "study": "quantile.transfer", "from": tuned.spec, **other.spec,
+            "settings": {name: asdict(one) for name, one in settings.items()}}
+    return store.fetch(spec, compute).arrays

@@ -1,0 +1,1 @@
+"""From notebooks to pages: parameters, runs, the book, records, sweeps, the command `mia`."""

@@ -1,0 +1,276 @@
+"""The command line: `mia build`, `run`, `sweep`, `record`, `params`, `data`, `sync`, `doctor`, `serve`."""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import that an older Python cannot read
+    raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
+
+import os
+from pathlib import Path
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from mia_lib.errors import MiaError
+from mia_lib.publish.parameters import PRESETS, QUICK
+
+# What checks notebooks imports, where it is installed, a grammar of addresses that no notebook needs and that takes seconds.
+sys.modules.setdefault("rfc3987_syntax", None)
+
+STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
+
+
+class Mia(TyperGroup):
+    """Turns what went wrong into one paragraph on standard error and an exit code."""
+
+    def invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except MiaError as error:
+            code, text = 2, str(error)
+        except KeyboardInterrupt:
+            code, text = 130, STOPPED
+        except RuntimeError as error:
+            if type(error).__name__ not in ("NotebookFailed", "BookFailed"):
+                raise
+            code, text = 1, str(error)
+        typer.echo(text, err=True)
+        raise typer.Exit(code)
+
+
+class WithPairs(TyperCommand):
+    """Lets `-p` take a name and a value, as Papermill's does; `-p name=value` is the same."""
+
+    def parse_args(self, ctx, args):
+        joined, rest = [], list(args)
+        while rest:
+            word = rest.pop(0)
+            joined.append(word)
+            if word in ("-p", "--parameter") and rest:
+                name = rest.pop(0)
+                joined.append(name if "=" in name or not rest else f"{name}={rest.pop(0)}")
+        return super().parse_args(ctx, joined)
+
+
+app = typer.Typer(cls=Mia, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  context_settings={"help_option_names": ["-h", "--help"]},
+                  help="Reproduce membership inference attacks: build the book, rerun its notebooks.")
+data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are, how to get them.")
+app.add_typer(data_app, name="data")
+
+PRESET = typer.Option(QUICK, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
+
+
+def _use_device(device: str | None) -> None:
+    if device:
+        from mia_lib.training import devices
+
+        devices.pick(device)
+        os.environ["MIA_DEVICE"] = device
+
+
+def _use_cluster(address: str | None) -> None:
+    if address:
+        from mia_lib.training.backends import pool
+
+        pool.connect(address).close()  # says now what is wrong with it
+        os.environ["MIA_CLUSTER"] = address
+
+
+DEVICE = typer.Option(None, callback=_use_device, metavar="DEVICE",
+                      help="cpu, cuda or cuda:1, else a card where there is one.")
+CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
+                       help="Train on the workers of a dask scheduler, such as tcp://10.0.0.1:8786.")
+NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
+
+
+@app.command()
+def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
+          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Run every notebook and build the book."""
+    from mia_lib.publish import pages
+
+    typer.echo(pages.build(preset, force))
+
+
+@app.command(cls=WithPairs)
+def run(name: str = NOTEBOOK,
+        parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
+        preset: str = PRESET,
+        output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
+        device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Run one notebook with new parameters."""
+    from mia_lib.publish import runner
+
+    typer.echo(runner.run(name, _pairs(name, parameter), preset, output))
+
+
+def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
+    given = {}
+    for pair in parameter:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise MiaError(f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes.")
+        given[key] = value
+    return given
+
+
+@app.command(cls=WithPairs)
+def sweep(name: str = NOTEBOOK,
+          parameter: list[str] = typer.Option(
+              [], "-p", "--parameter", metavar="NAME VALUES",
+              help="A parameter and its values: 1,2,3, or with bars between values that hold commas, '400,1000|400,2000', "
+                   "as lists do. Repeat for a grid."),
+          preset: str = PRESET,
+          output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
+          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Run one notebook over a grid of parameters: one page, one table of all results."""
+    from mia_lib.publish.sweep import cells
+
+    typer.echo(cells.run(name, _pairs(name, parameter), preset, output))
+
+
+@app.command()
+def record(name: str | None = typer.Argument(None, help="A notebook or a shared ensemble; `mia record --missing` lists them."),
+           preset: str = typer.Option("paper", help="The notebook's preset to record; any but quick and smoke."),
+           missing: bool = typer.Option(False, "--missing", help="List what is not recorded, cheapest first."),
+           check: bool = typer.Option(False, "--check", help="Compute a random sample of the record anew and compare."),
+           minutes: float = typer.Option(5.0, min=0.01, help="What --check may take."),
+           seed: int = typer.Option(0, min=0, help="Of the sample of --check."),
+           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Run what takes long once, and keep in data/recorded/ what every reader needs of it."""
+    from mia_lib.publish.records import make, state
+
+    if missing:
+        _list_missing(state.missing())
+    elif check:
+        agrees, said = make.check(name, preset, minutes, seed)
+        typer.echo(said)
+        if not agrees:
+            raise typer.Exit(1)
+    elif name is None:
+        raise MiaError("Say what to record: `mia record NAME`; `mia record --missing` lists what is lacking.")
+    else:
+        typer.echo(make.record(name, preset))
+
+
+def _list_missing(states: list) -> None:
+    from rich import print as show
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Not recorded, cheapest first" if states else "Everything is recorded")
+    for column in ("state", "minutes, CPU", "minutes, GPU", "command"):
+        table.add_column(column, overflow="fold")
+    for one in states:
+        minutes = ["–" if m is None else f"{m:g}" for m in (one.cpu_minutes, one.gpu_minutes)]
+        table.add_row(*map(Text, (one.state + (f": {one.why}" if one.why else ""), *minutes, one.command)))
+    show(table)
+
+
+@app.command()
+def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
+    """List the parameters of a notebook."""
+    from rich import print as show
+    from rich.table import Table
+    from rich.text import Text
+
+    from mia_lib.publish.parameters import parameters, plain
+
+    table = Table(title=f"{name}, preset {preset}")
+    table.add_column("parameter", no_wrap=True)  # names are typed, so they stay whole
+    table.add_column(Text("meaning, type, value [what is allowed]"), overflow="fold")
+    for p in parameters(name, preset):
+        allowed = f"  [{p.allowed}]" if p.allowed else ""
+        table.add_row(Text(p.name), Text.assemble(p.meaning, "\n", (f"{p.type} = {plain(p.default)}{allowed}", "dim")))
+    show(table)
+
+
+@data_app.command("ls")
+def data_ls() -> None:
+    """List the data sets: size, licence, where each is or how to get it."""
+    from rich import print as show
+    from rich.table import Table
+    from rich.text import Text
+
+    from mia_lib import data
+
+    frame = data.describe()
+    table = Table()
+    for column in frame.columns:
+        table.add_column(str(column), overflow="fold")
+    for row in frame.astype(str).itertuples(index=False):
+        table.add_row(*map(Text, row))
+    show(table)
+
+
+@data_app.command("get")
+def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> None:
+    """Download and prepare a data set."""
+    from mia_lib import data
+
+    typer.echo(data.get(name))
+
+
+@app.command()
+def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
+    """Make each notebooks/NAME.ipynb from NAME.py, without outputs."""
+    from mia_lib.publish import runner
+
+    stale = runner.sync_pairs(check)
+    for pair in stale:
+        typer.echo(f"{'out of step' if check else 'written'}: {pair}")
+    if check and stale:
+        typer.echo("Run `mia sync`.", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor() -> None:
+    """Look whether this machine has what the book needs."""
+    from mia_lib.publish import doctor as health
+
+    good = True
+    for finding in health.examine():
+        good &= finding.good or not finding.essential
+        mark = "ok" if finding.good else ("MISSING" if finding.essential else "without")
+        typer.echo(f"{mark:8}{finding.what}: {finding.found}")
+    if not good:
+        raise typer.Exit(1)
+
+
+@app.command()
+def serve(port: int = typer.Option(8000, min=0, max=65535, help="0 takes any free one.")) -> None:
+    """Show the built book in a browser on this machine."""
+    import functools
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    from mia_lib.publish.parameters import find_root
+
+    folder = find_root() / "_build" / "book" / "_build" / "html"
+    if not (folder / "index.html").is_file():
+        raise MiaError(f"There is no book in {folder} yet. Run `mia build` or `make book` first.")
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), functools.partial(SimpleHTTPRequestHandler, directory=folder))
+    except OSError as error:
+        raise MiaError(f"port = {port} cannot be used ({error.strerror}). Give another, or 0 for any.") from error
+    typer.echo(f"http://127.0.0.1:{server.server_port}/  (Ctrl-C ends it)")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.server_close()
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    import signal
+
+    # What a scheduler sends before it kills: the kernel and its processes are ended as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    app()
+
+
+if __name__ == "__main__":
+    main()

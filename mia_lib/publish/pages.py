@@ -1,0 +1,473 @@
+"""Builds the book: executed notebooks and prose go to a staging folder, and Jupyter Book makes HTML of it.
+
+The staging folder `_build/book` mirrors the repository, so that a page's launch and download links name files that
+exist there. Nothing in it is edited by hand, and no output flows back into the repository.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mia_lib.bars import Bars, duration
+from mia_lib.errors import MiaError
+from mia_lib.publish import reference, runner
+from mia_lib.publish.parameters import QUICK, find_root, validate
+from mia_lib.publish.records import make
+from mia_lib.publish.records import state as recorded
+from mia_lib.publish.records.state import State
+
+CLAIMS_MIME = runner.OURS + "claims+json"
+MARKER = "<!-- generated -->"
+FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
+STAGED = ("book", "data/papers", "CHANGELOG.md")
+MEMORY_FOR_TWO = 5e9  # bytes that have to be free
+INDEX = "book/_build/html/index.html"
+VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
+NOTHING_CHANGED = "book: nothing changed, used again"
+# The package has no __main__. Of a page's thousands of nodes few are ever garbage while it is made; and without the grammar of
+# web addresses, which nothing here asks for, jsonschema is imported in a tenth of the time.
+JUPYTER_BOOK = ("import gc, sys; gc.set_threshold(50_000); sys.modules['rfc3987_syntax'] = None; "
+                "from jupyter_book.cli.main import main; main()")
+
+
+class BookFailed(RuntimeError):
+    """Jupyter Book found something wrong in the pages."""
+
+
+def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None, folder: Path | None = None) -> Path:
+    """Run every notebook of the table of contents and build the HTML.
+
+    Args:
+        preset: name of the preset of every notebook.
+        force: run and build everything again.
+        root: folder of the book.
+        folder: where everything that is made goes, None for `_build` in `root`.
+
+    Returns:
+        Path of index.html.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+        runner.NotebookFailed: a notebook stopped in a cell.
+        BookFailed: Jupyter Book warned; warnings are errors here.
+    """
+    from filelock import FileLock, Timeout
+
+    root = find_root(root)
+    folder = Path(folder).resolve() if folder else root / "_build"
+    names = _in_toc(root)
+    values = {name: validate(name, {}, preset, root) for name in names}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            executed, todo, bars = {}, [], Bars()
+            index, noted = folder / INDEX, folder / "book.seen"
+            again = not force and index.is_file() and noted.is_file()
+            if again and noted.read_text() == json.dumps(_seen(root, folder, preset)):
+                bars.say(NOTHING_CHANGED)
+                return index
+            for name, code in _keys(values, root, folder).items():
+                executed[name] = folder / "executed" / f"{name}-{code}.ipynb"
+                record = None if force else runner.finished(executed[name])
+                if record and (record["preset"], record["key"]) == (preset, code):
+                    bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
+                else:
+                    todo.append((name, values[name], executed[name]))
+            todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
+            for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=_at_once() if todo else 1):
+                bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+            noted.unlink(missing_ok=True)
+            before = _seen(root, folder, preset)
+            made = {name: runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
+                    for name, path in executed.items()}
+            index = _render(_pages(root, made), root, folder, force, bars)
+            if _seen(root, folder, preset)["sources"] == before["sources"]:  # nobody edited while it was built
+                noted.write_text(json.dumps(_seen(root, folder, preset)))
+            return index
+    except Timeout:
+        raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
+
+
+def _at_once() -> int:
+    """Notebooks to run side by side: two, for each computes now and then what only one processor can take part in; one where
+    they would share a card, or there is no memory for two."""
+    import psutil
+
+    from mia_lib.training import devices
+    from mia_lib.training.backends.pool import default_workers
+
+    alone = devices.pick(None).type != "cpu" or default_workers() == 1
+    return 1 if alone or psutil.virtual_memory().available < MEMORY_FOR_TWO else 2
+
+
+def _in_toc(root: Path) -> list[str]:
+    """Names of the notebooks in `_toc.yml`, in its order."""
+    import yaml
+
+    found = []
+
+    def walk(node):
+        if isinstance(node, dict):
+            file = str(node.get("file", ""))
+            if file.startswith("notebooks/"):
+                found.append(file.removeprefix("notebooks/").removesuffix(".ipynb").removesuffix(".py"))
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
+    return found
+
+
+def _keys(values: dict[str, dict], root: Path, folder: Path) -> dict[str, str]:
+    """`runner.key` of each notebook, without reading the library where no file that bears on one was touched."""
+    noted = folder / "keys.json"
+    seen = {"values": values, "versions": runner.versions(*VERSIONS), "files": _states(
+        *_code(root), *(root / part for part in ("data/papers", "data/embedded", "notebooks")))}
+    seen = hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+    try:
+        before = json.loads(noted.read_text(encoding="utf-8"))
+        if before["seen"] == seen:
+            return before["keys"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    keys = {name: runner.key(name, given, root) for name, given in values.items()}
+    noted.write_text(json.dumps({"seen": seen, "keys": keys}))
+    return keys
+
+
+def _code(root: Path) -> list[Path]:
+    """Files and folders of the library, and of modules that notebooks may import."""
+    beside = [path for folder in runner.beside(root) for path in [*folder.glob("*.py"), *folder.glob("*/__init__.py")]]
+    return [runner._library(root), *(path.parent if path.name == "__init__.py" else path for path in beside)]
+
+
+def _states(*tops: Path) -> str:
+    """Hash of the names, sizes and times of change of files and of all in folders: reading them takes many times as long."""
+    files = [path for top in tops for path in [top, *top.rglob("*")] if path.suffix != ".pyc" and path.is_file()]
+    found = [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in sorted(files)]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+
+def _seen(root: Path, folder: Path, preset: str) -> dict:
+    """What says that nothing changed: the states of all that a book is made from, and of what was made."""
+    sources = _states(*(root / part for part in (*STAGED, "data", "notebooks", "_toc.yml", "_config.yml")), *_code(root))
+    return {"preset": preset, "versions": runner.versions(*VERSIONS), "sources": sources,
+            "made": _states(folder / "executed", folder / "book")}
+
+
+def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
+    """Everything that belongs into the staging folder: path in it -> content."""
+    import yaml
+
+    files = {}
+    for part in STAGED:
+        top = root / part
+        for path in [top] if top.is_file() else sorted(top.rglob("*")):
+            name = path.relative_to(root)
+            if path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in name.parts):
+                files[name.as_posix()] = path.read_bytes()
+    library = runner._library(root)  # the reference pages are made from it, so a change must reach Sphinx
+    files |= {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
+    files |= reference.pages(library)
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    files["_toc.yml"] = yaml.safe_dump(reference.contents(toc), sort_keys=False).encode()
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
+    files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
+
+    claims = []
+    for name, notebook in executed.items():
+        claims += collect_claims(name, notebook)
+        files |= collect_figures(notebook)
+        runs = _other(recorded.exhibits(name, root), notebook)
+        for state, shown, figures in runs:
+            claims += [{"notebook": name, "run": state.preset, **claim} for claim in shown["claims"]]
+            files |= {f"{FIGURES}{figure}-{state.preset}.png": content for figure, content in figures.items()}
+        paged = page(notebook, [(state, shown) for state, shown, _ in runs])
+        files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
+    generated = {f"{reference.FOLDER}/index.md": lambda: reference.overview(library),
+                 "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
+                 "book/recorded.md": lambda: records(recorded.states(root))}
+    if "book/scorecard.md" in files:
+        from mia_lib.evidence.claims import scorecard
+
+        generated["book/scorecard.md"] = lambda: scorecard(claims)
+    for path, text in generated.items():
+        if path in files:
+            prose = files[path].decode()
+            if MARKER not in prose:
+                raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
+            files[path] = prose.replace(MARKER, text(), 1).encode()
+    return files
+
+
+def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
+    """Recorded runs without the tables and figures that the page's own run shows just so."""
+    own, images = make.named(notebook)
+    kept = []
+    for state, shown, figures in runs:
+        tables = {k: v for k, v in shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
+        drawn = {k: v for k, v in shown["figures"].items()
+                 if v != own["figures"].get(k) or figures[k] != make.shrunk(images[v["file"]])}
+        kept.append((state, {**shown, "tables": tables, "figures": drawn}, {k: figures[k] for k in drawn}))
+    return kept
+
+
+def collect_claims(name: str, notebook: dict) -> list[dict]:
+    """The verdicts that a notebook's outputs carry, each with the notebook's name."""
+    return [{"notebook": name, **claim} for cell in notebook["cells"] for output in cell.get("outputs", [])
+            for claim in output.get("data", {}).get(CLAIMS_MIME, [])]
+
+
+def collect_figures(notebook: dict) -> dict[str, bytes]:
+    """The named figures of an executed notebook: path in the staging folder -> PNG."""
+    found = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            figure, image = output.get("metadata", {}).get("mia"), output.get("data", {}).get("image/png")
+            if figure and image:
+                found[f"{FIGURES}{figure['name']}.png"] = base64.b64decode("".join(image))
+    return found
+
+
+def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
+    """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
+
+    Args:
+        notebook: as JSON, with the record of the run in its metadata under "mia".
+        runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
+
+    Returns:
+        A new notebook, as JSON.
+    """
+    notebook = copy.deepcopy(notebook)
+    record = notebook["metadata"].pop("mia")
+    cells, folded = [], set()
+    for cell in notebook["cells"]:
+        if runner.INJECTED in cell["metadata"].get("tags", []):
+            cell["metadata"]["tags"].append("hide-input")
+        for part in _captioned(cell):
+            cells.append(part)
+            named = [name for output in part.get("outputs", []) for name in _names(output)]
+            named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
+            cells += [_folded(state, shown, name) for state, shown in runs for name in named if name in _exhibits(shown)]
+            folded |= set(named)
+    # What this run does not show, such as a table of a study that it leaves out.
+    cells += [_folded(state, shown, name) for state, shown in runs for name in _exhibits(shown) if name not in folded]
+    cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record)})
+    notebook["cells"] = cells
+    return notebook
+
+
+def _exhibits(shown: dict) -> dict:
+    return shown["tables"] | shown["figures"]
+
+
+def _names(output: dict) -> list[str]:
+    """Labels of the tables in an output."""
+    markdown = "".join(output.get("data", {}).get("text/markdown", ""))
+    return re.findall(r"^:name: (\S+)$", markdown, re.MULTILINE)
+
+
+def _folded(state: State, shown: dict, name: str) -> dict:
+    """A cell with an exhibit of a recorded run, folded under a line that says where it comes from."""
+    manifest, label = state.manifest, f"{name}-{state.preset}"
+    if name in shown["tables"]:
+        exhibit = shown["tables"][name]["markdown"].replace(f":name: {name}\n", f":name: {label}\n", 1)
+    else:
+        figure = shown["figures"][name]
+        exhibit = (f":::{{figure}} /{FIGURES}{label}.png\n:name: {label}\n:alt: {figure.get('alt', '')}\n\n"
+                   f"{figure['caption']}\n:::\n")
+    title = (f"The same, recorded at preset `{state.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
+             f"{manifest['date'][:10]}")
+    since = {recorded.OTHER_CODE: f" The code behind it has changed since ({state.why}).",
+             recorded.OTHER_EXHIBITS: f" What draws and judges it has changed since ({state.why}).",
+             "stale": f" It no longer fits the preset ({state.why})."}.get(state.state, "")
+    again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
+             f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
+    return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
+            "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
+
+
+def _captioned(cell: dict) -> list[dict]:
+    """A cell with its figures' captions where MyST-NB looks for them, which is one a cell: more figures, more cells."""
+    if "outputs" not in cell:
+        return [cell]
+    groups = [[]]
+    for output in runner.for_readers(cell["outputs"]):
+        figure = output.get("metadata", {}).get("mia")
+        # MyST-NB puts a cell's caption under each of its outputs, so a figure shares its cell with nothing displayed.
+        if figure or (groups[-1] and groups[-1][-1].get("metadata", {}).get("mia")):
+            groups.append([])
+        groups[-1].append(output)
+    if len(groups) > 1 and all(output["output_type"] == "stream" for output in groups[0]):
+        groups[:2] = [groups[0] + groups[1]]
+    cells = []
+    for number, group in enumerate(groups):
+        part = cell if not number else {
+            "cell_type": "code", "execution_count": None, "id": f"{cell['id']}-{number}", "source": "# continued",
+            "metadata": {"tags": ["remove-input"]}}
+        part["outputs"] = group
+        figure = next((o["metadata"].pop("mia") for o in group if o.get("metadata", {}).get("mia")), None)
+        if figure:
+            image = {key: figure[key] for key in ("alt", "width") if figure.get(key)}
+            part["metadata"]["mystnb"] = {
+                **part["metadata"].get("mystnb", {}), "image": image,
+                "figure": {"name": figure["name"], "caption": figure["caption"]}}
+        cells.append(part)
+    return cells
+
+
+def rerun_command(record: dict) -> str:
+    """The command that repeats a run."""
+    words = ["mia", "run", record["notebook"]]
+    if record["preset"] != QUICK:
+        words += ["--preset", record["preset"]]
+    return shlex.join(words)
+
+
+def provenance(record: dict) -> str:
+    """The footer of a page in MyST Markdown: how its numbers came about, and how to make them again."""
+    different = ", ".join(f"`{k} = {v!r}`" for k, v in record["changed"].items()) or "none"
+    rows = {
+        "Preset": record["preset"],
+        "Parameters unlike the defaults": different.replace("|", "\\|"),
+        "Run": f"{record['date'][:16].replace('T', ' ')} UTC, {duration(record['seconds'])}, "
+               f"{record['peak_memory_mb']} MB at most",
+        "Device": record["device"],
+        "Versions": _versions(record),
+        "Read from recorded results": _read_from_records(record),
+        "Hash of the code that bears on it, data and parameters": f"`{record['key']}`",
+        "Again, or with other parameters": f"`{rerun_command(record)} -p NAME VALUE`",
+    }
+    table = "\n".join(f"| {left} | {right} |" for left, right in rows.items())
+    title = "```{admonition} How the numbers on this page came about"
+    return f"{title}\n:class: note dropdown\n\n| | |\n| --- | --- |\n{table}\n```"
+
+
+def _read_from_records(record: dict) -> str:
+    entries = record.get("entries", [])
+    found, anew = [e for e in entries if e["source"] == "recorded"], sum(e.get("other_code", False) for e in entries)
+    said = (f"{len(found)} results of {min(e['date'] for e in found)[:10]} to {max(e['date'] for e in found)[:10]}" if found
+            else "nothing")
+    return said + (f"; {anew} that are recorded were computed by this run, since their code has changed" if anew else "")
+
+
+def _versions(record: dict) -> str:
+    return ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+
+
+def records(states: list[State]) -> str:
+    """The table of all that can be recorded, in MyST Markdown."""
+    lines = ["| what | preset | state | run | device | date | size |", "| --- " * 7 + "|"]
+    for one in states:
+        m = one.manifest
+        what = f"{{doc}}`/notebooks/{one.name}`" if one.preset != "ensemble" else f"`{one.name}`"
+        state = one.state + (f" ({one.why})" if one.why else "")
+        state += f", confirmed {m['confirmed']}" if "confirmed" in m else ""
+        ran = duration(m["seconds"]) if m else (f"expected {one.cpu_minutes:g} min" if one.cpu_minutes else "–")
+        cells = [what, one.preset, state, ran, m.get("device", "–"), m.get("date", "–")[:10], _held(m)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _held(manifest: dict) -> str:
+    if "models" in manifest:
+        return f"{len(manifest['models'])} models"
+    return f"{len(manifest['entries'])} results, {len(manifest['files']) - 1} figures" if manifest else "–"
+
+
+def status(records: list[dict]) -> str:
+    """The table of all runs in MyST Markdown."""
+    lines = ["| notebook | preset | date | time | peak memory | device | versions |", "| --- " * 7 + "|"]
+    for r in records:
+        cells = (f"{{doc}}`/notebooks/{r['notebook']}`", r["preset"], r["date"][:10], duration(r["seconds"]),
+                 f"{r['peak_memory_mb']} MB", r["device"], _versions(r))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def stage(files: dict[str, bytes], folder: Path) -> list[str]:
+    """Make `folder` hold exactly `files`, touching only what differs, so that Sphinx stays incremental.
+
+    Args:
+        files: path in the folder -> content.
+        folder: the staging folder; Jupyter Book's own `_build` in it is left alone.
+
+    Returns:
+        Paths that were written or deleted.
+    """
+    touched = []
+    for path in sorted(folder.rglob("*")) if folder.exists() else []:
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not name.startswith("_build/") and name not in files:
+            path.unlink()
+            touched.append(name)
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            touched.append(name)
+    return touched
+
+
+def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
+    staged, stamp, log = folder / "book", folder / "book.stamp", folder / "book.log"
+    index = folder / INDEX
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
+    total.update(json.dumps(runner.versions(*VERSIONS)).encode())
+    wanted = total.hexdigest()
+    built = stamp.read_text() if stamp.is_file() else ""
+    touched = stage(files, staged)
+    if built == wanted and not touched and not force and index.is_file():
+        bars.say(NOTHING_CHANGED)
+        return index
+    if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
+        # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files
+        # are copied only when some page changed.
+        shutil.rmtree(staged / "_build", ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    bars.say("book: building the pages")
+    code, said = sphinx(staged, log, root, "-W", "-n", "--keep-going")
+    if code or not index.is_file():
+        lines = [line for line in said if "WARNING" in line or "ERROR" in line] or said[-20:]
+        raise BookFailed("The pages could not be built:\n" + "\n".join(lines) + f"\nAll that was said is in {log}.")
+    stamp.write_text(wanted)
+    return index
+
+
+def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
+    """Let Jupyter Book make HTML of a staging folder, in a process of its own.
+
+    Args:
+        staged: the folder; the pages go to `_build/html` in it.
+        log: file for what is said.
+        root: folder of the book, whose library the pages are made from.
+        options: of `jupyter-book build`.
+
+    Returns:
+        The exit code, and the lines that were said.
+    """
+    path = os.pathsep.join(filter(None, [str(runner._library(root).parent), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
+    with open(log, "wb") as out:
+        code = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+    return code, runner.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()

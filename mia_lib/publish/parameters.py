@@ -1,0 +1,346 @@
+"""A notebook's parameters: read from its source, changed by a preset or by hand, checked before anything runs.
+
+The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Each line declares one parameter::
+
+    references: int = 16  # reference models a target is attacked with [2..256]
+
+The comment says what it means; square brackets at its end say what is allowed, for lists of each item, in clauses parted by
+semicolons, or nothing for any value of the type::
+
+    [low..high]        either end may be missing, or be another parameter, also less a number: [2..models - 2]
+    [a | b | c]        one of these; one of them may be a kind of name
+    [data set]         a kind of name: data set, architecture or augmentation, the last two with what follows their colon
+    [even]             a whole number that two divides
+    [as many as NAME]  a list as long as that of another parameter
+    [N items], [not empty], [distinct], [ascending], [adding up to 1]
+
+A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `quick` is the defaults.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mia_lib.errors import MiaError, check_range, choose
+
+QUICK = "quick"
+PRESETS = {  # what each is for; a notebook may have others
+    "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
+    "cpu": "what of the paper's sizes a CPU reaches, minutes to an hour", "paper": "the paper's sizes, a GPU or hours",
+}
+SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
+WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+KINDS = ("data set", "architecture", "augmentation")
+BOUND = re.compile(r"([a-z]\w*)(?:\s*-\s*(\d+))?")  # another parameter, also less a number
+TOGETHER = re.compile(r"even|not empty|distinct|ascending|adding up to 1|(\d+) items|as many as (\w+)")
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of the parameters cell.
+
+    Attributes:
+        name: as in the notebook and in `mia run NAME -p name value`.
+        type: "int", "float", "str", "bool", "list[...]" or "tuple[...]" of one of them.
+        default: the value in the source, or the preset's.
+        allowed: what the brackets say, "" when any value of the type is allowed.
+        meaning: the rest of the comment.
+    """
+
+    name: str
+    type: str
+    default: object
+    allowed: str = ""
+    meaning: str = ""
+
+
+def find_root(root: Path | str | None = None) -> Path:
+    """The folder of the book: `root` when given, else the nearest one around the working directory, else the
+    checkout that `mia_lib` was installed from.
+
+    Raises:
+        MiaError: none of them has a `notebooks` folder.
+    """
+    here = Path.cwd()
+    tried = [Path(root)] if root is not None else [here, *here.parents, Path(__file__).resolve().parents[2]]
+    for folder in tried:
+        if (folder / "notebooks").is_dir() and (root is not None or (folder / "_toc.yml").is_file()):
+            return folder.resolve()
+    raise MiaError(f"No book here: {tried[0]} has no notebooks folder with a _toc.yml beside it. "
+                   "Run `mia` inside a clone of the repository.")
+
+
+def notebooks(root: Path | None = None) -> list[str]:
+    """Names of the notebooks, one a `notebooks/NAME.py`."""
+    return sorted(path.stem for path in (find_root(root) / "notebooks").glob("*.py"))
+
+
+def presets(name: str, root: Path | None = None) -> list[str]:
+    """Names of the presets of notebook `name`, `quick` first."""
+    files = (find_root(root) / "notebooks" / "presets").glob(f"{name}.*.yaml")
+    return [QUICK, *sorted(path.stem.removeprefix(f"{name}.") for path in files)]
+
+
+def read(source: Path):
+    """The notebook in a py:percent file, with a kernel name and nothing else in its metadata."""
+    import jupytext
+
+    notebook = jupytext.read(source)
+    notebook.metadata.clear()
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return notebook
+
+
+def parameters(name: str, preset: str | None = None, root: Path | None = None) -> list[Parameter]:
+    """The parameters of a notebook, in the order of its source.
+
+    Args:
+        name: of the notebook.
+        preset: whose values stand as defaults; None or "quick" for those in the source.
+        root: folder of the book.
+
+    Raises:
+        MiaError: unknown notebook or preset, a parameters cell or a preset that cannot be read or is not allowed.
+    """
+    root = find_root(root)
+    choose("notebook", name, notebooks(root))
+    text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
+    found = [p for source in code_cells(text, "parameters") for p in _parse(source, f"notebooks/{name}.py")]
+    if preset in (None, QUICK):
+        return found
+    choose(f"preset of {name}", preset, presets(name, root))
+    values = _check(found, _load(root / "notebooks" / "presets" / f"{name}.{preset}.yaml"), f"preset {preset}: ")
+    return [replace(p, default=values.get(p.name, p.default)) for p in found]
+
+
+def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
+    """All parameters of a run: the defaults, over them the preset, over that what was given.
+
+    Args:
+        name: of the notebook.
+        given: parameter -> value; text (from the command line) is read according to the parameter's type.
+        preset: name of the preset, None for "quick".
+        root: folder of the book.
+
+    Returns:
+        Parameter -> value, complete and checked.
+
+    Raises:
+        MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
+    """
+    found = parameters(name, preset, root)
+    values = _check(found, {**{p.name: p.default for p in found}, **given})
+    for parameter in found:
+        _together(parameter, values)
+    return values
+
+
+def code_cells(text: str, tag: str = "") -> list[str]:
+    """The code cells of a py:percent file, without Jupytext: importing it takes longer than all else here.
+
+    Args:
+        text: of the file.
+        tag: only cells that have it.
+    """
+    _, *parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
+    cells = [source.rstrip() for header, source in zip(parts[::2], parts[1::2], strict=True)
+             if not re.search(r"\[(markdown|md|raw)\]", header)
+             and (not tag or re.search(rf"""tags=\[[^]]*["']{tag}["']""", header))]
+    return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
+
+
+def _parse(source: str, where: str) -> list[Parameter]:
+    try:
+        body = ast.parse(source).body
+    except SyntaxError as error:
+        raise MiaError(f"{where}: the parameters cell is not Python: {error}.") from error
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
+    found = []
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
+            raise MiaError(f"{where}: {ast.unparse(node)!r} in the parameters cell is no parameter. Write "
+                           "`name: type = value  # meaning [allowed]`.")
+        try:
+            default = ast.literal_eval(node.value)
+        except ValueError as error:
+            raise MiaError(f"{where}: the default of {node.target.id} must be a plain value.") from error
+        kind = _kind(ast.unparse(node.annotation), default, f"{where}: {node.target.id}")
+        lines = range(node.lineno, node.end_lineno + 1)
+        meaning = " ".join(comments[i] for i in lines if i in comments) or comments.get(node.lineno - 1, "")
+        allowed = ""
+        match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", meaning, re.DOTALL)
+        # Brackets that allow nothing in these words are part of the sentence, such as a unit.
+        if match and all(".." in c or "|" in c or c in KINDS or TOGETHER.fullmatch(c) for c in _clauses(match[2])):
+            meaning, allowed = match[1], match[2].strip()
+        found.append(Parameter(node.target.id, kind, default, allowed, meaning))
+    return found
+
+
+def _kind(annotation: str, default, where: str) -> str:
+    match = re.fullmatch(r"(list|tuple)(?:\[(\w+)(?:, \.\.\.)?\])?", annotation)
+    item = annotation
+    if match:
+        item = match[2] or (type(default[0]).__name__ if default else "str")
+        annotation = f"{match[1]}[{item}]"
+    if item not in SCALARS:
+        raise MiaError(f"{where} has type {annotation!r}. Allowed: {', '.join(SCALARS)}, list and tuple of them.")
+    return annotation
+
+
+def _load(path: Path) -> dict:
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise MiaError(f"{path} is not YAML: {error}. Write one `name: value` a line.") from error
+    if not isinstance(values, dict):
+        raise MiaError(f"{path} holds a {type(values).__name__}. Write one `name: value` a line.")
+    return values
+
+
+def _check(found: list[Parameter], values: dict, where: str = "") -> dict:
+    known = {p.name: p for p in found}
+    for name in values:
+        choose(f"{where}parameter", name, known)
+    return {name: _value(known[name], value, where + name) for name, value in values.items()}
+
+
+def _value(parameter: Parameter, value, label: str):
+    collection, _, item = parameter.type.rstrip("]").rpartition("[")
+    if not collection:
+        return _item(parameter, item, value, label)
+    if isinstance(value, str):
+        value = _items(value)
+    if not isinstance(value, list | tuple):
+        raise MiaError(f"{label} = {value!r} is not a list. Give {WORDS[item]} each, with commas between, a,b,c; or "
+                       "semicolons, where an item has a comma itself.")
+    return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
+
+
+def plain(value):
+    """A number as it is; anything else as one would type it after `-p`."""
+    if isinstance(value, list | tuple):
+        items = list(map(str, value))
+        return (";" if any("," in item for item in items) else ",").join(items)
+    return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
+
+
+def _items(text: str) -> list:
+    """`a,b`, `a,b;c` (where an item has commas itself) or a Python list."""
+    text = text.strip()
+    if text.startswith(("[", "(")):
+        try:
+            return list(ast.literal_eval(text))
+        except (ValueError, SyntaxError, TypeError):
+            text = text.strip("[]()")
+    return [part.strip() for part in text.split(";" if ";" in text else ",") if part.strip()]
+
+
+def _item(parameter: Parameter, kind: str, given, label: str):
+    value = given
+    if isinstance(given, str) and kind != "str":
+        try:
+            value = TRUTH[given.strip().lower()] if kind == "bool" else SCALARS[kind](given)
+        except (KeyError, ValueError):
+            value = None
+    if kind == "float" and type(value) is int:
+        value = float(value)
+    if type(value) is not SCALARS[kind] or (kind == "float" and not math.isfinite(value)):
+        allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
+        raise MiaError(f"{label} = {given!r} has the wrong type: give {WORDS[kind]}, such as "
+                       f"{parameter.default!r}.{allowed}")
+    for clause in _clauses(parameter.allowed.removeprefix("list of")):
+        if "|" in clause or clause in KINDS:
+            parts = [part.strip().strip("\"'") for part in clause.split("|")]
+            _choose(parameter, label, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
+        elif ".." in clause:
+            bounds = [None if BOUND.fullmatch(b.strip()) or not b.strip() else SCALARS[kind](b) for b in clause.split("..")]
+            check_range(label, value, *bounds)
+        elif clause == "even" and value % 2:
+            raise MiaError(f"{label} = {value!r} is odd: an even number is needed, such as {value + 1}.")
+    return value
+
+
+def _clauses(allowed: str) -> list[str]:
+    return [clause.strip() for clause in allowed.split(";") if clause.strip()]
+
+
+def _choose(parameter: Parameter, label: str, value, parts: list) -> None:
+    """Refuse what is neither one of `parts` nor a name of a kind among them."""
+    kinds = [part for part in parts if part in KINDS]
+    if not kinds:
+        choose(label, value, parts)
+        return
+    default = parameter.default if isinstance(parameter.default, list | tuple) else [parameter.default]
+    if value in parts or value in default:  # defaults need no check, and the modules that know the names are slow to load
+        return
+    for kind in kinds:
+        try:
+            _known(kind, value)
+        except MiaError as error:
+            others = ", ".join(repr(part) for part in parts if part not in KINDS)
+            where = "" if str(error).startswith(f"{label} = ") else f"{label}: "
+            raise MiaError(f"{where}{error}" + (f" Or {others}." if others else "")) from error
+
+
+def _known(kind: str, value: str) -> None:
+    """Refuse a name that the library does not know as one of this kind."""
+    if kind == "data set":
+        from mia_lib import data
+
+        choose(kind, value, data.names())
+    elif kind == "architecture":
+        from mia_lib import models
+
+        models._parse(value)
+    else:
+        from mia_lib.training import recipe
+
+        recipe._augmentation(value)
+
+
+def _together(parameter: Parameter, values: dict) -> None:
+    """Refuse a value that does not fit those of other parameters, or a list that is not what its brackets say."""
+    name, value = parameter.name, values[parameter.name]
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    for clause in _clauses(parameter.allowed.removeprefix("list of")):
+        low, _, high = clause.partition("..")
+        for end, sign, side in ((low, 1, "at least"), (high, -1, "at most")):
+            bound = BOUND.fullmatch(end.strip()) if ".." in clause else None
+            limit = values[bound[1]] - int(bound[2] or 0) if bound else None
+            if bound and any(sign * item < sign * limit for item in items):
+                raise MiaError(f"{name} = {value!r} is out of range: allowed is {side} {limit}, that is {end.strip()}. "
+                               f"Change one or the other.")
+        rule = TOGETHER.fullmatch(clause)
+        if rule and not _holds(clause, items, int(rule[1] or 0), values.get(rule[2], ())):
+            other = f" {rule[2]} has {len(values[rule[2]])}, {name} {len(items)}." if rule[2] else ""
+            raise MiaError(f"{name} = {value!r} is not allowed: it must be {clause}.{other} It means: {parameter.meaning}.")
+
+
+def _holds(rule: str, items: list, count: int, other: Sequence) -> bool:
+    match rule.split()[0]:
+        case "not":
+            return bool(items)
+        case "distinct":
+            return len(set(items)) == len(items)
+        case "ascending":
+            return items == sorted(set(items))
+        case "adding":
+            return abs(sum(items) - 1) < 1e-9
+        case "as":
+            return len(items) == len(other)
+        case "even":  # of each item, which has been looked at
+            return True
+    return len(items) == count

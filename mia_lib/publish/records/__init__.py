@@ -1,0 +1,1 @@
+"""Recorded runs: what state each is in, and how they are made."""

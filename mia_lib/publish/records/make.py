@@ -1,0 +1,441 @@
+"""Making records and checking them; what is recorded stands in `recorded`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib import definitions, progress, store
+from mia_lib.bars import Bars
+from mia_lib.errors import MiaError, choose
+from mia_lib.publish import runner
+from mia_lib.publish.parameters import find_root, notebooks, presets, validate
+from mia_lib.publish.records import state as recorded
+
+FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
+TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
+TABLE, CLAIMS = runner.OURS + "table+json", runner.OURS + "claims+json"
+
+
+def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bars | None = None) -> str:
+    """Run a notebook at a preset, or train a shared ensemble, and keep what readers need; what was finished is used again.
+
+    Returns:
+        a sentence that says what was kept.
+
+    Raises:
+        MiaError: neither a notebook nor an ensemble, a preset that is run live, more than the limits allow.
+    """
+    from mia_lib.training import shared
+
+    root = find_root(root)
+    choose("name", name, [*notebooks(root), *shared.names()])
+    if name in shared.names():
+        return _record_ensemble(name, root)
+    allowed = [p for p in presets(name, root) if p not in recorded.NOT_RECORDED]
+    if not allowed:
+        raise MiaError(f"{name} has no preset to record; put one into notebooks/presets/{name}.paper.yaml.")
+    choose("preset", preset, allowed)
+    values = validate(name, {}, preset, root)
+    target = root / "runs" / f"{name}-{runner.key(name, values, root)}" / f"{name}.ipynb"
+    run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
+    return _keep_run(name, preset, run, json.loads(target.read_text(encoding="utf-8")), root)
+
+
+KEPT = ("key", "kind", "study", "source", "seconds", "date")  # what the manifest of a run says of an entry
+
+
+def _path(kind: str, name: str) -> Path:
+    """Where an entry lies in a layer of the store."""
+    return Path(kind) / name[:2] / f"{name}.npz"
+
+
+def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> str:
+    layer, folder = recorded.layer(root), recorded.run_folder(name, preset, root)
+    entries, left_out, copies = [], [], {}
+    for entry in run["entries"]:
+        path = _path(entry["kind"], entry["key"])
+        held = next((one for one in (store.cache_dir() / _path(entry["kind"], entry["cached"]), layer / path)
+                     if one.is_file() and one.with_suffix(".json").is_file()), None)
+        if held is None:
+            continue
+        if (size := held.stat().st_size) > FILE_LIMIT:
+            left_out.append(f"{entry['study']} ({size / 2**20:.0f} MB)")
+            continue
+        entries.append({name: entry[name] for name in KEPT})
+        copies |= {path: held, path.with_suffix(".json"): held.with_suffix(".json")}
+    files = exhibits_of(notebook)
+    too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
+    new = {layer / path: source.read_bytes() for path, source in copies.items()}
+    total = _size(layer, without={*new, *folder.glob("*")}) + sum(map(len, [*files.values(), *new.values()]))
+    _check_limits(too_large, total)
+    for path, content in new.items():
+        if not path.is_file() or path.read_bytes() != content:
+            store.write(path, content)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    manifest = {
+        "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
+        "definitions": recorded.definitions_of_run(name, run["parameters"], root), "versions": run["versions"],
+        "device": run["device"], "seconds": _seconds(run), "peak_memory_mb": run["peak_memory_mb"], "date": run["date"],
+        "entries": entries, "left_out": left_out, "files": hashes,
+    }
+    for one, content in files.items():
+        store.write(folder / recorded.stored_name(one, hashes[one]), content)
+    # With this one step the new record takes the place of the old; killed before it, the old one stands.
+    store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    _prune(layer)
+    said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
+    return said + (f"; too large and computed when asked for: {', '.join(left_out)}" if left_out else "")
+
+
+def _seconds(run: dict) -> float:
+    """What the run took, with what it found in the store counted as if it had been computed on the way."""
+    found = sum(entry["seconds"] for entry in run["entries"] if entry["source"] != "computed" and entry["kind"] == "study")
+    return round(run["seconds"] + found, 1)
+
+
+def exhibits_of(notebook: dict) -> dict[str, bytes]:
+    """The named tables and figures and the verdicts of an executed notebook: file -> content.
+
+    Returns:
+        "exhibits.json", which holds what `named` finds, and a PNG a figure.
+    """
+    found, images = named(notebook)
+    text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return {**{file: shrunk(png) for file, png in images.items()}, "exhibits.json": text.encode()}
+
+
+def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
+    """The same as data, and the figures as they were drawn.
+
+    Returns:
+        {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"}, "claims": [...]};
+        and PNGs by file.
+    """
+    found: dict = {"tables": {}, "figures": {}, "claims": []}
+    images: dict[str, bytes] = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
+            if figure and image:
+                images[f"{figure['name']}.png"] = base64.b64decode("".join(image))
+                found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
+            if TABLE in data:
+                markdown = "".join(data["text/markdown"])
+                found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
+            found["claims"] += data.get(CLAIMS, [])
+    return found, images
+
+
+def shrunk(png: bytes) -> bytes:
+    """A figure with 256 colours, which lines and letters do not miss, when that is smaller; kept in the store, for each build
+    asks for those of all pages."""
+    import PIL
+    from PIL import Image
+
+    def compute() -> dict[str, np.ndarray]:
+        small = io.BytesIO()
+        Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        return {"png": np.frombuffer(min(png, small.getvalue(), key=len), np.uint8)}
+
+    spec = {"kind": "figure", "png": hashlib.sha256(png).hexdigest(), "pillow": PIL.__version__}
+    return store.fetch(spec, compute).arrays["png"].tobytes()
+
+
+def _size(layer: Path, without: set[Path]) -> int:
+    return sum(p.stat().st_size for p in layer.rglob("*") if p.is_file() and p not in without)
+
+
+def _check_limits(too_large: list[str], total: int) -> None:
+    if too_large:
+        raise MiaError(f"{', '.join(too_large)} would be larger than {FILE_LIMIT >> 20} MB, the limit of a recorded file. "
+                       "Record less: scores of the targets, not signals of every reference.")
+    if total > TOTAL_LIMIT:
+        raise MiaError(f"data/recorded would hold {total / 2**20:.1f} MB; {TOTAL_LIMIT >> 20} MB is the limit. Remove a "
+                       "record, or record less.")
+
+
+def _prune(layer: Path) -> None:
+    """Remove what no manifest names any more; a manifest that cannot be read keeps everything where it is."""
+    named: set[Path] = set()
+    for path in layer.glob("runs/*/manifest.json"):
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            named |= {path.with_name(recorded.stored_name(*item)) for item in manifest["files"].items()}
+            named |= {layer / entry["kind"] / entry["key"][:2] / f"{entry['key']}{end}" for entry in manifest["entries"]
+                      for end in (".npz", ".json")}
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+    for path in [*layer.glob("study/*/*"), *layer.glob("runs/*/*")]:
+        if path not in named and path.name != "manifest.json":
+            path.unlink()
+    for path in layer.glob("study/*"):
+        if not any(path.iterdir()):
+            path.rmdir()
+
+
+def _record_ensemble(name: str, root: Path) -> str:
+    from mia_lib.training import shared
+
+    layer, ensemble = recorded.layer(root), shared.get(name).fit()
+    held = [store.look_up(ensemble.spec(m)) for m in range(len(ensemble))]
+    arrays = {k: np.stack([entry.arrays[k] for entry in held]) for k in held[0].arrays}
+    size = sum(a.nbytes for a in arrays.values())
+    _check_limits([name] if size > FILE_LIMIT else [], _size(layer, set()) + size)
+    first = held[0].manifest
+    path = store.write_pack(
+        layer, ensemble.key, [store.address(ensemble.spec(m)) for m in range(len(ensemble))], arrays, name=name,
+        data=ensemble.records.name, config=asdict(ensemble.config),
+        seconds=round(sum(entry.manifest["seconds"] for entry in held), 1), device=first["device"], date=first["date"],
+        versions={k: first[k] for k in ("torch", "numpy", "python")}, **_code_of(ensemble))
+    for other in layer.glob("ensemble/*/*.json"):  # the new one is in its place
+        manifest = json.loads(other.read_bytes())
+        if manifest.get("name") == name and other != path:
+            other.unlink()
+    packed = {p.with_name(json.loads(p.read_bytes())["file"]) for p in layer.glob("ensemble/*/*.json")}
+    for weights in layer.glob("ensemble/*/*.safetensors"):
+        if weights not in packed:
+            weights.unlink()
+    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB"
+
+
+def _code_of(ensemble) -> dict:
+    """For the manifest of an ensemble: the code that trains it."""
+    spec = ensemble.spec(0)
+    return {**store.made_by(spec), "definitions": dict(definitions.known(spec["code"]).definitions)}
+
+
+# ------------------------------------------------------------------------------------------------------- checking
+
+
+def check(name: str | None = None, preset: str = "paper", minutes: float = 5.0, seed: int = 0, root: Path | None = None,
+          bars: Bars | None = None) -> tuple[bool, str]:
+    """Compute a random sample of a record anew, in an empty store, and compare.
+
+    Args:
+        name, preset: as for `record`; without a name, one of all records at random.
+        minutes: what the sample may take, by the seconds it took when it was recorded; at least one piece is taken. What a
+            notebook needs besides and no record holds comes on top.
+        seed: of the sample.
+
+    Returns:
+        whether they agree, and a sentence with the largest difference. A record that agrees although its source had changed
+        is noted as confirmed.
+
+    Raises:
+        MiaError: there is no such record, or it is damaged or stale.
+    """
+    from mia_lib.training import shared
+
+    root, rng = find_root(root), np.random.default_rng(seed)
+    if name is None:
+        held = [s for s in recorded.states(root) if s.state in ("recorded", "source changed")]
+        if not held:
+            raise MiaError("Nothing is recorded yet: `mia record --missing` lists what could be.")
+        one = held[rng.integers(len(held))]
+        name, preset = one.name, one.preset
+    choose("name", name, [*notebooks(root), *shared.names()])
+    ensemble = name in shared.names()
+    state = recorded.state_of_ensemble(name, root) if ensemble else recorded.state_of_run(name, preset, root)
+    if not state.manifest or state.state == "stale":
+        raise MiaError(f"The record of {name} is {state.state} ({state.why or 'nothing is there'}): `{state.command}` makes "
+                       "it anew.")
+    if ensemble:
+        agrees, said = _check_ensemble(name, state.manifest, minutes, rng)
+        if agrees and state.state != "recorded":
+            said += _adopt_ensemble(name, root)
+        return agrees, f"{name}: {said}"
+    with tempfile.TemporaryDirectory(prefix="mia-check-") as scratch:
+        agrees, said, run, notebook = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root, bars)
+    if agrees and state.state != "recorded":
+        said += _adopt_run(name, preset, state, run, notebook, root)
+    return agrees, f"{name}: {said}"
+
+
+def _difference(recorded_arrays: dict[str, np.ndarray], anew: dict[str, np.ndarray]) -> float:
+    """Largest difference of two sets of arrays, each relative to the largest absolute value of its array.
+
+    What a clock said, under names with "seconds" in them, is another in every run and not compared.
+    """
+    if recorded_arrays.keys() != anew.keys() or any(recorded_arrays[k].shape != anew[k].shape for k in anew):
+        return float("inf")
+    worst = 0.0
+    for k, before in recorded_arrays.items():
+        now = np.asarray(anew[k])
+        if "seconds" in k:
+            continue
+        if before.dtype.kind not in "biuf":
+            worst = worst if np.array_equal(before, now) else float("inf")
+            continue
+        before, now = before.astype(np.float64), now.astype(np.float64)
+        if not np.array_equal(np.isfinite(before), np.isfinite(now)):
+            return float("inf")
+        sound = np.isfinite(before)
+        if not np.array_equal(before[~sound], now[~sound], equal_nan=True):
+            return float("inf")
+        if sound.any() and (gap := np.abs(before[sound] - now[sound]).max()):
+            worst = max(worst, float(gap / max(np.abs(before[sound]).max(), 1e-300)))
+    return worst
+
+
+def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Generator) -> tuple[bool, str]:
+    """Train some of the models again.
+
+    Their weights must agree. Where rounding differs (another processor, another PyTorch) a recipe with a high learning rate
+    lets it grow without bound; then the models must at least be like the recorded ones: their last training loss within four
+    standard deviations, over the record's models, of what it was.
+    """
+    from mia_lib.training import shared
+    from mia_lib.training.backends.loop import fit_group
+
+    ensemble = shared.get(name)
+    each = max(manifest["seconds"] / len(ensemble), 1e-9)
+    sample = rng.permutation(len(ensemble))[:int(np.clip(60 * minutes / each, 1, 8))]
+    worst, unlike = 0.0, 0.0
+    with _records_of_any_code():
+        held = [store._read_pack(ensemble.spec(m)) for m in range(len(ensemble))]
+    if None in held:
+        raise MiaError(f"Model {held.index(None)} of {name} is not in its record: data, design or recipe changed. "
+                       f"`mia record {name}` makes it anew.")
+    last = np.array([entry.arrays["history"][-1, 0] for entry in held])
+    for m in progress.track(sorted(map(int, sample)), f"checking {name}"):
+        rows = [np.flatnonzero(ensemble.members[m])]
+        records = ensemble.records
+        [anew] = fit_group(records.x, records.y, rows, len(records.classes), ensemble.config, [m])
+        worst = max(worst, _difference(held[m].arrays, anew.arrays))
+        unlike = max(unlike, abs(anew.arrays["history"][-1, 0] - last[m]) / max(last.std(), 1e-12))
+    said = f"{len(sample)} of {len(ensemble)} models trained anew; largest difference {worst:.1e} of the largest value"
+    if worst <= TOLERANCE:
+        return True, f"{said}, {TOLERANCE:g} is allowed"
+    return bool(unlike <= 4), (f"{said}, more than rounding; their training losses differ from the recorded by at most "
+                               f"{unlike:.1f} standard deviations, 4 are allowed")
+
+
+@contextmanager
+def _records_of_any_code(**more: str) -> Iterator[None]:
+    """Within, records are read whatever code made them, and the environment holds `more`."""
+    more = {"MIA_RECORDS_OF_ANY_CODE": "1", **more}
+    before = {k: os.environ.get(k) for k in more}
+    os.environ |= more
+    try:
+        yield
+    finally:
+        for k, value in before.items():
+            os.environ.pop(k) if value is None else os.environ.update({k: value})
+
+
+def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.random.Generator, scratch: Path,
+               root: Path, bars: Bars | None) -> tuple[bool, str, dict, dict]:
+    """Compute entries anew, those of other code first; whether they agree, in words, the run, and its notebook."""
+    order = [manifest["entries"][i] for i in rng.permutation(len(manifest["entries"]))]
+    changed = {e["key"] for e in order if recorded.of_other_code(recorded.manifest_of(e, root), root)}
+    order.sort(key=lambda entry: entry["key"] not in changed)
+    cheapest = sorted(order, key=lambda entry: (entry["key"] not in changed, entry["seconds"]))[:1]
+    affordable = [entry for entry in order if entry["seconds"] <= 60 * minutes] or cheapest
+    if not affordable:
+        raise MiaError(f"The record of {name} holds no entry of the store to check; `mia record {name} --preset {preset}` "
+                       "makes it anew.")
+    spent = np.cumsum([entry["seconds"] for entry in affordable])
+    sample = affordable[:max(1, int((spent <= 60 * minutes).sum()))]
+    with _records_of_any_code(MIA_CACHE=str(scratch / "cache"), MIA_RECOMPUTE=",".join(entry["key"] for entry in sample)):
+        values, target = validate(name, {}, preset, root), scratch / f"{name}.ipynb"
+        run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
+        anew = {entry["key"]: store.cache_dir() / _path(entry["kind"], entry["cached"]) for entry in run["entries"]}
+        worst, compared = 0.0, 0
+        for entry in sample:
+            path = anew.get(entry["key"])
+            if path is not None and path.is_file():
+                kept = recorded.layer(root) / _path(entry["kind"], entry["key"])
+                arrays = (store._decode(one.read_bytes(), ".npz") for one in (kept, path))
+                worst, compared = max(worst, _difference(*arrays)), compared + 1
+    if not compared:
+        raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
+    said = (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference {worst:.1e} of the largest "
+            f"value, {TOLERANCE:g} is allowed")
+    return worst <= TOLERANCE, said, run, json.loads(target.read_text(encoding="utf-8"))
+
+
+def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, root: Path) -> str:
+    """Note that a record's arrays are what the code now gives; what that shows otherwise takes the place of what was shown."""
+    folder, today = recorded.run_folder(name, preset, root), time.strftime("%Y-%m-%d", time.gmtime())
+    now, manifest = {entry["key"]: entry for entry in run["entries"]}, dict(state.manifest)
+    for entry in manifest["entries"]:
+        if entry["key"] in now and "roots" in now[entry["key"]]:
+            path, made = recorded.path_of(entry, root), {k: now[entry["key"]][k] for k in ("code", "roots", "words", "own")}
+            kept = json.loads(path.read_bytes())
+            if {k: kept.get(k) for k in made} != made:
+                store.write(path, json.dumps(kept | made | {"adopted": today}, indent=1, sort_keys=True).encode())
+    before = json.loads((folder / recorded.stored_name("exhibits.json", manifest["files"]["exhibits.json"])).read_bytes())
+    files = exhibits_of(notebook)
+    different = _shown_differently(before, json.loads(files["exhibits.json"]))
+    if different:
+        manifest["files"] = {one: hashlib.sha256(content).hexdigest() for one, content in files.items()}
+        for one, content in files.items():
+            store.write(folder / recorded.stored_name(one, manifest["files"][one]), content)
+    manifest |= {"confirmed": today, "definitions": recorded.definitions_of_run(name, run["parameters"], root)}
+    store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    _prune(recorded.layer(root))
+    return "; its code is adopted" + (f", and what differs is drawn anew: {', '.join(different)}" if different else "")
+
+
+NUMBERS = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+CLOCK = re.compile(r"\b(seconds?|minutes?|hours?)\b")
+
+
+def _shown_differently(before: dict, now: dict) -> list[str]:
+    """Names of tables whose numbers or words differ by more than rounding, and of claims whose verdicts do.
+
+    Tables that show what a clock said are compared by their size.
+    """
+    tables = [name for name in before["tables"].keys() | now["tables"].keys()
+              if not _same_table(before["tables"].get(name, {}), now["tables"].get(name, {}))]
+    verdicts = [{f"{c['paper']} {c['claim']}": (c["verdict"], c["text"]) for c in one["claims"]} for one in (before, now)]
+    claims = [key for key in verdicts[0].keys() | verdicts[1].keys() if verdicts[0].get(key) != verdicts[1].get(key)]
+    return sorted(tables) + sorted(claims)
+
+
+def _same_table(one: dict, other: dict) -> bool:
+    cells = [[*table.get("columns", ()), *(cell for row in table.get("rows", ()) for cell in row)] for table in (one, other)]
+    if len(cells[0]) != len(cells[1]):
+        return False
+    if CLOCK.search(json.dumps([one.get("columns"), one.get("caption")])):
+        return True
+    return all(map(_same_cell, *cells))
+
+
+def _same_cell(one, other) -> bool:
+    """Whether two cells of a table are equal but for rounding: a number by a thousandth, a printed one by its last digit."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same_cell(one[k], other[k]) for k in one)
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return one == other or (one != one and other != other) or abs(one - other) <= 1e-3 * max(abs(one), abs(other), 1e-3)
+    one, other = str(one), str(other)
+    if NUMBERS.sub("#", one) != NUMBERS.sub("#", other):
+        return False
+    pairs = zip(*(NUMBERS.findall(text) for text in (one, other)), strict=True)
+    return all(abs(float(a.replace("−", "-")) - float(b.replace("−", "-"))) <= 1.01 * 10 ** -len(a.partition(".")[2])
+               for a, b in pairs)
+
+
+def _adopt_ensemble(name: str, root: Path) -> str:
+    from mia_lib.training import shared
+
+    made = _code_of(shared.get(name)) | {"confirmed": time.strftime("%Y-%m-%d", time.gmtime())}
+    for path in recorded.layer(root).glob("ensemble/*/*.json"):
+        manifest = json.loads(path.read_bytes())
+        if manifest.get("name") == name:
+            store.write(path, json.dumps(manifest | made, indent=1, sort_keys=True).encode())
+    return "; its code is adopted"

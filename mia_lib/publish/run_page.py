@@ -1,0 +1,342 @@
+"""The page of a rerun: one executed notebook, drawn by the book's own machinery, in one file that needs no network.
+
+The notebook alone is staged and rendered with the book's configuration and theme. What it says of other pages is answered
+on the spot: the terms and sources that it names are put at its end, and a reference to another page becomes a link into the
+built book where there is one, its own words where there is none. Styles, scripts, fonts and pictures go into the file, so
+that a page can be moved or sent; only its links into the book then lead nowhere.
+
+In Sphinx this module is an extension, too (`setup`).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import mimetypes
+import os
+import re
+import shlex
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mia_lib.publish.parameters import QUICK, find_root, plain, validate
+
+BOOK = ("_build", "book", "_build", "html")
+TERM = re.compile(r"\{term\}`(?:[^`<]*<([^`>]*)>|([^`<]*))`")
+# What a page alone does not have: an index, a search; and what is loaded twice.
+DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
+NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") event.stopImmediatePropagation();
+}, true);"""
+
+
+def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
+    """The page of an executed notebook.
+
+    Args:
+        notebook: as `runner.execute` left it, with the record of its run; the page's links count on lying beside it.
+        root: folder of the book.
+
+    Returns:
+        The HTML, and what Sphinx had to say against the page, one warning an item.
+
+    Raises:
+        BookFailed: Sphinx stopped.
+    """
+    from mia_lib.publish import pages
+
+    root, notebook = find_root(root), Path(notebook).resolve()
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
+    base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
+    made = pages.page(content)
+    _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base))
+    made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
+
+    files = {f"book/{path.relative_to(root / 'book').as_posix()}": path.read_bytes()
+             for path in [*root.glob("book/_static/**/*"), *root.glob("book/*.bib")] if path.is_file()}
+    place = f"notebooks/{record['notebook']}"
+    files[f"{place}.ipynb"] = json.dumps(made).encode()
+    files["_toc.yml"] = f"format: jb-book\nroot: {place}\n".encode()
+    files["_config.yml"] = json.dumps(_config(root, built if base else None, base)).encode()  # JSON is YAML, too
+    with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
+        staged = Path(scratch) / "book"
+        pages.stage(files, staged)
+        _, said = pages.sphinx(staged, Path(scratch) / "log", root, "-n")
+        page = staged / "_build" / "html" / f"{place}.html"
+        lines = [line.replace(f"{staged}{os.sep}", "") for line in said if "WARNING" in line or "ERROR" in line]
+        if not page.is_file():
+            raise pages.BookFailed("\n".join(["The page could not be drawn:", *(lines or said[-20:]),
+                                             f"Nothing of the run is lost: it is in {notebook}."]))
+        return _in_one_file(page), lines
+
+
+def _base(built: Path, folder: Path) -> str:
+    """Where the built book is, seen from `folder`: a URL that ends in a slash."""
+    try:
+        path = Path(os.path.relpath(built, folder)).as_posix()
+    except ValueError:  # another drive
+        path = built.as_uri()
+    return path + "/"
+
+
+def _config(root: Path, built: Path | None, base: str | None) -> dict:
+    """The book's configuration, without buttons that lead to the unchanged notebook."""
+    import yaml
+
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config |= {"execute": {"execute_notebooks": "off"}, "launch_buttons": {}}
+    config.pop("repository", None)
+    config["html"] = {key: value for key, value in config.get("html", {}).items() if not key.startswith("use_")}
+    own = config.setdefault("sphinx", {}).setdefault("config", {})
+    if "extensions" in own:
+        own["extensions"].append(__name__)
+    else:
+        config["sphinx"].setdefault("extra_extensions", []).append(__name__)
+    own |= {"mia_inventory": str(built / "objects.inv") if built else "", "mia_base": base or ""}
+    return config
+
+
+def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tuple]:
+    """Parameter -> (value in the run, value in its preset) as one would type them, for those that differ."""
+    values = validate(record["notebook"], {}, record["preset"], root)
+    both = {name: (plain(value), plain(values.get(name))) for name, value in record["parameters"].items()}
+    return {name: (value, was) for name, (value, was) in both.items() if value != was}
+
+
+def command(record: dict, changes: dict[str, tuple]) -> str:
+    """The command that repeats a run."""
+    words = ["mia", "run", record["notebook"]]
+    if record["preset"] != QUICK:
+        words += ["--preset", record["preset"]]
+    for name, (value, _) in changes.items():
+        words += ["-p", name, str(value)]
+    return shlex.join(words)
+
+
+def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | None) -> str:
+    """What stands under the title of a rerun, in MyST Markdown: which run this is, and how it differs from the book's.
+
+    Args:
+        record: of the run.
+        changes: from `changed_from_preset`.
+        notebook: file name of the executed notebook, which lies beside the page.
+        base: where the built book is, seen from the page; None where there is none.
+    """
+    from mia_lib.bars import duration
+
+    what = ", ".join(f"{_code(name)} = {_code(value)} in place of {_code(was)}" for name, (value, was) in changes.items())
+    here = "the page in the book"
+    if base:
+        here = f'<a href="{html.escape(base)}notebooks/{record["notebook"]}.html">{here}</a>'
+    return f"""```{{admonition}} A run of this notebook on its own
+:class: important
+
+- **Preset:** {_code(record["preset"])}
+- **Changed from it:** {what or "nothing"}
+- **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}
+- **Again:** {_code(command(record, changes))}
+
+Tables, figures and verdicts are of this run (<a href="{html.escape(notebook)}">as a notebook</a>). The text is the book's:
+what it says of results is about the run that {here} shows, with recorded runs at larger scale beside it.
+```"""
+
+
+def _code(value) -> str:
+    """A value as code in Markdown, whatever it holds."""
+    text = " ".join(str(value).split()) or " "
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if len(fence) > 1 else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def _put_banner(notebook: dict, text: str) -> None:
+    """Add `text` under the title of a notebook, or at its top when its first cell has none."""
+    cells = notebook["cells"]
+    source = "".join(cells[0]["source"]) if cells and cells[0]["cell_type"] == "markdown" else ""
+    title, _, rest = source.partition("\n")
+    if title.startswith("# "):
+        cells[0]["source"] = f"{title}\n\n{text}\n{rest}"
+    else:
+        cells.insert(0, {"cell_type": "markdown", "id": "banner", "metadata": {}, "source": text})
+
+
+def named(notebook: dict, root: Path) -> str:
+    """The terms and sources that a notebook refers to, in MyST Markdown.
+
+    Args:
+        notebook: as JSON; its text and its outputs are searched.
+        root: of the book, whose glossary and bibliography are taken.
+    """
+    texts = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    texts += [cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "") for cell in notebook["cells"]]
+    texts += [output["data"]["text/markdown"] for cell in notebook["cells"] for output in cell.get("outputs", [])
+              if "text/markdown" in output.get("data", {})]
+    text = "\n".join(map("".join, texts))
+    entries = _terms(root / "book" / "glossary.md")
+    found, wanted = set(), _referred(text)
+    while wanted := (wanted & set(entries)) - found:  # a definition may refer to other terms
+        found |= wanted
+        wanted = set().union(*(_referred(entries[term]) for term in wanted))
+    glossary = "\n\n".join(entry for term, entry in entries.items() if term in found)
+    parts = [f"## Terms\n\n:::{{glossary}}\n{glossary}\n:::"] if glossary else []
+    if "{cite" in text + glossary and list(root.glob("book/*.bib")):
+        parts.append("## Sources\n\n```{bibliography}\n```")
+    return "\n\n".join(parts)
+
+
+def _referred(text: str) -> set[str]:
+    return {" ".join((target or shown).split()).lower() for target, shown in TERM.findall(text)}
+
+
+def _terms(glossary: Path) -> dict[str, str]:
+    """Term in small letters -> its entry, of a page with one `{glossary}` whose entries are parted by empty lines."""
+    text = glossary.read_text(encoding="utf-8") if glossary.is_file() else ""
+    match = re.search(r"^(:{3,}|`{3,})\{glossary\}\n(.*?)^\1", text, re.MULTILINE | re.DOTALL)
+    blocks = re.split(r"\n\s*\n(?=\S)", match[2].strip("\n")) if match else []
+    return {block.partition("\n")[0].strip().lower(): block for block in blocks}
+
+
+# As an extension of Sphinx
+
+
+def setup(app) -> dict:
+    """Called by Sphinx: references to pages that are not here are answered, and nothing is drawn around the page."""
+    app.add_config_value("mia_inventory", "", "env", str)  # objects.inv of the built book
+    app.add_config_value("mia_base", "", "env", str)  # the built book, seen from the page
+    app.connect("config-inited", _plain_page)
+    app.connect("builder-inited", _read_inventory)
+    app.connect("doctree-read", _answer_links)
+    app.connect("missing-reference", _answer)
+    return {"parallel_read_safe": True}
+
+
+def _plain_page(app, config) -> None:
+    config.html_theme_options |= {"article_header_start": [], "use_download_button": False, "show_prev_next": False}
+    config.html_sidebars = {"**": []}
+
+
+def _read_inventory(app) -> None:
+    from sphinx.util.inventory import InventoryFile
+
+    app.mia_inventory = {}
+    if app.config.mia_inventory:
+        with open(app.config.mia_inventory, "rb") as file:
+            app.mia_inventory = InventoryFile.load(file, app.config.mia_base.rstrip("/"), lambda base, uri: f"{base}/{uri}")
+
+
+def _answer_links(app, doctree) -> None:
+    """Links to the sources of other pages, `[text](../book/game.md#place)`."""
+    from docutils import nodes
+    from sphinx import addnodes
+
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        url = urlsplit(node["reftarget"])
+        if node["reftype"] != "myst" or not url.path.endswith((".md", ".ipynb", ".py")):
+            continue
+        page = os.path.splitext(os.path.normpath(os.path.join(os.path.dirname(app.env.docname), url.path)))[0]
+        found = app.mia_inventory.get("std:doc", {}).get(Path(page).as_posix())
+        answer = nodes.inline("", "", *[child.deepcopy() for child in node.children])
+        if found:
+            fragment = f"#{url.fragment}" if url.fragment else ""
+            answer = nodes.reference("", "", answer, internal=False, refuri=found[2] + fragment)
+        node.replace_self(answer)
+
+
+# role -> kinds of objects in an inventory that it can mean
+KINDS = {"ref": ("std:label",), "numref": ("std:label",), "doc": ("std:doc",), "term": ("std:term",)}
+
+
+def _answer(app, env, node, contnode):
+    """A reference to what is on another page: a link into the built book, or the words that stand there."""
+    from docutils import nodes
+
+    role, target = node["reftype"], node["reftarget"]
+    if role == "doc":
+        target = os.path.normpath(os.path.join(os.path.dirname(env.docname), target)) if target[:1] != "/" else target[1:]
+    python = node.get("refdomain") == "py"
+    for kind in KINDS.get(role, [kind for kind in app.mia_inventory if python and kind.startswith("py:")]):
+        found = app.mia_inventory.get(kind, {}).get(target)
+        if found:
+            text = contnode
+            if not node.get("refexplicit") and not python and found[3] != "-":
+                text = nodes.inline("", found[3])
+            return nodes.reference("", "", text, internal=False, refuri=found[2])
+    return contnode if node.get("refexplicit") or python else None
+
+
+# One file
+
+
+def _in_one_file(page: Path) -> str:
+    """A page that Sphinx made, with all that it loads written into it."""
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    for tag in [*soup.select(DROPPED), *soup.find_all("script", string=re.compile("search-button"))]:
+        tag.decompose()
+    script = soup.new_tag("script")
+    script.string = NO_SEARCH
+    soup.head.insert(0, script)
+    for tag in soup.select("link[rel=stylesheet]"):
+        style = soup.new_tag("style")
+        style.string = _style(_local(page, tag["href"]))
+        tag.replace_with(style)
+    for tag in soup.select("link[rel=icon]"):
+        tag["href"] = _data(_local(page, tag["href"]))
+    for tag in soup.select("script[src]"):
+        text, late = _script(page, tag["src"]), tag.has_attr("defer")
+        for name in ("src", "defer"):
+            del tag[name]
+        tag.string = text.replace("</script", "<\\/script")
+        if not text:
+            tag.decompose()
+        elif late:  # what stands in the page cannot be deferred, so it goes where that leads
+            soup.body.append(tag.extract())
+    for tag in soup.select("img[src]"):
+        if not tag["src"].startswith("data:"):
+            tag["src"] = _data(_local(page, tag["src"]))
+    for tag in soup.select("a.image-reference"):  # to the file of the picture
+        tag.unwrap()
+    for tag in soup.select("a.navbar-brand"):
+        tag["href"] = "#"
+    return str(soup)
+
+
+def _local(page: Path, url: str) -> Path | None:
+    parts = urlsplit(url)
+    return None if parts.scheme or parts.netloc else page.parent / unquote(parts.path)
+
+
+def _data(path: Path) -> str:
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def _style(path: Path | None) -> str:
+    """A style sheet with its pictures and with the one font of its icons that the page uses, in the form all browsers read."""
+    if path is None:
+        return ""
+    text = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", path.read_text(encoding="utf-8"))
+    text = re.sub(r"@font-face\s*\{[^}]*\}", lambda face: face[0] if "Awesome\\ 6 Free" in face[0] else "", text)
+    text = re.sub(r",\s*url\([^)]*\.ttf[^)]*\)\s*format\(\"?'?truetype\"?'?\)", "", text)
+
+    def put(match: re.Match) -> str:
+        url = match[1].strip("\"' ")
+        file = None if url.startswith(("data:", "#")) else _local(path, url)
+        return f"url({_data(file)})" if file and file.is_file() else match[0]
+
+    text = re.sub(r"url\(([^)]*)\)", put, text)
+    return re.sub(r"@import \"([^\"]*)\";", lambda other: _style(_local(path, other[1])), text)
+
+
+def _script(page: Path, url: str) -> str:
+    """A script of the page; for mathematics the one that brings its letters along, nothing for what lies elsewhere."""
+    path = _local(page, url)
+    if "mathjax" in url.lower():
+        path = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
+    # The theme's icons are drawn by their font; the script would draw them a second time, at 1.5 MB.
+    return "" if path is None or "fontawesome" in url else path.read_text(encoding="utf-8")

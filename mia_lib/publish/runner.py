@@ -1,0 +1,569 @@
+"""Runs notebooks: parameters in, an executed notebook and a record of the run out.
+
+A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by Papermill in a kernel of this very
+interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs: the definitions
+that it reaches, data, parameters, versions. A finished notebook under the same key is never run again; text and comments
+that changed since are put around its outputs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mia_lib import definitions
+from mia_lib.bars import Bars, Tail, duration
+from mia_lib.definitions import LIBRARY, Reached
+from mia_lib.errors import MiaError
+from mia_lib.publish.parameters import QUICK, code_cells, find_root, notebooks, parameters, presets, read, validate
+
+if TYPE_CHECKING:
+    import nbformat
+
+__all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "finished", "key", "notebooks", "parameters",
+           "presets", "run", "sync_pairs", "validate"]
+
+OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
+RUN_MIME = OURS + "run+json"
+INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
+CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
+PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
+
+
+class NotebookFailed(RuntimeError):
+    """A notebook stopped in a cell; what ran until then is kept."""
+
+
+def _library(root: Path) -> Path:
+    checkout = root / "mia_lib"
+    return checkout if (checkout / "__init__.py").is_file() else LIBRARY
+
+
+def digest(paths, base: Path) -> str:
+    """Hash of the names (relative to `base`) and contents of files, as 64 hexadecimal digits."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Installed version of each package, without importing any; those not installed are left out."""
+    found = {"python": platform.python_version()}
+    for package in packages or ("mia_lib", "torch", "numpy"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[str] = definitions.FOR_PAGES) -> Reached:
+    """The definitions that a notebook reaches: its own cells, and what they name.
+
+    Args:
+        name: of the notebook.
+        values: all its parameters, as `validate` returns them.
+        root: folder of the book.
+        but: what bears on no page or, `definitions.FOR_NUMBERS`, on no number.
+    """
+    root = find_root(root)
+    cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
+    return definitions.of_cells(cells, _texts(values), _library(root), beside(root), but)
+
+
+def beside(root: Path) -> list[Path]:
+    """Folders from which notebooks import modules of the user's own."""
+    return [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+
+
+def papers(name: str, root: Path) -> list[Path]:
+    """What the paper of a notebook printed and claims, with the rules of its verdicts; of all papers where it has none."""
+    folder = root / "data" / "papers"
+    return sorted(folder.glob(f"{name}_*")) or sorted(path for path in folder.glob("*") if path.is_file())
+
+
+def _texts(value) -> list[str]:
+    """All texts in parameters."""
+    if isinstance(value, dict | list | tuple):
+        return [text for one in (value.values() if isinstance(value, dict) else value) for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+def key(name: str, values: dict, root: Path | None = None) -> str:
+    """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: the code that it reaches, the data and what
+    the paper printed, parameters, versions. Text and comments are not among them.
+
+    Args:
+        name: of the notebook.
+        values: all its parameters, as `validate` returns them.
+        root: folder of the book.
+    """
+    root = find_root(root)
+    # Recorded results are left out: they are what the library computes, so with or without them a page is the same.
+    data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
+    spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
+            "versions": versions("torch", "numpy")}
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def finished(path: Path) -> dict | None:
+    """The record of the run that made the notebook at `path`; None when it is missing, partial or damaged."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["mia"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def retold(notebook: dict, name: str, root: Path | None = None) -> dict:
+    """An executed notebook with text, comments and tags as its source has them now.
+
+    Args:
+        notebook: as JSON, of the same code: its key is that of the source.
+        name: of the source.
+        root: folder of the book.
+    """
+    source = read(find_root(root) / "notebooks" / f"{name}.py")
+    stable_ids(source)
+    injected = [cell for cell in notebook["cells"] if INJECTED in cell["metadata"].get("tags", [])]
+    ran = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected]
+    cells = []
+    for cell in json.loads(json.dumps(source.cells)):
+        cells.append(cell)
+        if cell["cell_type"] == "code":
+            before = ran.pop(0)
+            cell |= {"outputs": before["outputs"], "execution_count": before["execution_count"]}
+            if "parameters" in cell["metadata"].get("tags", []):
+                cells += injected
+    return {**notebook, "cells": cells}
+
+
+def changed(name: str, values: dict, root: Path | None = None) -> dict:
+    """Those of `values` that are not what the notebook's source says."""
+    defaults = {p.name: p.default for p in parameters(name, root=root)}
+    return {k: v for k, v in values.items() if v != defaults[k]}
+
+
+def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root: Path | None = None,
+            bars: Bars | None = None) -> dict:
+    """Execute one notebook, whatever was run before.
+
+    Args:
+        name: of the notebook.
+        values: all its parameters, as `validate` returns them.
+        output: where the executed notebook goes; it is written after every cell, so that a partial one is kept.
+        preset: name for the record.
+        root: folder of the book, and working directory of the kernel.
+        bars: where progress is drawn; None for standard output.
+
+    Returns:
+        The record of the run: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device, versions,
+        entries (what it asked the store for), key. It also stands in the executed notebook's metadata under "mia".
+
+    Raises:
+        NotebookFailed: a cell raised, or the kernel died.
+        MiaError: the disk is full.
+        KeyboardInterrupt: after the kernel and its child processes have ended.
+    """
+    [record] = execute_all([(name, values, output)], preset=preset, root=root, bars=bars)
+    return record
+
+
+def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = QUICK, root: Path | None = None,
+                bars: Bars | None = None, at_once: int = 1) -> Iterator[dict]:
+    """Execute notebooks, whatever was run before, some of them side by side.
+
+    Args:
+        jobs: name, values and output of each, as for `execute`.
+        preset, root, bars: as for `execute`.
+        at_once: notebooks at a time. When one fails, or at Ctrl-C, the others are ended, too.
+
+    Yields:
+        The record of each run when it is done.
+
+    Raises:
+        NotebookFailed, MiaError, KeyboardInterrupt: as `execute`.
+    """
+    waiting, running = list(jobs), []
+    with (bars or Bars()) as drawn, ExitStack() as ending:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(_executing(*waiting.pop(0), preset, root, drawn, len(jobs) == 1))
+                ending.callback(running[-1].close)
+            for one in list(running):
+                try:
+                    next(one)
+                except StopIteration as ended:
+                    running.remove(one)
+                    yield ended.value
+                except KeyboardInterrupt:
+                    for other in running:
+                        with suppress(KeyboardInterrupt, StopIteration):
+                            other.throw(KeyboardInterrupt)
+                    raise
+
+
+def _executing(name: str, values: dict, output: Path, preset: str, root: Path | None, bars: Bars,
+               alone: bool) -> Generator[None, None, dict]:
+    """`execute` in steps of a moment."""
+    root, output = find_root(root), Path(output).resolve()
+    notebook = read(root / "notebooks" / f"{name}.py")
+    stable_ids(notebook)
+    different, code = changed(name, values, root), key(name, values, root)
+    began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
+    with tempfile.TemporaryDirectory(prefix="mia-") as scratch:
+        session = _Session(name, notebook, different, output, root, Path(scratch))
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            executed = yield from session.run(bars, "" if alone else f"{name}: ")
+            _tidy(executed)
+            notes = {}
+            for cell in executed.cells:
+                for result in cell.get("outputs", []):
+                    notes |= result.get("data", {}).get(RUN_MIME, {})
+            if key(name, values, root) != code:
+                bars.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
+                code = CHANGED_MEANWHILE
+            record = {
+                **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
+                "key": code, "date": started.isoformat(timespec="seconds"),
+                "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
+                "device": notes.get("device", f"{os.cpu_count()} CPU cores"),
+                "versions": notes.get("versions", {}) | versions(), "entries": _asked_for(Path(scratch) / "trace.jsonl"),
+            }
+            executed.metadata["mia"] = record
+            _write(output, executed)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes "
+                           "_build and runs) and give the same command again; finished models are kept.") from error
+    return record
+
+
+def _asked_for(trace: Path) -> list[dict]:
+    """What the notebook's cells asked the store for, each entry once: key, kind, study, source, seconds, date."""
+    lines = trace.read_text(encoding="utf-8").splitlines() if trace.is_file() else []
+    return list({line["key"]: line for line in map(json.loads, lines)}.values())
+
+
+class _Session:
+    """One kernel and the thread that feeds it, while the main thread draws and listens for Ctrl-C."""
+
+    def __init__(self, name, notebook, different, output, root, scratch):
+        self.name, self.notebook, self.different, self.output = name, notebook, different, output
+        self.root, self.scratch = root, scratch
+        self.cells = sum(cell.cell_type == "code" for cell in notebook.cells) + bool(different)
+        self.done, self.peak, self.cell, self.stopped = 0, 0, None, False
+        self._most = 0
+        self.kernel, self.result, self.error, self._family = None, None, None, {}
+
+    def run(self, bars: Bars, prefix: str) -> Generator[None, None, nbformat.NotebookNode]:
+        """Execute all cells and return the notebook, having ended every process that they started.
+
+        Args:
+            prefix: of what the notebook's own bars are called.
+        """
+        tail = Tail(self.scratch / "progress.jsonl")
+        worker = threading.Thread(target=self._work, daemon=True)
+        bars.say(f"{self.name}: running {self.cells} cells")
+        worker.start()
+        sampled = 0.0
+        try:
+            while worker.is_alive():
+                worker.join(0.2)
+                for line in tail:
+                    if "say" in line:
+                        bars.say(prefix + line["say"])
+                    else:
+                        bars.update(prefix + line["label"], line["done"], line["total"])
+                bars.update(self.name, self.done, self.cells)
+                bars.tick()
+                if time.monotonic() - sampled > 0.5:
+                    sampled = time.monotonic()
+                    self._sample()
+                yield
+        except KeyboardInterrupt:
+            # A second Ctrl-C falls through to `finally`, which ends everything at once.
+            self.stopped = True
+            bars.say(f"{self.name}: stopping")
+            self._sample()
+            if self.kernel is not None and self.kernel.is_running():
+                self.kernel.send_signal(signal.SIGINT)
+            worker.join(PATIENCE)
+            raise
+        finally:
+            self._end()
+            worker.join(PATIENCE)
+        if self.error is not None:
+            raise self._explained(self.error) from self.error
+        return self.result
+
+    def _work(self) -> None:
+        import logging
+
+        import papermill
+
+        logging.getLogger("papermill").setLevel(logging.CRITICAL)
+        try:
+            self.result = papermill.execute_notebook(
+                self.notebook, self.output, parameters=self.different, kernel_name="python3", language="python",
+                progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
+                resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
+                on_cell_executed=self._end_cell, coalesce_streams=True)
+        except BaseException as error:  # handed to the main thread, which raises it
+            self.error = error
+
+    def _begin_cell(self, cell, cell_index) -> None:
+        if self.stopped:
+            raise RuntimeError("stopped")
+        self.cell = cell
+
+    def _end_cell(self, cell, cell_index, execute_reply) -> None:
+        self.done += 1
+        self._sample()
+
+    def _manager(self) -> type:
+        """A kernel manager class that knows one kernel: this interpreter, in an environment of our making."""
+        import psutil
+        from jupyter_client import AsyncKernelManager
+        from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+
+        session = self
+        path = [str(_library(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
+               "MIA_TRACE": str(self.scratch / "trace.jsonl"),
+               "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
+               "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+
+        class OneSpec(KernelSpecManager):
+            def get_kernel_spec(self, kernel_name):
+                argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+                return KernelSpec(argv=argv, display_name="Python 3", language="python", env=env)
+
+        class Kernel(AsyncKernelManager):
+            def __init__(self, **options):
+                # Sockets in the scratch folder: no port to collide on and nothing to listen in on.
+                super().__init__(
+                    **options, kernel_spec_manager=OneSpec(), transport="tcp" if os.name == "nt" else "ipc",
+                    connection_file=str(session.scratch / "kernel.json"))
+
+            async def start_kernel(self, **options):
+                # What the kernel's processes say as they are ended must not reach the terminal.
+                with open(session.scratch / "kernel.log", "wb") as log:
+                    await super().start_kernel(**options, stdout=log, stderr=log)
+                session.kernel = psutil.Process(self.provisioner.pid)
+
+        return Kernel
+
+    def _sample(self) -> None:
+        """Note who belongs to the kernel and how much memory they hold together, shared pages counted once.
+
+        Counting those takes the system a hundred times as long as the rest, so it is asked only when they hold more than ever
+        before with shared pages counted for each.
+        """
+        import psutil
+
+        try:
+            family = [self.kernel, *self.kernel.children(recursive=True)] if self.kernel else []
+        except psutil.Error:
+            return
+        self._family |= {process.pid: process for process in family}
+        held = _total(family, lambda process: process.memory_info().rss)
+        if held > self._most:
+            self._most = held
+            self.peak = max(self.peak, _total(family, _own_memory))
+
+    def _end(self) -> None:
+        import psutil
+
+        self._sample()
+        left = [p for p in self._family.values() if p.is_running()]
+        for process in left:
+            try:
+                process.kill()
+            except psutil.Error:
+                continue
+        psutil.wait_procs(left, timeout=5)
+
+    def _explained(self, error: BaseException) -> BaseException:
+        from nbclient.exceptions import DeadKernelError
+        from papermill.exceptions import PapermillExecutionError
+
+        if isinstance(error, PapermillExecutionError):
+            number, source = error.exec_count, error.source
+            last = (error.evalue or "").strip().splitlines() or [""]
+            what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
+        elif isinstance(error, DeadKernelError) and self.cell is not None:
+            number, source = self.done + 1, self.cell.source
+            what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
+        else:
+            return error
+        first = next((line.strip() for line in source.splitlines() if line.strip()), "")
+        return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
+                              f"{plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
+
+
+def _total(family: list, number: Callable) -> int:
+    """Sum over processes of a number of each, those that have ended left out."""
+    import psutil
+
+    total = 0
+    for process in family:
+        with suppress(psutil.Error):
+            total += number(process)
+    return total
+
+
+def _own_memory(process) -> int:
+    """Bytes of a process, of what it shares its part where the system tells."""
+    info = process.memory_full_info()
+    return getattr(info, "pss", 0) or info.rss
+
+
+def plain(text: str) -> str:
+    """`text` without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def _tidy(notebook) -> None:
+    """Take away what Papermill leaves: timings, paths, empty tags and random ids."""
+    stable_ids(notebook)
+    notebook.metadata.pop("papermill", None)
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+        if not cell.metadata.get("tags", True):
+            del cell.metadata["tags"]
+
+
+def for_readers(outputs: list[dict]) -> list[dict]:
+    """The outputs of a cell without what they carry for the runner."""
+    shown = []
+    for output in outputs:
+        if "data" in output:
+            output = {**output, "data": {k: v for k, v in output["data"].items() if not k.startswith(OURS)}}
+            if not output["data"]:
+                continue
+        shown.append(output)
+    return shown
+
+
+def stable_ids(notebook) -> None:
+    """Give each cell an id that depends on its source alone, so that converting twice gives the same file."""
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        text = f"{cell.cell_type}\n{cell.source}"
+        seen[text] = seen.get(text, 0) + 1
+        cell["id"] = hashlib.sha256(f"{seen[text]}\n{text}".encode()).hexdigest()[:12]
+
+
+def _write(path: Path, notebook) -> None:
+    """Write a notebook in one step, so that a reader sees the old one or the new one."""
+    import nbformat
+
+    partial = path.with_suffix(".writing")
+    partial.write_text(nbformat.writes(notebook), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def run(name: str, given: dict | None = None, preset: str | None = None, output: Path | None = None, *,
+        root: Path | None = None, bars: Bars | None = None) -> Path:
+    """Run a notebook with new parameters, unless the very same run is there already.
+
+    Args:
+        name: of the notebook.
+        given: parameter -> value (or text) over the preset.
+        preset: name of the preset, None for "quick".
+        output: folder of the result, None for `runs/NAME-KEY`.
+        root: folder of the book.
+        bars: where progress is drawn.
+
+    Returns:
+        Path of NAME.html, a page like the book's in one file that needs no network; NAME.ipynb lies beside it.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+        NotebookFailed: a cell raised.
+    """
+    import nbformat
+
+    root = find_root(root)
+    values = validate(name, given or {}, preset, root)
+    code = key(name, values, root)
+    folder = Path(output) if output else root / "runs" / f"{name}-{code}"
+    target, page = folder / f"{name}.ipynb", folder / f"{name}.html"
+    bars = bars or Bars()
+    record = finished(target)
+    if record and record["key"] == code:
+        bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
+        ran = json.loads(target.read_text(encoding="utf-8"))
+        told = retold(ran, name, root)
+        if told == ran and page.exists():
+            return page
+        _write(target, nbformat.from_dict(told))
+    else:
+        page.unlink(missing_ok=True)
+        record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
+        bars.say(f"{name}: done in {duration(record['seconds'])}")
+    from mia_lib.publish import run_page
+
+    bars.say(f"{name}: drawing the page")
+    text, warnings = run_page.render(target, root)
+    for warning in warnings:
+        bars.say(warning)
+    partial = page.with_suffix(".writing.html")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, page)
+    return page
+
+
+def sync_pairs(check: bool = False, root: Path | None = None) -> list[Path]:
+    """Make each `notebooks/NAME.ipynb` from `NAME.py`: no outputs, stable ids, no versions.
+
+    Args:
+        check: write nothing.
+        root: folder of the book.
+
+    Returns:
+        The pairs that were out of step; with `check`, also any without a source, which are left alone otherwise.
+    """
+    import nbformat
+
+    folder = find_root(root) / "notebooks"
+    names, stale = notebooks(root), []
+    for name in names:
+        notebook = read(folder / f"{name}.py")
+        stable_ids(notebook)
+        notebook.nbformat_minor = 5
+        text, pair = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n", folder / f"{name}.ipynb"
+        if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
+            stale.append(pair)
+            if not check:
+                pair.write_text(text, encoding="utf-8")
+    if check:
+        stale += [pair for pair in sorted(folder.glob("*.ipynb")) if pair.stem not in names]
+    return stale
+
+
+def free_bytes(folder: Path) -> int:
+    """Free space on the disk that holds `folder` or the nearest parent that exists."""
+    folder = Path(folder).resolve()
+    return shutil.disk_usage(next(p for p in [folder, *folder.parents] if p.exists())).free

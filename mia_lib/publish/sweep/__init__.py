@@ -1,0 +1,1 @@
+"""Grids of runs, and one page of what they found."""

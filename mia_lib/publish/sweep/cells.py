@@ -1,0 +1,228 @@
+"""Sweeps: one notebook over a grid of parameters, and one page that lays the results over each other.
+
+Each cell of the grid is a run of its own in `runs/NAME-KEY`, so what has finished is found again. What the runs displayed
+as tables and claims becomes one tidy table, `results.csv`, and the page is drawn from that table alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mia_lib.bars import Bars
+from mia_lib.errors import MiaError, choose
+from mia_lib.evidence import claims
+from mia_lib.evidence import tables as results
+from mia_lib.publish import runner
+from mia_lib.publish.parameters import QUICK, find_root, parameters, plain, validate
+
+LIMIT = 200  # cells of a grid
+COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
+CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
+NUMBER = r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+# "57.0", "57.0 [56.2, 57.8]", the same with a unit, or before the paper's number: "57.0 [56.2, 57.8] / 57.1"
+ESTIMATE = rf"({NUMBER})(?: \[({NUMBER}), ({NUMBER})\])?(?: ?%| points)?"
+TEXT_CELL = re.compile(rf"\**{ESTIMATE}\**(?: / .*)?")
+PART = re.compile(rf"(?:(.+?): )?{ESTIMATE}(?:, rounding allows \S+)?(?:; |$)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep.
+
+    Args:
+        given: swept parameter -> value.
+        page: of the run, in HTML.
+        record: of the run; None when it failed.
+        tables, claims: what the run displayed, as plain data.
+        error: why it failed.
+    """
+
+    given: Mapping
+    page: Path | None = None
+    record: Mapping | None = None
+    tables: Sequence[Mapping] = ()
+    claims: Sequence[Mapping] = ()
+    error: str = ""
+
+    @property
+    def at(self) -> tuple:
+        """Its place in the grid: a number or a word for each swept parameter."""
+        return tuple(map(plain, self.given.values()))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.given, self.at, strict=True))
+
+
+def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, root: Path | None = None) -> list[dict]:
+    """The cells of a grid, the last parameter running fastest, each {parameter: value} and checked.
+
+    Args:
+        name: of the notebook.
+        axes: parameter -> its values, or text with `|` between them; commas will do for what is not a list.
+        preset: name of the preset, None for "quick".
+        root: folder of the book.
+
+    Raises:
+        MiaError: nothing to sweep, unknown name, wrong type, not allowed, a value twice, more than `LIMIT` cells.
+    """
+    known = {p.name: p for p in parameters(name, preset, root)}
+    if not axes:
+        raise MiaError(f"There is nothing to sweep: give a parameter and its values, -p NAME a,b,c; "
+                       f"`mia params {name}` lists them.")
+    values = {}
+    for axis, given in axes.items():
+        choose("parameter", axis, known)
+        if isinstance(given, str):
+            between = "|" if "|" in given or known[axis].type.startswith(("list", "tuple")) else ","
+            given = [part.strip() for part in given.split(between) if part.strip()]
+        values[axis] = list(given)
+        if not values[axis]:
+            raise MiaError(f"{axis} has no values. Give them as -p {axis} a,b,c.")
+    sizes = [len(given) for given in values.values()]
+    if math.prod(sizes) > LIMIT:
+        raise MiaError(f"The grid has {' x '.join(map(str, sizes))} = {math.prod(sizes)} cells. Allowed: up to {LIMIT}.")
+    for axis, given in values.items():
+        values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in given]
+        for place, value in enumerate(values[axis]):  # as read: "1e3" and "1000" are the same
+            if value in values[axis][:place]:
+                raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
+    return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
+
+
+def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
+        root: Path | None = None, bars: Bars | None = None) -> Path:
+    """Run a notebook in each cell of a grid, except where that has been done.
+
+    Args:
+        name, axes, preset, root: as in `grid`.
+        output: folder of the result, None for `runs/NAME-sweep-HASH`.
+        bars: where progress is drawn.
+
+    Returns:
+        Path of index.html, one page that needs no network; results.csv lies beside it and grows with every cell.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+        NotebookFailed: some cells failed; page and table are there, made from the others.
+    """
+    root, bars = find_root(root), bars or Bars()
+    wanted = grid(name, axes, preset, root)
+    # The key of one cell stands for source, library and data.
+    spec = [runner.key(name, validate(name, wanted[0], preset, root), root), wanted]
+    code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
+    folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
+    folder.mkdir(parents=True, exist_ok=True)
+    cells = []
+    for given in wanted:
+        bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(given)}")
+        try:
+            cells.append(read(given, runner.run(name, given, preset, root=root, bars=bars)))
+        except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
+            cells.append(Cell(given, error=str(error)))
+            bars.say(str(error))
+        _write(folder / "results.csv", tidy(cells).to_csv(index=False))
+    from mia_lib.publish.sweep import page as _sweep_page  # draws; nothing else here needs matplotlib
+
+    _write(folder / "index.html", _sweep_page.page(name, cells, preset or QUICK, folder, root))
+    failed = [cell for cell in cells if cell.error]
+    if failed:
+        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: " + "; ".join(map(str, failed))
+                                    + f". {folder / 'index.html'} says why and shows the others.")
+    return folder / "index.html"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write in one step, so that a reader sees the old file or the new one."""
+    partial = path.with_suffix(".writing")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+def read(given: Mapping, page: Path) -> Cell:
+    """What the notebook beside `page` displayed when it was run with `given`."""
+    notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    shown = [output["data"] for cell in notebook["cells"] for output in cell.get("outputs", []) if "data" in output]
+    return Cell(given, page, notebook["metadata"]["mia"], [data[results.MIME] for data in shown if results.MIME in data],
+                [claim for data in shown for claim in data.get(claims.MIME, [])])
+
+
+def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
+    """The results of all cells, one row a number or text.
+
+    Returns:
+        DataFrame with a column for each swept parameter, then `COLUMNS`: exhibit, the name of a table; row, what its
+        leading columns say; column; value, low, high; or text, where a cell of the table is no number. The numbers of
+        claims have the exhibit "claims", the claim as column, its part as row, and the verdict.
+    """
+    depths: dict[str, int] = {}
+    for table in (table for cell in cells for table in cell.tables):
+        depths[table["name"]] = max(depths.get(table["name"], 0), _depth(table))
+    frame = pd.DataFrame([(*cell.at, *row) for cell in cells for row in _rows(cell, depths)],
+                         columns=[*cells[0].given, *COLUMNS])
+    return frame.astype(dict.fromkeys(("value", "low", "high"), float))
+
+
+def _filled(table: Mapping) -> list[list]:
+    """The rows of a table, an empty cell of its first column standing for the one above it."""
+    rows = [list(row) for row in table["rows"]]
+    for above, row in itertools.pairwise(rows):
+        row[0] = row[0] if row[0] != "" else above[0]
+    return rows
+
+
+def bare(text: str) -> str:
+    """A name in a table without its *emphasis*."""
+    return re.sub(r"(\*+)(\S|\S.*?\S)\1", r"\2", text)
+
+
+def _depth(table: Mapping) -> int:
+    """How many leading columns say what a row is about: as few as tell most rows apart, and none that holds an interval."""
+    columns, rows = table["columns"], _filled(table)
+    leading = next((place for place in range(len(columns)) for row in rows if (_estimate(row[place]) or (None,) * 3)[2]
+                    is not None), len(columns) - 1)
+    apart = [len({str(row[:depth]) for row in rows}) for depth in range(1, leading + 1)]
+    return 1 + apart.index(max(apart)) if apart else 0
+
+
+def _estimate(cell) -> tuple | None:
+    """Value, low and high of a table's cell, or of the text in it; None when it is no number."""
+    if isinstance(cell, dict):
+        return cell["value"], cell["low"], cell["high"]
+    if isinstance(cell, int | float):
+        return cell, None, None
+    found = TEXT_CELL.fullmatch(cell)
+    return found and _numbers(found.groups())
+
+
+def _numbers(texts: Iterable[str | None]) -> tuple:
+    return tuple(float(text.replace("−", "-")) if text else None for text in texts)
+
+
+def _rows(cell: Cell, depths: Mapping[str, int]):
+    """Yield what a cell's run displayed, as `COLUMNS` says."""
+    for table in cell.tables:
+        depth, seen = depths[table["name"]], set()
+        columns = [bare(column) for column in table["columns"]]
+        for number, row in enumerate(_filled(table), 1):
+            label = ", ".join(f"{column} = {value}" if _estimate(value) else bare(value)
+                              for column, value in zip(columns[:depth], row, strict=False))
+            if not label or label in seen:
+                label = f"{label} (row {number})".strip()
+            seen.add(label)
+            for column, value in list(zip(columns, row, strict=True))[depth:]:
+                numbers = _estimate(value)
+                yield table["name"], label, column, *(numbers or (None,) * 3), None if numbers else value, None
+    for claim in cell.claims:
+        parts = [(part or "estimate", _numbers(numbers)) for part, *numbers in PART.findall(claim["estimate"])]
+        for part, numbers in parts or [("", (None,) * 3)]:
+            yield CLAIMS, part, claim["claim"], *numbers, None, claim["verdict"]

@@ -1,0 +1,383 @@
+"""Curvature of a record's loss with respect to its input: the trace of the Hessian H.
+
+Ravikumar et al. (2024) take it for a membership signal, for networks curve less around records they were trained on. Three
+estimators, of which the first needs nothing but losses:
+
+- `zero_order_trace`: differences of losses at four points, the paper's;
+- `hutchinson_trace`: products of the Hessian with random vectors (automatic differentiation);
+- `exact_trace`: products with every unit vector, as many as there are inputs.
+
+The type of the inputs decides the arithmetic. Differences of losses need float64: rounding alone moves a probe by up to
+``eps |loss| / h^2`` and, as the points are rounded themselves, by ``eps |x| |gradient| / h^2``. With the paper's h = 1e-3 the
+former is a tenth of the loss in float32 (eps = 1.2e-7), often more than the curvature, and 2e-10 of it in float64. The usual
+cross-entropy rounds by eps times the logits instead, in which confident records drown; `signals.precise_loss`, which `of`
+takes, by eps times itself. The other two estimators lose no more than any derivative.
+
+A network with ReLU or max-pooling is smooth in pieces. Derivatives are those of the piece that a record lies on; differences
+also see a kink between the four points, which adds about the jump of the slope over h.
+
+The entries of probes are +1 or -1, by integer arithmetic from the seed, the record's position and the probe's number. So
+neither the size of a batch nor the device changes them, and all models of an ensemble see the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.autograd import grad
+
+from mia_lib.checks import check_labels
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.models import _scramble
+from mia_lib.signals import outputs
+from mia_lib.training import Ensemble, devices
+
+VARIANTS = ("paper", "released_code")
+ESTIMATORS = ("zero_order", "released_code", "hutchinson", "exact")
+CONVERTED = 2000  # records of an ensemble's that are held as numbers at a time
+
+
+def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: float = 1e-3, seed: int = 0, *, y=None,
+                     variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
+    """Trace of the Hessian from losses alone (Ravikumar et al. 2024, Eq. 11 and Algorithm 1).
+
+    With independent u, v whose entries are +1 or -1, the mean over `iterations` draws of ``q (u . v)``, where ::
+
+        q = [l(x + hv + hu) - l(x - hv + hu) - l(x + hv - hu) + l(x - hv - hu)] / 4h^2 = v^T H u + O(h^2).
+
+    The paper has n^2 times this; the factor belongs to vectors on the unit sphere. Without it the estimate is unbiased, with
+    variance ``((n + 2) |H|^2 + tr(H)^2 - 4 sum H_ii^2) / iterations``, where ``|H|^2`` is the sum of squared entries and n the
+    number of inputs: about n / 2 times that of `hutchinson_trace`.
+
+    Args:
+        loss: function from inputs [B, ...] to losses [B], of which each depends on its own input alone. With `y`, function of
+            inputs and labels [B]. It need not be differentiable.
+        x: [N, ...] of type float32 or float64, which `loss` must compute in.
+        iterations: number of probes, each of four losses.
+        h: step of every coordinate, in the unit of x.
+        seed: of the probes.
+        y: labels int [N], from 0. Without them `loss` gets all N records in each call (as far as memory goes), so that it may
+            hold labels itself.
+        variant: "paper", or "released_code": the mean of ``|q| h``, which measures the size of H rather than its trace.
+        batch: records at a time; by default so many that `loss` gets batches of `signals.batch_size`. Where memory runs out
+            it is halved.
+        first: number of the first record, where x is a part of more.
+
+    Returns:
+        float64 [N].
+
+    Raises:
+        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape, labels that are
+            no whole numbers from 0, one a record.
+
+    Warns:
+        UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
+    """
+    choose("variant", variant, VARIANTS)
+    _check(iterations, "iterations", h)
+
+    def estimate(losses, part, start, together):
+        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
+        for k in range(0, iterations, together):
+            u, v = _pairs(part, seed, start, k, min(iterations, k + together))
+            difference = _difference(losses, part, u, v, h)
+            if start == first and k == 0:
+                _warn_of_rounding(losses, part, u[:1], v[:1], h, difference.abs().mean().item())
+            q = difference / (4 * h * h)
+            total += (q.abs() * h if variant == "released_code" else q * (u * v).flatten(2).sum(2)).sum(0)
+        return total / iterations
+
+    with torch.no_grad():
+        return _streamed(estimate, loss, x, y, batch, first, 4 * iterations, 4)
+
+
+def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y=None, variant: str = "paper",
+                batch: int | None = None, first: int = 0) -> np.ndarray:
+    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: its probes, with products of the Hessian.
+
+    Args:
+        loss: as for `hutchinson_trace`.
+        variant: "paper", the mean of ``v^T H u (u . v)``; or "released_code", that of ``|v^T H u|``, without the factor h.
+        x, iterations, seed, y, batch, first: as for `zero_order_trace`.
+
+    Returns:
+        float64 [N].
+    """
+    choose("variant", variant, VARIANTS)
+    _check(iterations, "iterations")
+
+    def estimate(losses, part, start, together):
+        times_hessian = _hessian(losses, part)
+        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
+        for k in range(0, iterations, together):
+            u, v = _pairs(part, seed, start, k, min(iterations, k + together))
+            q = (times_hessian(v) * u).flatten(2).sum(2)
+            total += (q.abs() if variant == "released_code" else q * (u * v).flatten(2).sum(2)).sum(0)
+        return total / iterations
+
+    return _streamed(estimate, loss, x, y, batch, first, iterations, 1)
+
+
+def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y=None, batch: int | None = None,
+                     first: int = 0) -> np.ndarray:
+    """Trace of the Hessian by Hutchinson's estimator: the mean of v^T H v over `probes` vectors v of +1 and -1.
+
+    Unbiased, with variance ``2 (|H|^2 - sum H_ii^2) / probes``: exact for a diagonal H.
+
+    Args:
+        loss: twice differentiable by PyTorch, otherwise as for `zero_order_trace`.
+        probes: number of vectors.
+        x, seed, y, batch, first: as for `zero_order_trace`.
+
+    Returns:
+        float64 [N].
+    """
+    _check(probes, "probes")
+
+    def estimate(losses, part, start, together):
+        times_hessian = _hessian(losses, part)
+        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
+        for k in range(0, probes, together):
+            v = _probes(part, seed, start, k, min(probes, k + together))
+            total += (times_hessian(v) * v).flatten(2).sum((0, 2))
+        return total / probes
+
+    return _streamed(estimate, loss, x, y, batch, first, probes, 1)
+
+
+def exact_trace(loss: Callable, x: torch.Tensor, *, y=None, batch: int | None = None) -> np.ndarray:
+    """Trace of the Hessian, from its products with every unit vector.
+
+    Args:
+        loss: as for `hutchinson_trace`.
+        x, y, batch: as for `zero_order_trace`.
+
+    Returns:
+        float64 [N].
+    """
+    def estimate(losses, part, start, together):
+        times_hessian, size = _hessian(losses, part), part[0].numel()
+        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
+        for k in range(0, size, together):
+            unit = torch.eye(size, dtype=part.dtype, device=part.device)[k:k + together]
+            found = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
+            total += found[:, :, k:k + together].diagonal(dim1=0, dim2=2).sum(1)
+        return total
+
+    return _streamed(estimate, loss, x, y, batch, 0, x[0].numel() if len(x) else 1, 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- an ensemble
+
+
+def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterations: int = 10, h: float = 1e-3,
+       seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True) -> np.ndarray:
+    """Curvature of each record's loss under each model, kept in the store.
+
+    Inputs are in the unit that networks take: images run from -1 to 1. All models see the same probes.
+
+    Args:
+        models: M models.
+        records: N records.
+        estimator: "zero_order", "released_code" (its variant), "hutchinson" or "exact".
+        iterations: number of probes; "exact" has none.
+        h: step of the first two.
+        seed: of the probes.
+        dtype: "float64" or "float32", of the losses.
+        judged: bool [M, N], the records that each model is asked about, all when None; the others are not a number, and probes
+            count the records asked about.
+        warn: say when rounding shows in the probes.
+
+    Returns:
+        float64 [M, N].
+
+    Raises:
+        MiaError: an unknown estimator or dtype; iterations or h not above 0.
+    """
+    choose("estimator", estimator, ESTIMATORS)
+    choose("dtype", dtype, outputs.PRECISIONS)
+    _check(iterations, "iterations", h)
+    how = {} if estimator == "exact" else {"iterations": int(iterations), "seed": int(seed)}
+    if estimator in ("zero_order", "released_code"):
+        how["h"] = float(h)
+    spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how}
+    found = outputs.per_model(models, records, spec, _task, "curvature", judged=judged, estimator=estimator, dtype=dtype,
+                              how=how, warn=warn)
+    return outputs.spread([arrays["curvature"] for arrays in found], judged)
+
+
+def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Trace and Frobenius norm of the Hessian of the piece that each record lies on, for a network linear in pieces.
+
+    Between the kinks of ReLU logits are linear in the input, with Jacobian J [K, D], and the cross-entropy has the Hessian
+    ``J^T (diag(p) - p p^T) J``, whatever the label. With rows ``c_k = J_k - sum_j p_j J_j`` its trace is ``sum_k p_k |c_k|^2``
+    and its norm ``sqrt(sum_kl p_k p_l (c_k . c_l)^2)``. K backward passes give both, and need the parameters. For networks
+    that are not linear in pieces it is the generalised Gauss-Newton matrix, which leaves the curvature of logits out.
+
+    Args:
+        models: M models, trained with the cross-entropy.
+        records: N records.
+        judged: as for `of`.
+
+    Returns:
+        trace, norm: float64 [M, N].
+
+    Raises:
+        MiaError: models trained with another loss.
+    """
+    if models.config.loss != "cross_entropy":
+        raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
+                       "exact_trace.")
+    found = outputs.per_model(models, records, {"kind": "curvature between kinks"}, _between_task, "exact curvature",
+                              judged=judged)
+    return tuple(outputs.spread([arrays[name] for arrays in found], judged) for name in ("trace", "norm"))
+
+
+def _between_task(networks, x, labels, loss):
+    [network] = networks
+    device, network = outputs.device_of(network), outputs.in_precision(network, "float64")
+
+    def part(start: int, stop: int) -> np.ndarray:
+        inputs = outputs.inputs(x, start, stop, device, torch.float64).contiguous().requires_grad_()
+        logits = network(inputs)
+        p = logits.detach().softmax(-1)
+        units = torch.eye(logits.shape[1], dtype=p.dtype, device=device)[:, None].expand(-1, len(p), -1)
+        [jacobian] = grad(logits, inputs, units, is_grads_batched=True)
+        jacobian = jacobian.flatten(2).transpose(0, 1)  # [B, K, D]
+        apart = p.sqrt()[..., None] * (jacobian - (p[:, None] @ jacobian))
+        gram = apart @ apart.mT
+        return torch.stack([gram.diagonal(dim1=1, dim2=2).sum(1), torch.linalg.matrix_norm(gram)]).cpu().numpy()
+
+    batch = max(1, outputs.batch_size(device) // 10)
+    trace, norm = np.concatenate([np.empty((2, 0)), *devices.stream(part, len(x), batch)], 1)
+    return [{"trace": trace, "norm": norm}]
+
+
+def _task(networks, x, labels, loss, estimator, dtype, how, warn):
+    with warnings.catch_warnings():
+        if not warn:
+            warnings.simplefilter("ignore", UserWarning)
+        return _curvature(networks, x, labels, loss, estimator, dtype, how)
+
+
+def _curvature(networks, x, labels, loss, estimator, dtype, how):
+    [network] = networks
+    device, network = outputs.device_of(network), outputs.in_precision(network, dtype)
+
+    def losses(inputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return outputs.precise_loss(network(inputs), y, loss)
+
+    parts = []
+    for start in range(0, len(x), CONVERTED):
+        part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype])
+        y = labels[start:start + CONVERTED]
+        if estimator == "exact":
+            parts.append(exact_trace(losses, part, y=y))
+        elif estimator == "hutchinson":
+            parts.append(hutchinson_trace(losses, part, how["iterations"], how["seed"], y=y, first=start))
+        else:
+            variant = "paper" if estimator == "zero_order" else estimator
+            parts.append(zero_order_trace(losses, part, **how, y=y, variant=variant, first=start))
+    return [{"curvature": np.concatenate(parts)}]
+
+
+# ---------------------------------------------------------------------------------------------------------------- the parts
+
+
+def _check(count: int, name: str, h: float | None = None) -> None:
+    check_range(name, count, 1)
+    if h is not None and not 0 < h < np.inf:
+        raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
+
+
+def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, wanted: int,
+              each: int) -> np.ndarray:
+    """`estimate(losses, inputs, number of the first, probes at a time)` of one slice of records after the other.
+
+    Args:
+        wanted: losses that a record needs. each: losses that a probe of it needs.
+    """
+    x = torch.as_tensor(x)
+    if x.dtype not in outputs.PRECISIONS.values():
+        raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")
+    most = outputs.batch_size(x.device)
+    if x.dtype == torch.float64 and x.device.type == "cpu":
+        most //= 4  # what stays in its caches, for convolutions lay each number out many times over
+    if y is not None:
+        labels = check_labels("y", y.cpu() if isinstance(y, torch.Tensor) else y, records=len(x))
+        y = torch.as_tensor(np.array(labels), device=x.device)
+
+    def part(start: int, stop: int) -> np.ndarray:
+        losses = _of_points(loss, None if y is None else y[start:stop])
+        found = estimate(losses, x[start:stop], first + start, max(1, most // (each * (stop - start))))
+        return found.double().cpu().numpy()
+
+    batch = batch or (max(1, len(x)) if y is None else max(1, most // wanted))
+    with devices.plain_float32():
+        return np.concatenate([np.empty(0), *devices.stream(part, len(x), batch)])
+
+
+def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
+    """The loss as a function of several points a record, [k, B, ...] -> [k, B]."""
+    def losses(points: torch.Tensor) -> torch.Tensor:
+        if labels is None:
+            found = [loss(point) for point in points]
+        else:
+            found = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
+        wanted = points.shape[0] * points.shape[1] // len(found)
+        if found[0].shape != (wanted,):
+            raise MiaError(f"loss gave an array of shape {tuple(found[0].shape)} for {wanted} inputs: it must give "
+                           f"[{wanted}], a number for each and not their mean.")
+        return torch.cat(found).view(points.shape[:2])
+
+    return losses
+
+
+def _probes(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> torch.Tensor:
+    """Probes `low` to `high` of the records `first`, ... in `x` [B, ...]: +1 or -1, [high - low, B, ...]."""
+    key = int(np.random.SeedSequence(seed).generate_state(1).view(np.int32)[0])
+    numbers = torch.arange(low, high, dtype=torch.int32, device=x.device)[:, None, None]
+    records = torch.arange(first, first + len(x), dtype=torch.int32, device=x.device)[:, None]
+    size, bits = x[0].numel(), torch.arange(32, dtype=torch.int32, device=x.device)
+    words = torch.arange(-(-size // 32), dtype=torch.int32, device=x.device)  # each gives 32 signs
+    mixed = _scramble(records * 668265263 + _scramble(numbers * 374761393 + key))
+    signs = (_scramble(words * -1640531535 + mixed)[..., None] >> bits & 1).flatten(2)[..., :size]
+    return (1 - 2 * signs.to(x.dtype)).view(high - low, *x.shape)
+
+
+def _pairs(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> tuple[torch.Tensor, ...]:
+    """Vectors u and v of the probes `low` to `high` of four losses, each [high - low, B, ...]."""
+    return _probes(x, seed, first, 2 * low, 2 * high).unflatten(0, (-1, 2)).unbind(1)
+
+
+def _difference(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float) -> torch.Tensor:
+    """The four-point difference of the losses of x [B, ...] along u and v [k, B, ...]: [k, B]."""
+    together, apart = h * (u + v), h * (u - v)
+    a, b, c, d = losses(torch.cat([x + together, x + apart, x - apart, x - together])).unflatten(0, (4, -1))
+    return (a - b) - (c - d)  # differences of numbers so close are exact
+
+
+def _warn_of_rounding(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, seen: float) -> None:
+    """Compare with a step so small that all of the difference is rounding; that of the losses does not depend on the step."""
+    eps = torch.finfo(x.dtype).eps
+    small = min(h, max(h / 1000, 64 * eps * x.abs().max().item()))  # a point must still move
+    rounding = _difference(losses, x, u, v, small).abs().mean().item()
+    if rounding > 0.1 * seen:
+        unit = 4 * h * h
+        warnings.warn(f"h = {h:g} is at the rounding floor of {x.dtype} (eps = {eps:.1e}): rounding alone moves a probe by "
+                      f"about {rounding / unit:.1e}, and the probes are of size {seen / unit:.1e}. Give x and the loss in "
+                      "float64, or a larger h.", stacklevel=2)
+
+
+def _hessian(losses: Callable, x: torch.Tensor) -> Callable:
+    """Function from vectors [k, B, ...] to their products with the Hessian of each record's loss."""
+    x = x.detach().contiguous().requires_grad_()  # channels last, PyTorch cannot batch some second derivatives
+    with torch.enable_grad():
+        [slope] = grad(losses(x[None]).sum(), x, create_graph=True)
+    if not slope.requires_grad:  # the loss is linear
+        return torch.zeros_like
+    return lambda v: grad(slope, x, v, retain_graph=True, is_grads_batched=True, materialize_grads=True)[0]

@@ -1,0 +1,589 @@
+"""Numbers a model gives a record: the raw material of every attack.
+
+Each function takes an ensemble of M models and N records and returns an array [M, N] (logits and probabilities
+[M, N, K]). One pass over the records gives all scalar signals of a model; they are kept in the store, so models are
+only trained or loaded when a signal is not there yet. Outputs are float32, but what is derived from them is computed
+in float64: in float32 the loss of a confident record rounds to zero and the ranking of members is lost.
+
+Networks are evaluated in evaluation mode, a batch of records at a time; where memory runs out the batch is halved. On a
+CPU each model is a task of the pool, one by one: of networks small enough to gain from being stacked, evaluation takes a
+fraction of the time that keeping their signals does. A graphics card holds the records and evaluates networks of fewer than
+`loop.STACKED_BELOW` parameters up to 32 at once. Device, batch and group enter by the rounding of sums only.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from scipy.special import logsumexp
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+from mia_lib import models as architectures
+from mia_lib import progress, store, training
+from mia_lib.checks import are_probabilities, check_labels, check_mask
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.training import Ensemble, devices, ensemble, recipe
+from mia_lib.training.backends.loop import STACKED_BELOW
+from mia_lib.training.stacking import Stacked
+
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+def batch_size(device: torch.device) -> int:
+    """Records in a batch: as many as stay in the caches of a processor, or as fill a graphics card."""
+    return 8192 if device.type == "cuda" else 500
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's parameters are, or its buffers; the CPU for one that has neither."""
+    held = next(model.parameters(), next(model.buffers(), None))
+    return torch.device("cpu") if held is None else held.device
+
+
+def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32,
+           scaling: str | tuple = "-1 to 1") -> torch.Tensor:
+    """Records `start` to `stop` of `x` as networks on `device` take them: bytes go there before they become numbers.
+
+    Args:
+        x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor.
+        start, stop, device, dtype: which, where and of which type.
+        scaling: as for `models.to_input`, of uint8 images.
+    """
+    part = x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
+    return architectures.to_input(part.to(device), scaling).to(dtype)
+
+
+def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
+    """The scaling of uint8 images for a model: as given, or [-1, 1], which the networks of this library are trained on.
+
+    Args:
+        model: any network. x: its records. scaling: as for `models.to_input`; None where it was not given.
+
+    Warns:
+        UserWarning: none was given for uint8 images and a network that is not one of `models.build`.
+    """
+    if scaling is None and len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", "")) and not any(
+            isinstance(part, architectures.Network | Stacked) for part in model.modules()):
+        warnings.warn(f"{type(model).__name__} is not a network of models.build, and is fed with pixels from -1 to 1. If it "
+                      "was trained on others, its outputs are wrong: give scaling = '0 to 1' (torchvision's ToTensor), "
+                      "'0 to 255', (mean, spread) or, if that is right, '-1 to 1'; or images as floats.", UserWarning,
+                      stacklevel=3)
+    return "-1 to 1" if scaling is None else scaling
+
+
+@torch.no_grad()
+def _batched(function: Callable, model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
+    device = device_of(model)
+
+    def part(start: int, stop: int) -> torch.Tensor:
+        return function(inputs(x, start, stop, device, torch.float32, scaling)).cpu()
+
+    with devices.plain_float32():
+        parts = devices.stream(part, len(x), batch_size(device))
+    return torch.cat(parts, -2)
+
+
+def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
+    """Logits float32 [N, K] of one model, in evaluation mode, batch by batch, on the device that it is on.
+
+    Args:
+        model: any network that gives [B, K].
+        x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
+        scaling: of uint8 images, what the network was trained on, see `models.to_input`; [-1, 1] when None.
+
+    Warns:
+        UserWarning: a network from elsewhere is given uint8 images without a scaling.
+    """
+    return _batched(model.eval(), model, x, scaling_of(model, x, scaling)).numpy()
+
+
+def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
+    """Penultimate activations float32 [N, F] of one model; arguments as for `model_outputs`.
+
+    Raises:
+        MiaError: a model without a `body`, the part that gives them.
+    """
+    if not hasattr(model, "body"):
+        raise MiaError(f"model = {type(model).__name__} has no body, the part that gives features [B, F]: wrap it as "
+                       "models.Network(body, head), or give model_outputs the body alone.")
+    model.eval()
+    return _batched(lambda part: architectures.features(model, part), model, x, scaling_of(model, x, scaling)).numpy()
+
+
+def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
+    """Logits float32 [G, N, K] of G equal networks, each batch through all of them at once."""
+    together = Stacked(networks).eval()
+    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x).numpy()
+
+
+def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
+    """Every scalar signal from logits.
+
+    With p the softmax of the logits z, y the label and j the best other class:
+    loss as in `recipe.record_loss`, -log p_y by default; logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
+    hinge z_y - z_j; max_confidence max p; least_loss, the smallest loss that any label would have; entropy -sum p log p;
+    correctness 1 if argmax z = y.
+
+    Args:
+        logits: [..., N, K].
+        labels: int [N].
+        loss: a name of `recipe.LOSSES`.
+
+    Returns:
+        name -> float32 [..., N]; the losses float64 where they are "brier", whose squares leave the range of float32, or
+        "double_softmax", whose smallest value is not zero but log(1 + (K - 1) / e): float32 would make confident records
+        equal.
+
+    Raises:
+        MiaError: an unknown loss; logits of one output a record, with NaN, or that are probabilities (see
+            `from_probabilities`); labels that are no class.
+    """
+    choose("loss", loss, recipe.LOSSES)
+    z = _check_logits("logits", logits)
+    if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
+        raise MiaError(f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
+                       "signals.from_probabilities(probabilities, labels). If they are logits after all, add 1 to each, which "
+                       "changes no softmax.")
+    labels = check_labels("labels", labels, z.shape[-1], z.shape[-2])
+    one_hot = np.arange(z.shape[-1]) == labels[:, None]
+    log_p = z - logsumexp(z, -1, keepdims=True)
+    truth, others, margin = _margin(z, one_hot)
+    top = np.arange(z.shape[-1]) == z.argmax(-1)[..., None]  # the label with the smallest loss, whichever the loss
+    columns = {
+        "loss": _losses(z, one_hot, np.exp(log_p), np.logaddexp(0.0, -margin), loss),
+        "least_loss": _losses(z, top, np.exp(log_p), np.logaddexp(0.0, -_margin(z, top)[2]), loss),
+        "logit_scaled_confidence": margin,
+        "hinge": truth - others.max(-1),
+        "max_confidence": np.exp(log_p.max(-1)),
+        "entropy": -(np.exp(log_p) * log_p).sum(-1),
+        "correctness": z.argmax(-1) == labels,
+    }
+    wide = ("loss", "least_loss") if loss in ("brier", "double_softmax") else ()
+    return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in columns.items()}
+
+
+def _check_logits(argument: str, given) -> np.ndarray:
+    """As float64 [..., N, K]."""
+    z = np.asarray(given)
+    if z.dtype.kind not in "biuf" or z.ndim < 2 or z.shape[-1] < 2:
+        columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
+        raise MiaError(f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
+                       f"[..., N, K]. Of one sigmoid output s a record, [N, 1], make two: np.concatenate({columns}, 1).")
+    z = z.astype(np.float64)
+    if np.isnan(z).any() or (z == np.inf).any():
+        bad = (np.isnan(z) | (z == np.inf)).any(-1)
+        raise MiaError(f"{argument} holds NaN or infinity in {bad.sum()} of {bad.size} rows, the first is number "
+                       f"{int(np.flatnonzero(bad)[0])}: leave out the records, or the model whose training diverged.")
+    return z
+
+
+def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy",
+                       floor: float | None = None) -> dict[str, np.ndarray]:
+    """Every scalar signal from probabilities, for models that give no logits: `scalars` of their logarithms.
+
+    What a softmax rounded away cannot be had back. A probability below `floor`, zero above all, counts as `floor`, so that
+    every signal is finite: with p_y = 0 the loss is -log(floor), and where all other classes are 0, log(p_y / (1 - p_y)) is
+    -log((K - 1) floor). Records that share such a value tie. 1 - p_y is the sum of the other classes, which is exact where p_y
+    itself was rounded to 1.
+
+    Args:
+        probabilities: [..., N, K], each row with the sum 1.
+        labels: int [N].
+        loss: "cross_entropy", "brier" or "double_softmax"; "squared_error" is of logits.
+        floor: by default the smallest normal number of their type, 1.2e-38 in float32. Where they were rounded, as in a file
+            with four decimals, half of the last digit, 5e-5.
+
+    Returns:
+        as `scalars`.
+
+    Raises:
+        MiaError: rows that are no probabilities, one column (of p make [1 - p, p]), labels that are no class, another loss.
+
+    Warns:
+        UserWarning: probabilities of the true class, or of all others, are zero; it counts the records.
+    """
+    choose("loss", loss, [one for one in recipe.LOSSES if one != "squared_error"])
+    given, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
+    labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
+    if not are_probabilities(p):
+        sums = p.sum(-1)
+        raise MiaError(f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
+                       f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars.")
+    floor = float(np.finfo(np.result_type(given.dtype, np.float32)).tiny) if floor is None else floor
+    if not 0 < check_range("floor", floor) < 0.5:
+        raise MiaError(f"floor = {floor!r} is out of range: allowed is above 0 and below 1/2.")
+    one_hot = np.arange(p.shape[-1]) == labels[:, None]
+    lost = ((p * one_hot).sum(-1) < floor) | (np.where(one_hot, 0, p).max(-1) < floor)
+    if lost.any():
+        warnings.warn(f"probabilities of the true class, or of all others, are below {floor:.2g} in {lost.sum()} of "
+                      f"{lost.size} cases, as a rounded softmax gives them: these tie. Logits, or float64, would tell them "
+                      "apart.", UserWarning, stacklevel=2)
+    return scalars(np.log(np.maximum(p, floor)), labels, loss)
+
+
+def _margin(z, one_hot):
+    """The logit at the marked class, the others with -inf in its place, and log(p / (1 - p)) of the marked class."""
+    truth, others = (z * one_hot).sum(-1), np.where(one_hot, -np.inf, z)
+    return truth, others, truth - logsumexp(others, -1)
+
+
+def _losses(z, one_hot, p, cross_entropy, kind):
+    """Of the logits z [..., K]; `cross_entropy` is -log p_y without losing what is next to zero, so 1 - p_y is, too."""
+    if kind == "cross_entropy":
+        return cross_entropy
+    if kind == "squared_error":
+        return 0.5 * ((z - one_hot) ** 2).sum(-1)
+    missing = -np.expm1(-cross_entropy)  # 1 - p_y
+    others = np.where(one_hot, 0.0, p)
+    if kind == "brier":
+        return 0.5 * (missing ** 2 + (others ** 2).sum(-1))
+    return np.log1p(np.where(one_hot, 0.0, np.exp(others + missing[..., None] - 1)).sum(-1))
+
+
+def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross_entropy") -> torch.Tensor:
+    """`recipe.record_loss` in a form whose derivatives, and values near zero, are exact relative to their size.
+
+    All of it follows from the margin log(p_y / (1 - p_y)) and the other classes: the usual log-sum-exp less z_y, and the
+    usual softmax, round 1 - p_y to a multiple of the machine's epsilon.
+
+    Args:
+        outputs: logits [..., K].
+        labels: int [...].
+        kind: a name of `recipe.LOSSES`.
+
+    Returns:
+        [...].
+
+    Raises:
+        MiaError: any other `kind`; outputs of one class, labels of another shape or that are no class.
+    """
+    choose("loss", kind, recipe.LOSSES)
+    recipe.check_outputs(outputs, labels)
+    _check_classes(labels, outputs.shape[-1])
+    one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]
+    if kind == "squared_error":
+        return 0.5 * (outputs - one_hot.to(outputs.dtype)).square().sum(-1)
+    margin = torch.where(one_hot, outputs, 0.0).sum(-1) - outputs.masked_fill(one_hot, -math.inf).logsumexp(-1)
+    if kind == "cross_entropy":
+        return -nn.functional.logsigmoid(margin)
+    missing, others = torch.sigmoid(-margin), outputs.softmax(-1).masked_fill(one_hot, 0.0)
+    if kind == "brier":
+        return 0.5 * (missing.square() + others.square().sum(-1))
+    return (others + missing[..., None] - 1).exp().masked_fill(one_hot, 0.0).sum(-1).log1p()
+
+
+def _check_classes(labels: torch.Tensor, classes: int) -> None:
+    try:
+        right = bool(((labels >= 0) & (labels < classes)).all())
+    except RuntimeError:  # within torch.func.vmap there are no values to look at; whoever maps has looked before
+        return
+    if not right:
+        check_labels("labels", labels.cpu().flatten(), classes)
+
+
+def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
+    """How many classes a network tells apart, from its outputs of one record.
+
+    Args:
+        model: in evaluation mode. x: its records, at least one. scaling: as for `inputs`.
+
+    Raises:
+        MiaError: outputs of another shape than [1, K] with K >= 2; a model without parameters.
+    """
+    weight = next(model.parameters(), None)
+    if weight is None:
+        raise MiaError(f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
+                       "network itself, with its layers as attributes.")
+    with torch.no_grad():
+        outputs = model(inputs(x, 0, 1, weight.device, weight.dtype, scaling))
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        raise MiaError(f"model = {type(model).__name__} gives outputs of shape {tuple(outputs.shape)} for one record: logits "
+                       "[1, K] of at least two classes are needed. Of one sigmoid output s [N, 1] make two, "
+                       "torch.cat([0 * s, s], 1).")
+    return outputs.shape[1]
+
+
+def in_precision(model: nn.Module, dtype: str) -> nn.Module:
+    """A copy of a model that computes in float32 or float64, in evaluation mode, its parameters constant.
+
+    Raises:
+        MiaError: any other `dtype`.
+    """
+    choose("dtype", dtype, PRECISIONS)
+    return copy.deepcopy(model).eval().to(PRECISIONS[dtype]).requires_grad_(False)
+
+
+# ------------------------------------------------------------------------------------------- for each model of an ensemble
+
+
+def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable, label: str, at_once: int = 1,
+              judged: np.ndarray | None = None, **arguments) -> list[dict]:
+    """What a function makes of each model and the records: looked up in the store, or computed and kept there.
+
+    Args:
+        models: M models; trained if anything is missing.
+        records: of the shape that they were trained on.
+        spec: `kind`, and whatever besides model and records determines the result; plain data.
+        function: `function(networks, x, labels, loss, **arguments)` -> arrays by name for each network; importable by name.
+            It gets a list of networks in evaluation mode on the device that is to compute; records [N, ...] as `inputs`
+            takes them; labels int [N]; and the name of the loss the models were trained with.
+        label: what the progress bar says.
+        at_once: networks in that list, where they are small and on a graphics card; otherwise it has one.
+        judged: bool [M, N], the records that each model is asked about; all when None.
+
+    Returns:
+        arrays by name, for each model.
+
+    Raises:
+        MiaError: records of another shape, or `judged` of another than [M, N].
+    """
+    if records.shape != models.records.shape:
+        raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
+                       f"{models.records.shape}.")
+    spec = store.under({**spec, "records": records.fingerprint}, per_model, function, models, arguments)
+    specs = [{**spec, "model": store.address(models.spec(m))} for m in range(len(models))]
+    rows: list = [None] * len(models)
+    if judged is not None:
+        judged = check_mask("judged", judged, "asked about")
+        if np.shape(judged) != (len(models), len(records)):
+            raise MiaError(f"judged has shape {np.shape(judged)}: {(len(models), len(records))} is needed, as [M, N].")
+        rows = [np.flatnonzero(row) for row in judged]
+        specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
+    entries = [store.look_up(s) for s in specs]
+    missing = [m for m, entry in enumerate(entries) if entry is None]
+    if missing:
+        elsewhere = models.executor or ensemble.cluster()
+        where = torch.device("cpu") if elsewhere else devices.pick(models.device)
+        models.fit()
+
+        def keep(m: int, arrays: dict, seconds: float) -> None:
+            entries[m] = store.keep(specs[m], arrays, seconds, device=devices.describe(where))
+
+        compute = _in_pool if where.type == "cpu" else _in_process
+        compute(where, models, records, rows, missing, at_once if judged is None else 1, function, arguments, keep,
+                f"{label} of {models.label}")
+    return [entry.arrays for entry in entries]
+
+
+def _in_pool(where, models, records, rows, missing, at_once, function, arguments, keep, label):
+    shape, classes, path = models.records.shape, len(models.records.classes), ensemble._data_file(records)
+    tasks = [(models.config, shape, classes, models.arrays(m), path, records.y, rows[m], function, arguments) for m in missing]
+    ensemble.run_tasks(_task, tasks, lambda position, result: keep(missing[position], *result), label, models.workers,
+                       models.executor)
+
+
+def _task(config, shape, classes, arrays, path, labels, rows, function, arguments):
+    torch.set_num_threads(1)  # an executor's process may not be one of ours
+    start = time.perf_counter()
+    network, x = ensemble._network(config, shape, classes, arrays), training.open_records(path)
+    x, labels = (x, labels) if rows is None else (x[rows], labels[rows])
+    [result] = function([network], x, labels, config.loss, **arguments)
+    return result, time.perf_counter() - start
+
+
+def _in_process(where, models, records, rows, missing, at_once, function, arguments, keep, label):
+    x = _resident(records.x, where)
+    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW:
+        at_once = 1
+    with progress.Bar(label, len(missing)) as bar:
+        for k in range(0, len(missing), at_once):
+            group, start = missing[k:k + at_once], time.perf_counter()
+            networks = [models.model(m).to(where) for m in group]
+            asked, labels = (x, records.y) if rows[group[0]] is None else (x[rows[group[0]]], records.y[rows[group[0]]])
+            results = function(networks, asked, labels, models.config.loss, **arguments)
+            seconds = (time.perf_counter() - start) / len(group)
+            for m, arrays in zip(group, results, strict=True):
+                keep(m, arrays, seconds)
+                bar.advance()
+
+
+def _resident(x: np.ndarray, where: torch.device):
+    """The records on the device; where they do not fit, as they are, to be sent batch by batch."""
+    try:
+        return torch.from_numpy(np.ascontiguousarray(x)).to(where)
+    except RuntimeError as error:
+        if not devices.out_of_memory(error):
+            raise
+    return x
+
+
+# ---------------------------------------------------------------------------------------------------------- from logits
+
+
+def _outputs_task(networks, x, labels, loss, full):
+    outputs = _outputs_stacked(networks, x) if len(networks) > 1 else [model_outputs(networks[0], x)]
+    return [{"logits": z} if full else scalars(z, labels, loss) for z in outputs]
+
+
+def spread(values: list[np.ndarray], judged: np.ndarray | None) -> np.ndarray:
+    """What M models say of the records they were asked about, as [M, N]: not a number for the others."""
+    if judged is None:
+        return np.stack(values)
+    whole = np.full(np.shape(judged), np.nan, np.result_type(*values, np.float32))
+    for row, asked, value in zip(whole, judged, values, strict=True):
+        row[asked] = value
+    return whole
+
+
+def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False,
+            judged: np.ndarray | None = None) -> np.ndarray:
+    spec = {"kind": "logits" if full else "signals"}
+    found = per_model(models, records, spec, _outputs_task, "signals", ensemble.MOST_AT_ONCE, judged, full=full)
+    return spread([arrays[name] for arrays in found], judged)
+
+
+def loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+    """Loss of each record under each model, float32 [M, N], in nats for cross-entropy.
+
+    It is the loss that the models were trained with; float64 for two of them, see `scalars`.
+
+    Args:
+        judged: bool [M, N], the records that each model is asked about; the others are not a number.
+    """
+    return _gather(models, records, "loss", judged=judged)
+
+
+def least_loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+    """Smallest loss that any label would have, [M, N]; needs no label.
+
+    For cross-entropy -log max p, without losing what is next to zero: the negative of the confidence of Watson et al. (2022,
+    Eq. 3, with the minimum that its right-hand side has and its left-hand side misprints).
+
+    Args:
+        judged: as for `loss`.
+    """
+    return _gather(models, records, "least_loss", judged=judged)
+
+
+def logit_scaled_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
+    """log(p_y / (1 - p_y)), float32 [M, N] (Carlini et al. 2022, section V-B)."""
+    return _gather(models, records, "logit_scaled_confidence")
+
+
+def hinge(models: Ensemble, records: Dataset) -> np.ndarray:
+    """Logit of the true class less the best other one, float32 [M, N]."""
+    return _gather(models, records, "hinge")
+
+
+def max_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
+    """Largest class probability, float32 [M, N]; needs no label."""
+    return _gather(models, records, "max_confidence")
+
+
+def entropy(models: Ensemble, records: Dataset) -> np.ndarray:
+    """Entropy of the predicted distribution in nats, float32 [M, N]; needs no label."""
+    return _gather(models, records, "entropy")
+
+
+def correctness(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+    """Whether the predicted class is the label, bool [M, N]; False for records not `judged`, which is as for `loss`."""
+    return _gather(models, records, "correctness", judged=judged) > 0.5
+
+
+def logits(models: Ensemble, records: Dataset) -> np.ndarray:
+    """Outputs before the softmax, float32 [M, N, K]."""
+    return _gather(models, records, "logits", full=True)
+
+
+def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
+    """Softmax of the logits, float32 [M, N, K]."""
+    z = logits(models, records).astype(np.float64)
+    return np.exp(z - logsumexp(z, -1, keepdims=True)).astype(np.float32)
+
+
+# -------------------------------------------------------------------------------------------------------- from gradients
+
+
+def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: str = "float32",
+                  judged: np.ndarray | None = None) -> np.ndarray:
+    """Norm of the gradient of each record's loss with respect to all parameters, [M, N] of type `dtype`.
+
+    ``||grad l(theta, z)||``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2).
+
+    Args:
+        order: 1, 2 or infinity.
+        dtype: "float32" or "float64", of the gradients; their squares are summed in float64, for those of confident records
+            would vanish in float32.
+        judged: as for `loss`.
+
+    Raises:
+        MiaError: another order or dtype.
+    """
+    if order not in (1, 2, math.inf):
+        raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
+    choose("dtype", dtype, PRECISIONS)
+    spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
+    found = per_model(models, records, spec, _gradient_norm_task, "gradient norms", judged=judged, order=order, dtype=dtype)
+    return spread([arrays["norm"] for arrays in found], judged)
+
+
+def _gradient_norm_task(networks, x, labels, loss, order, dtype):
+    def norm(gradients: dict) -> torch.Tensor:
+        parts = [torch.linalg.vector_norm(g.flatten(1), order, 1, dtype=torch.float64) for g in gradients.values()]
+        return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
+
+    [network] = networks
+    return [{"norm": np.concatenate(list(_gradients(in_precision(network, dtype), x, labels, loss, dtype, norm)))}]
+
+
+def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",
+                     batch: int | None = None, scaling: str | tuple | None = None) -> Iterator[np.ndarray]:
+    """Gradients of each record's loss with respect to the parameters, a block of records after the other.
+
+    Args:
+        model: on the device that is to compute; taken in evaluation mode.
+        x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
+        y: labels int [N].
+        loss: a name of `recipe.LOSSES`.
+        dtype: "float32" or "float64".
+        batch: records in a block; by default so many that a block takes at most 128 MB (4 GB on a graphics card).
+        scaling: of uint8 images, as for `model_outputs`.
+
+    Yields:
+        [B, P] of type `dtype`, parameters in the order of `nn.Module.parameters`; N rows in all, in the order of `x`.
+
+    Raises:
+        MiaError: an unknown loss or dtype, labels that are no class, a model without parameters or of one output.
+
+    Warns:
+        UserWarning: a network from elsewhere is given uint8 images without a scaling.
+    """
+    choose("loss", loss, recipe.LOSSES)
+    choose("dtype", dtype, PRECISIONS)
+    scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
+    labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))
+    return _gradients(network, x, labels, loss, dtype, lambda found: torch.cat([g.flatten(1) for g in found.values()], 1),
+                      batch, scaling)
+
+
+def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
+    """`use` of the gradients by name, each [B, ...], of one block after the other, as NumPy arrays; model `in_precision`."""
+    device = device_of(model)
+    weights, labels = dict(model.named_parameters()), torch.from_numpy(np.array(y, np.int64)).to(device)
+    if batch is None:
+        block = 2**32 if device.type == "cuda" else 2**27
+        batch = max(1, min(batch_size(device), block // sum(w.nbytes for w in weights.values())))
+
+    def record(weights, x, y):
+        return precise_loss(functional_call(model, weights, (x[None],)), y[None], loss)[0]
+
+    each, start = vmap(grad(record), in_dims=(None, 0, 0)), 0
+    while start < len(x):
+        def part(i: int, j: int, start: int = start) -> np.ndarray:
+            # channels last, PyTorch cannot batch some convolutions over records
+            records = inputs(x, start + i, start + j, device, PRECISIONS[dtype], scaling).contiguous()
+            return use(each(weights, records, labels[start + i:start + j])).cpu().numpy()
+
+        with devices.plain_float32():
+            blocks = devices.stream(part, min(batch, len(x) - start), batch)
+        yield from blocks
+        batch = max(map(len, blocks))  # smaller from here on where memory ran out
+        start += sum(map(len, blocks))

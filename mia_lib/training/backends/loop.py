@@ -1,0 +1,321 @@
+"""The training loop: one network or many stacked, on any device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from mia_lib import models as architectures
+from mia_lib import store
+from mia_lib.training import devices, recipe
+from mia_lib.training.recipe import TrainConfig
+from mia_lib.training.stacking import Stacked
+
+# Parameters: on a CPU stacking gains 15x for the smallest networks, 2 to 3x here and nothing from about 300,000 on
+# (benchmarks/crossover.py); a stopped run loses less when networks that train for long do so one by one.
+STACKED_BELOW = 30_000
+CHECKPOINT_SECONDS = 60.0
+VALIDATED_AT_ONCE = 1000  # records
+LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one model.
+
+    Attributes:
+        arrays: its `state_dict` and `history` float32 [epochs, 2], the mean loss and accuracy while training; where it was
+            validated, also `validation` float32 [epochs], and the weights are those of its best epoch.
+        seconds: its share of the time.
+        diverged: what to tell the user when its loss stopped being a number, else "".
+    """
+
+    arrays: dict[str, np.ndarray]
+    seconds: float
+    diverged: str = ""
+
+
+def stacks(architecture: str, shape: tuple, classes: int) -> bool:
+    """Whether networks of this architecture train faster together on a CPU: small ones, without convolutions."""
+    network = architectures.build(architecture, shape, classes, seed=0)
+    convolves = any(isinstance(layer, torch.nn.Conv2d) for layer in network.modules())
+    return not convolves and architectures.parameter_count(network) < STACKED_BELOW
+
+
+class Group:
+    """G models in training.
+
+    Args:
+        x: records in the form of `Dataset.x`, [N, ...]. y: labels [N].
+        rows: training sets, G arrays of equally many indices.
+        classes: number K of classes.
+        config: how.
+        indices: the models' numbers within their ensemble.
+        device: where.
+        stacked: whether they run as one network, which more than one must.
+        start: `state_dict` of each, to go on from; random weights when None.
+        validation: G arrays of equally many indices, on which accuracy is measured after each epoch; the weights of the
+            best epoch, the earliest of equals, are what remains. Those of the last when None.
+    """
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
+                 indices: list[int], device: torch.device, stacked: bool, start: list[dict[str, np.ndarray]] | None = None,
+                 validation: list[np.ndarray] | None = None):
+        self.config, self.indices, self.device = config, list(indices), device
+        self.size = len(rows[0])
+        used, places = np.unique(np.concatenate([*rows, *(validation or [])]), return_inverse=True)
+        places = torch.from_numpy(places).to(device)
+        self._rows = places[:len(rows) * self.size].view(len(rows), -1)
+        self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
+        raw = torch.from_numpy(np.ascontiguousarray(x[used]))
+        # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
+        self._x = raw.to(device) if device.type == "cuda" else _channels_last(architectures.to_input(raw))
+        self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
+        seeds = [recipe.seed_of(config, index) for index in indices]
+        networks = [architectures.build(config.architecture, x.shape[1:], classes, seed=seed) for seed in seeds]
+        for network, weights in zip(networks, start or (), strict=bool(start)):
+            network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+        self._stacked = stacked
+        self.network = (Stacked(networks) if stacked else networks[0]).to(device).train()
+        if not stacked and x.ndim == 4:
+            self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
+        self.optimizer = self._make_optimizer()
+        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self._total = torch.zeros(len(rows), device=device)
+        self._right = torch.zeros(len(rows), dtype=torch.long, device=device)
+        self.history = np.zeros((len(rows), config.epochs, 2), np.float32)
+        self.validated = np.zeros((len(rows), config.epochs), np.float32)
+        self._best = self._states() if validation else None
+        self.epoch, self._replay = 0, None
+
+    def _make_optimizer(self) -> torch.optim.Optimizer:
+        config, weights = self.config, list(self.network.parameters())
+        on_card = self.device.type == "cuda"  # there the rate is a tensor, which a recorded step reads anew
+        rate = torch.tensor(config.learning_rate, device=self.device) if on_card else config.learning_rate
+        if config.optimizer == "adam":
+            return torch.optim.Adam(weights, rate, weight_decay=config.weight_decay, fused=True, capturable=on_card)
+        return torch.optim.SGD(weights, rate, momentum=config.momentum, nesterov=config.nesterov,
+                               weight_decay=config.weight_decay, fused=True)
+
+    def step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
+        """One step of every model.
+
+        Args:
+            picked: places of the batch's records among those held here, [G, B].
+            views: of the augmentation, [G, B, V].
+        """
+        x = recipe.augment(self._inputs(picked), self.config.augmentation, views.flatten(0, 1))
+        outputs, labels = self._outputs(x, picked), self._y[picked]
+        losses = recipe.record_loss(outputs, labels, self.config.loss)
+        self.optimizer.zero_grad(set_to_none=True)
+        losses.mean(1).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
+        self.optimizer.step()
+        self._total += losses.detach().sum(1)
+        self._right += (outputs.detach().argmax(-1) == labels).sum(1)
+
+    def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
+        """The records [G * B, ...] at the places [G, B]."""
+        x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
+        return architectures.to_input(x) if self.device.type == "cuda" else _channels_second(x)
+
+    def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
+        """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
+        short = (torch.autocast(self.device.type, torch.bfloat16) if self.config.precision == "bfloat16" else nullcontext())
+        with short:
+            outputs = self.network(x.unflatten(0, picked.shape)) if self._stacked else self.network(x)[None]
+        return outputs.float()
+
+    def run_epoch(self) -> None:
+        """Pass once over every training set."""
+        config = self.config
+        for group in self.optimizer.param_groups:
+            rate = recipe.learning_rate(config, self.epoch)
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(self.device)
+        views = torch.stack([recipe.draw_views(config.augmentation, self.size, g) for g in self._generators])
+        views = views.to(self.device)
+        self._total.zero_()
+        self._right.zero_()
+        seen = 0
+        for start in range(0, self.size, config.batch_size):
+            if self.size - start == 1 < self.size:
+                break
+            part = slice(start, start + config.batch_size)
+            picked = self._rows.gather(1, orders[:, part])
+            whole = self.device.type == "cuda" and picked.shape[1] == min(config.batch_size, self.size)
+            (self._recorded_step if whole else self.step)(picked, views[:, part])
+            seen += picked.shape[1]
+        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
+        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
+        if self._validation is not None:
+            self._validate()
+        self.epoch += 1
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """Measure accuracy on the validation records, and keep the weights of models that were never better."""
+        right, count = torch.zeros_like(self._right), self._validation.shape[1]
+        self.network.eval()
+        for start in range(0, count, VALIDATED_AT_ONCE):
+            picked = self._validation[:, start:start + VALIDATED_AT_ONCE]
+            right += (self._outputs(self._inputs(picked), picked).argmax(-1) == self._y[picked]).sum(1)
+        self.network.train()
+        self.validated[:, self.epoch] = right.cpu().numpy() / count
+        earlier = self.validated[:, :self.epoch].max(1, initial=-1)
+        better = self.validated[:, self.epoch] > earlier
+        if better.any():
+            now = self._states()
+            self._best = [new if is_better else old for new, old, is_better in zip(now, self._best, better, strict=True)]
+
+    def _recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
+        """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them."""
+        if self._replay is None:
+            before = [tensor.clone() for tensor in self._tensors()]
+            self._picked, self._views = picked.clone(), views.clone()
+            self._replay = record(lambda: self.step(self._picked, self._views), self.device)
+            # Recording took steps. What the optimiser had not held before starts from zero, as it would have.
+            held = self._tensors()
+            for tensor, value in zip(held, before + [None] * (len(held) - len(before)), strict=True):
+                tensor.zero_() if value is None else tensor.copy_(value)
+        self._picked.copy_(picked)
+        self._views.copy_(views)
+        self._replay()
+
+    def _tensors(self) -> list[torch.Tensor]:
+        """All that a step changes: weights, buffers, counts, and what the optimiser keeps."""
+        kept = [value for entry in self.optimizer.state.values() for _, value in sorted(entry.items())
+                if isinstance(value, torch.Tensor)]
+        return [*(p.data for p in self.network.parameters()), *self.network.buffers(), self._total, self._right, *kept]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that is needed to go on later, as arrays."""
+        kept = {f"optimizer.{i}.{name}": value for i, entry in enumerate(self.optimizer.state.values())
+                for name, value in entry.items() if isinstance(value, torch.Tensor)}
+        kept |= {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        arrays = {name: value.detach().cpu().numpy().copy() for name, value in kept.items()}
+        generators = np.stack([g.get_state().numpy() for g in self._generators])
+        best = {f"best.{g}.{name}": value.numpy() for g, state in enumerate(self._best or []) for name, value in state.items()}
+        return {**arrays, **best, "generators": generators, "history": self.history, "validated": self.validated,
+                "epoch": np.array(self.epoch)}
+
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from what `state` returned."""
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+        self.network.load_state_dict({name.removeprefix("network."): value for name, value in tensors.items()
+                                      if name.startswith("network.")})
+        for i, weight in enumerate(self.network.parameters()):
+            entry = {name.split(".", 2)[2]: value for name, value in tensors.items() if name.startswith(f"optimizer.{i}.")}
+            if entry:
+                # In the weight's own order of memory: the fused optimisers walk through both side by side.
+                self.optimizer.state[weight] = {
+                    name: torch.empty_like(weight.data).copy_(value) if value.shape == weight.shape else
+                    value.to(self.device) for name, value in entry.items()}
+        for generator, state in zip(self._generators, arrays["generators"], strict=True):
+            generator.set_state(torch.from_numpy(np.array(state)))
+        self.history, self.validated = np.array(arrays["history"]), np.array(arrays["validated"])
+        self.epoch = int(arrays["epoch"])
+        for g, state in enumerate(self._best or []):
+            self._best[g] = {name: tensors[f"best.{g}.{name}"] for name in state}
+
+    def _states(self) -> list[dict[str, torch.Tensor]]:
+        """The `state_dict` of each model as it is, copied to the CPU."""
+        if self._stacked:
+            return self.network.states()
+        return [{name: value.detach().cpu().contiguous().clone() for name, value in self.network.state_dict().items()}]
+
+    def outcomes(self, seconds: float) -> list[Outcome]:
+        """The models as they are, or were at their best."""
+        states = self._best or self._states()
+        validated = [{"validation": row} if self._best else {} for row in self.validated]
+        return [Outcome({**{name: value.numpy() for name, value in state.items()}, "history": self.history[g], **validated[g]},
+                        seconds / len(states), self._divergence(g)) for g, state in enumerate(states)]
+
+    def _divergence(self, g: int) -> str:
+        config, losses = self.config, self.history[g, :self.epoch, 0]
+        if np.isfinite(losses).all():
+            return ""
+        epoch = int(np.argmin(np.isfinite(losses)))
+        return (f"Model {self.indices[g]} ({config.architecture}) diverged: its loss is {losses[epoch]} in epoch {epoch + 1} "
+                f"of {config.epochs}. Lower learning_rate ({config.learning_rate:g} was given)"
+                f"{' or momentum (' + format(config.momentum, 'g') + ')' if config.momentum else ''}.")
+
+
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 2, 3, 1).contiguous() if x.ndim == 4 else x
+
+
+def _channels_second(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
+
+
+def record(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """A function that replays the work `step` gives the card, without Python in between."""
+    with torch.cuda.device(device):
+        usual, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(usual)
+        try:
+            with torch.cuda.stream(side):  # libraries choose their algorithms in the first runs, which must not be recorded
+                for _ in range(3):
+                    step()
+            usual.wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=side):
+                step()
+        finally:
+            torch.cuda.set_stream(usual)  # a recording that fails leaves its own behind
+    return graph.replay
+
+
+def slots(checkpoint: dict) -> list[dict]:
+    """The two places of a checkpoint, written in turn: killed while it writes one, a run finds the other."""
+    return [{**checkpoint, "slot": slot} for slot in (0, 1)]
+
+
+def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
+              device: torch.device | None = None, stacked: bool | None = None,
+              checkpoint: dict | None = None, start: list[dict[str, np.ndarray]] | None = None,
+              validation: list[np.ndarray] | None = None) -> list[Outcome]:
+    """Train models whose training sets are equally large.
+
+    Args:
+        x, y, rows, classes, config, indices, device, stacked, start, validation: as for `Group`; by default on the CPU,
+            stacked when `stacks` says so.
+        checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
+
+    Returns:
+        one outcome a model. A model that diverges leaves the others alone. On a CPU with
+        AVX2 how many are stacked makes no difference, to the last bit: vector instructions round what is left over at the end
+        of an array differently, so the last model is repeated until nothing is left over.
+    """
+    device, wanted = device or torch.device("cpu"), len(rows)
+    if stacked is None:
+        stacked = len(rows) > 1 or stacks(config.architecture, x.shape[1:], classes)
+    if stacked and device.type == "cpu":
+        spare = -len(rows) % LANES
+        rows, indices = [*rows, *rows[-1:] * spare], [*indices, *indices[-1:] * spare]
+        start, validation = (given and [*given, *given[-1:] * spare] for given in (start, validation))
+    started = time.perf_counter()
+    with devices.plain_float32():
+        group = Group(x, y, rows, classes, config, indices, device, stacked, start, validation)
+        found = [store.look_up(slot) for slot in slots(checkpoint)] if checkpoint else []
+        stopped = max(filter(None, found), key=lambda entry: int(entry.arrays["epoch"]), default=None)
+        if stopped:
+            group.load(stopped.arrays)
+        kept, written = time.perf_counter(), 0
+        while group.epoch < config.epochs and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
+            group.run_epoch()
+            if checkpoint and group.epoch < config.epochs and time.perf_counter() - kept > CHECKPOINT_SECONDS:
+                spent = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
+                written += 1
+                store.keep(slots(checkpoint)[written % 2], group.state(), spent)
+                kept = time.perf_counter()
+    seconds = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
+    return group.outcomes(seconds * len(rows) / wanted)[:wanted]

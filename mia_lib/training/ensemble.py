@@ -1,0 +1,348 @@
+"""Many models from one membership design.
+
+`train` only describes the models; they are trained when something first needs them and no layer of the store holds
+them. On a CPU they are tasks in a pool of single-threaded processes (Torch's own threading collapses when cores are
+shared), small ones several at once; on a graphics card as many at once as pays. Each is kept when it is finished, and the
+state of long trainings about once a minute, so a run that is stopped goes on where it was. A model is determined by its
+records, training set, configuration and index; the number of processes, the size of a group and the device do not enter,
+but for the rounding of sums.
+"""
+
+from __future__ import annotations
+
+import io
+import platform
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from mia_lib import definitions, store
+from mia_lib import models as architectures
+from mia_lib.checks import check_mask
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.training import devices
+from mia_lib.training.backends import gpu
+from mia_lib.training.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, slots, stacks
+from mia_lib.training.backends.pool import close_pools, cluster, default_workers, pool, refuse_unguarded, run_tasks
+from mia_lib.training.recipe import AUGMENTATIONS, TrainConfig, augment, learning_rate, record_loss
+
+__all__ = ["AUGMENTATIONS", "CHECKPOINT_SECONDS", "Ensemble", "TrainConfig", "augment", "close_pools", "cluster",
+           "default_workers", "fit", "learning_rate", "pool", "record_loss", "run_tasks", "train"]
+
+MOST_AT_ONCE = 32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
+NOT_WEIGHTS = ("history", "validation", "epsilon", "noise_multiplier")  # what is kept with a model besides its state
+PROCESSES_ELSEWHERE = 16  # so many share the work when an executor does not say how many it has
+
+
+def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: int = 0) -> tuple[nn.Module, np.ndarray]:
+    """Train one model in this process, on the CPU.
+
+    Args:
+        x: the training set in the form of `Dataset.x`, [n, ...].
+        y: labels [n].
+        classes: number of classes K.
+        config: how.
+        index: number of the model within its ensemble; with `config.seed` it seeds everything random.
+
+    Returns:
+        the model in evaluation mode, and its history float32 [epochs, 2]: mean loss and accuracy while training.
+
+    Raises:
+        MiaError: the loss stops being a finite number.
+    """
+    [outcome] = fit_group(x, y, [np.arange(len(x))], classes, config, [index])
+    if outcome.diverged:
+        raise MiaError(outcome.diverged)
+    return _network(config, x.shape[1:], classes, outcome.arrays), outcome.arrays["history"]
+
+
+def _network(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]) -> nn.Module:
+    model = architectures.build(config.architecture, shape, classes, seed=0)
+    model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in _weights(arrays).items()})
+    return model.eval()
+
+
+def _weights(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The `state_dict` among a model's arrays."""
+    return {name: value for name, value in arrays.items() if name not in NOT_WEIGHTS}
+
+
+_verified: set[Path] = set()  # files of records that this process has compared with what they should hold
+
+
+def _data_file(records: Dataset) -> str:
+    """The records as a file that every process maps instead of being sent a copy."""
+    path = store.cache_dir() / "data" / f"{records.fingerprint[:40]}.npy"
+    if path not in _verified or not path.is_file():
+        try:
+            whole = np.array_equal(np.load(path, mmap_mode="r"), records.x)
+        except (OSError, ValueError, EOFError):
+            whole = False
+        if not whole:
+            buffer = io.BytesIO()
+            np.save(buffer, records.x)
+            store.put(path, buffer.getvalue())
+        _verified.add(path)
+    return str(path)
+
+
+def open_records(path: str) -> np.ndarray:
+    """The records in a file of the store, mapped into memory.
+
+    Raises:
+        MiaError: this process does not see the file, which another machine may have written.
+    """
+    if not Path(path).is_file():
+        raise MiaError(f"A process on {platform.node()} does not see {path}: set MIA_CACHE to a folder on a file system that "
+                       "all machines share.")
+    return np.load(path, mmap_mode="r")
+
+
+def _fit_task(path: str, labels: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
+              checkpoint: dict, start: list[dict] | None, validation: list[np.ndarray] | None) -> list[Outcome]:
+    torch.set_num_threads(1)  # an executor's process may not be one of ours
+    return fit_group(open_records(path), labels, rows, classes, config, indices, checkpoint=checkpoint, start=start,
+                     validation=validation)
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """M models, trained when first needed.
+
+    Attributes:
+        records: the data set that `members` indexes, N records.
+        members: bool [M, N], row m = training set of model m.
+        config: how they are trained.
+        label: what progress bars call them.
+        workers, executor, device, validation, start: as for `train`.
+        numbers: of its models in the ensemble that this is a part of; 0 to M - 1 when None.
+    """
+
+    records: Dataset
+    members: np.ndarray
+    config: TrainConfig
+    label: str = "models"
+    workers: int | None = None
+    executor: Executor | None = field(default=None, repr=False)
+    device: str | None = None
+    validation: np.ndarray | None = field(default=None, repr=False)
+    start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
+    numbers: tuple[int, ...] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        many = "1 model" if len(self) == 1 else f"{len(self)} models"
+        return (f"{many} of {self.config.architecture} on {self.records.name} ({len(self.records)} records), "
+                f"label {self.label!r}")
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def part(self, rows: Sequence[int]) -> Ensemble:
+        """Some of the models, in the order given: the same ones, of which no other is trained."""
+        rows = [int(row) for row in rows]
+        start = self.start and (self.start[0], [self.start[1][row] for row in rows])
+        validation = None if self.validation is None else self.validation[rows]
+        return replace(self, members=self.members[rows], validation=validation, start=start,
+                       numbers=tuple(self._numbers(rows)))
+
+    def _numbers(self, rows: Sequence[int]) -> list[int]:
+        return list(rows) if self.numbers is None else [self.numbers[row] for row in rows]
+
+    def spec(self, index: int) -> dict:
+        """What determines model `index`: data, training set, recipe and code."""
+        given = {"code": self._code}
+        if self.validation is not None:
+            given["validation"] = store.fingerprint(self.validation[index])
+        if self.start is not None:
+            given["start"] = store.address(self.start[0].spec(self.start[1][index]))
+        return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
+                "classes": len(self.records.classes), "config": asdict(self.config), "index": self._numbers([index])[0],
+                **given}
+
+    @cached_property
+    def _code(self) -> str:
+        """Fingerprint of the code that trains them."""
+        return definitions.of(self).fingerprint
+
+    def __definitions__(self) -> tuple:
+        """What of an ensemble bears on its models' code: neither its label nor who trains it."""
+        return self.config, self.start and self.start[0]
+
+    @property
+    def key(self) -> str:
+        """Name of the ensemble: hash of what its models are, whatever code trains them."""
+        return store.key({"kind": "ensemble", "models": [store.address(self.spec(m)) for m in range(len(self))]})
+
+    def missing(self) -> list[int]:
+        """Models that no layer of the store holds undamaged."""
+        return [m for m in range(len(self)) if store.look_up(self.spec(m)) is None]
+
+    def fit(self) -> Ensemble:
+        """Train what is missing; each model is kept as soon as it is finished."""
+        if not self.missing():
+            return self
+        refuse_unguarded()
+        elsewhere = self.executor or cluster()  # whose processes use their processors
+        where = torch.device("cpu") if elsewhere else devices.pick(self.device)
+        # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
+        shared = {"kind": "model", "data": self.records.fingerprint, "config": asdict(self.config)}
+        with store.lock(shared, what=f"training {self.label}"):
+            todo = self.missing()
+            rows = {m: np.flatnonzero(self.members[m]) for m in todo}
+            diverged = (self._fit_on_card if where.type == "cuda" else self._fit_in_pool)(where, todo, rows)
+        if diverged:
+            raise MiaError(diverged[0] + (f" ({len(diverged)} models diverged; the others are kept.)" if diverged[1:] else ""))
+        return self
+
+    def _keep(self, index: int, outcome: Outcome, where: torch.device, diverged: list[str]) -> None:
+        if outcome.diverged:
+            diverged.append(outcome.diverged)
+        else:
+            store.keep(self.spec(index), outcome.arrays, outcome.seconds, torch=torch.__version__,
+                       device=devices.describe(where))
+
+    def _checkpoint(self, indices: list[int], device: str = "cpu") -> dict:
+        return {"kind": "checkpoint", "models": [store.address(self.spec(m)) for m in indices], "device": device,
+                "code": self._code}
+
+    def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
+        path, classes, diverged, lacking = _data_file(self.records), len(self.records.classes), [], set(todo)
+        groups = self._groups(todo)
+        rows = {m: np.flatnonzero(self.members[m]) for group in groups for m in group}
+        tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, self._numbers(group),
+                  self._checkpoint(group), self._starts(group), self._validations(group)) for group in groups]
+
+        def finished(position: int, outcomes: list[Outcome]) -> None:
+            for m, outcome in zip(groups[position], outcomes, strict=True):
+                if m in lacking:
+                    self._keep(m, outcome, where, diverged)
+            for slot in slots(self._checkpoint(groups[position])):
+                store.discard(slot)
+
+        run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor, [len(g) for g in groups])
+        return diverged
+
+    def _starts(self, indices: list[int]) -> list[dict[str, np.ndarray]] | None:
+        """Weights that models go on from."""
+        if self.start is None:
+            return None
+        return [_weights(self.start[0].arrays(self.start[1][m])) for m in indices]
+
+    def _validations(self, indices: list[int]) -> list[np.ndarray] | None:
+        return None if self.validation is None else [np.flatnonzero(self.validation[m]) for m in indices]
+
+    def _groups(self, todo: list[int]) -> list[list[int]]:
+        """Models that one task trains: with equally large training sets, and no more than leave work for every process.
+
+        Groups are made of all models of the ensemble, whatever is missing, so that a group that was stopped finds its
+        checkpoint; where there is none, only what is missing of it is trained.
+        """
+        together = 1
+        if stacks(self.config.architecture, self.records.shape, len(self.records.classes)):
+            processes = PROCESSES_ELSEWHERE if self.executor or cluster() else self.workers or default_workers()
+            together = min(MOST_AT_ONCE, LANES * -(-len(self) // (LANES * processes)))
+        sizes, groups, lacking = self.members.sum(1), [], set(todo)
+        for size in np.unique(sizes[todo]):
+            same = [int(m) for m in np.flatnonzero(sizes == size)]
+            groups += [same[k:k + together] for k in range(0, len(same), together)]
+        stopped = [any(store.look_up(slot) for slot in slots(self._checkpoint(group))) for group in groups]
+        wanted = [group if again else [m for m in group if m in lacking] for group, again in zip(groups, stopped, strict=True)]
+        return [group for group in wanted if lacking & set(group)]
+
+    def _fit_on_card(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
+        diverged: list[str] = []
+        row_of = dict(zip(self._numbers(todo), todo, strict=True))
+        gpu.fit_on(where, self.records.x, self.records.y, [rows[m] for m in todo], len(self.records.classes), self.config,
+                    list(row_of), lambda number, outcome: self._keep(row_of[number], outcome, where, diverged),
+                    f"training {self.label}",
+                    lambda numbers: self._checkpoint([row_of[number] for number in numbers], str(where)), self._starts(todo),
+                    self._validations(todo))
+        return diverged
+
+    def arrays(self, index: int) -> dict[str, np.ndarray]:
+        """Weights of model `index` by name, its `history` [epochs, 2] and, where it was validated, `validation` [epochs]."""
+        entry = store.look_up(self.spec(index)) or store.look_up(self.fit().spec(index))
+        return entry.arrays
+
+    def untrained(self) -> nn.Module:
+        """The network as it is before training, for its shape."""
+        return architectures.build(self.config.architecture, self.records.shape, len(self.records.classes), seed=0)
+
+    def model(self, index: int) -> nn.Module:
+        """Model `index`, trained, in evaluation mode."""
+        return _network(self.config, self.records.shape, len(self.records.classes), self.arrays(index))
+
+    def parameters(self, index: int) -> np.ndarray:
+        """All parameters of model `index` as one vector float32 [P], in the order of `nn.Module.parameters`."""
+        return nn.utils.parameters_to_vector(self.model(index).parameters()).detach().numpy()
+
+    def history(self) -> np.ndarray:
+        """Mean loss and accuracy while training, float32 [M, epochs, 2]."""
+        self.fit()
+        return np.stack([self.arrays(m)["history"] for m in range(len(self))])
+
+
+def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: str = "models",
+          workers: int | None = None, executor: Executor | None = None, device: str | None = None,
+          validation: np.ndarray | None = None, start: tuple[Ensemble, Sequence[int]] | None = None) -> Ensemble:
+    """Describe an ensemble; nothing is trained before it is needed.
+
+    Args:
+        records: N records.
+        members: bool [M, N]; row m is the training set of model m.
+        config: how each is trained.
+        label: what progress bars call the models.
+        workers: processes of the local pool, one a core by default.
+        executor: any `concurrent.futures.Executor` whose processes share this file system, in the pool's place.
+        device: "cpu", "cuda" or "cuda:1"; by default `$MIA_DEVICE`, or a graphics card where there is one.
+        validation: bool [M, N], for each model equally many records, none of its training set; a model keeps the weights of
+            the epoch with the best accuracy on them.
+        start: an ensemble, and for each of the M models the number of its model to go on from instead of random weights.
+
+    Raises:
+        MiaError: shapes that do not fit, indices in the place of a mask, an empty training set, fewer than two classes, an
+            architecture that cannot take these records, a device that is not there, validation records that are members, a
+            start of another kind.
+    """
+    members = np.atleast_2d(check_mask("members", members))
+    if members.ndim != 2:
+        raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
+    if members.shape[1] != len(records):
+        raise MiaError(f"members has {members.shape[1]} columns, but there are {len(records)} records: they must agree.")
+    if not members.any(1).all():
+        raise MiaError(f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one.")
+    if len(records.classes) < 2:
+        raise MiaError(f"{records.name} has {len(records.classes)} class; a classifier needs at least 2.")
+    architectures.build(config.architecture, records.shape, len(records.classes), seed=0)  # says now what does not fit
+    if config.augmentation != "none" and not records.is_image:
+        raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
+    devices.pick(device)
+    if validation is not None:
+        validation = np.atleast_2d(check_mask("validation", validation, "a record to validate on"))
+        if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):
+            raise MiaError(f"validation has shape {validation.shape} and {np.unique(validation.sum(-1))} records a model: it "
+                           f"needs the shape of members, {members.shape}, and equally many for each model, at least one.")
+        if (validation & members).any():
+            raise MiaError(f"validation: {int((validation & members).sum())} records are in the training set that they are to "
+                           "validate. Leave them out.")
+    if start is not None:
+        _check_start(*start, members, records, config)
+    return Ensemble(records, members, config, label, workers, executor, device, validation, start)
+
+
+def _check_start(models: Ensemble, numbers: Sequence[int], members: np.ndarray, records: Dataset, config: TrainConfig) -> None:
+    if len(numbers) != len(members) or not all(0 <= m < len(models) for m in numbers):
+        raise MiaError(f"start names {len(numbers)} models, {min(numbers, default=0)} to {max(numbers, default=0)}, of "
+                       f"{len(models)}: one of them is needed for each of the {len(members)} models.")
+    ours = config.architecture, records.shape, len(records.classes)
+    theirs = models.config.architecture, models.records.shape, len(models.records.classes)
+    if ours != theirs:
+        raise MiaError("start: models go on from weights of their own architecture, shape of records and number of classes, "
+                       f"{ours}; given were {theirs}.")

@@ -1,0 +1,293 @@
+"""Models trained with differential privacy: DP-SGD (Abadi et al. 2016) as Opacus has it.
+
+Training is (epsilon, delta)-private when, for training sets D and D' that differ by one record and any set R of models,
+``P(M(D) in R) <= exp(epsilon) P(M(D') in R) + delta`` (Watson et al. 2022, Eq. 4). Each step draws every record with
+probability B / n, so that a batch has B records on average and may have none; clips the gradient of each record's loss to norm
+C; and adds noise to their sum::
+
+    theta <- theta - rate / B (sum_i g_i min(1, C / ||g_i||) + sigma C xi),  xi ~ N(0, I).
+
+Sampling, clipping and accounting are Opacus' own. Sigma follows from epsilon by bisection on the accountant of Renyi
+differential privacy ("rdp"), with C = 1 and delta = 1/n, as in the released code of Watson et al. Seeds are no secret here and
+`history` is measured on the training records, so these models show what privacy does to attacks; they are not for release.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
+from numbers import Real
+
+import numpy as np
+import torch
+
+from mia_lib import models as architectures
+from mia_lib import progress
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.training import devices, ensemble, recipe
+from mia_lib.training.backends.loop import Outcome
+from mia_lib.training.ensemble import Ensemble, TrainConfig, run_tasks
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What a model may reveal about one of its training records.
+
+    Attributes:
+        epsilon: above 0.
+        delta: between 0 and 1; 1/n for n training records when None.
+        clip: norm C that the gradient of each record's loss is clipped to, above 0.
+
+    Raises:
+        MiaError: anything else.
+    """
+
+    epsilon: float
+    delta: float | None = None
+    clip: float = 1.0
+
+    def __post_init__(self):
+        for name, below in (("epsilon", math.inf), ("delta", 1.0), ("clip", math.inf)):
+            value = getattr(self, name)
+            if name == "delta" and value is None:
+                continue
+            if not isinstance(value, Real) or not 0 < value < below:
+                span = "between 0 and 1 (neither included), or None for 1/n," if name == "delta" else "above 0 and finite"
+                raise MiaError(f"{name} = {value!r}: a number {span} is needed.")
+            object.__setattr__(self, name, float(value))  # 1 and 1.0 are to have one key
+
+    def delta_for(self, size: int) -> float:
+        """Delta for a training set of `size` records."""
+        return 1 / size if self.delta is None else self.delta
+
+
+@contextmanager
+def _calm():
+    """Without two warnings: the accountant's grid of orders ends (its bound holds, if loosely); inputs need no gradient."""
+    with warnings.catch_warnings():
+        for words in ("Optimal order is the (largest|smallest) alpha", "Full backward hook is firing"):
+            warnings.filterwarnings("ignore", words, UserWarning)
+        yield
+
+
+def lacking() -> str:
+    """Why nothing can be trained privately here, or an empty string."""
+    return "" if importlib.util.find_spec("opacus") else \
+        "Opacus is not installed: the extra dp brings it, pip install -e '.[dp]'"
+
+
+def _need_opacus() -> None:
+    try:
+        import opacus  # noqa: F401
+    except ImportError as error:
+        raise MiaError("Private training needs Opacus: install the extra, pip install 'mia_lib[dp]' (in a clone: pip install "
+                       "-e '.[dp]').") from error
+
+
+@lru_cache
+def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
+    """Sigma with which training spends at most `privacy.epsilon`, and at least 99 % of it, by Opacus' RDP accountant.
+
+    Args:
+        privacy: epsilon and delta.
+        size: number n of training records.
+        config: batch size, at most n, and epochs; an epoch has n / batch size steps, rounded up.
+
+    Raises:
+        MiaError: Opacus is not installed, or no noise suffices.
+    """
+    _need_opacus()
+    from opacus.accountants.utils import get_noise_multiplier
+
+    steps, delta = config.epochs * -(-size // config.batch_size), privacy.delta_for(size)
+    try:
+        with _calm():
+            return 0.0 if not steps else float(get_noise_multiplier(
+                target_epsilon=privacy.epsilon, target_delta=delta, sample_rate=config.batch_size / size, steps=steps,
+                accountant="rdp", epsilon_tolerance=0.01 * privacy.epsilon))
+    except ValueError as error:
+        raise MiaError(f"epsilon = {privacy.epsilon:g} is less than the accountant can show with delta = {delta:g}, however "
+                       "much noise there is. Raise epsilon or delta.") from error
+
+
+def _check_layers(models: Ensemble) -> None:
+    """Refuse layers that have no gradient of a single record."""
+    _need_opacus()
+    from opacus.validators import ModuleValidator
+
+    for name, layer in models.untrained().named_modules():
+        if not list(layer.children()) and ModuleValidator.validate(layer):
+            raise MiaError(f"architecture = {models.config.architecture!r} cannot be trained privately: in its layer {name} "
+                           f"({type(layer).__name__}) the records of a batch change each other. Take an architecture without "
+                           "batch normalisation, such as watson_cnn, or put group normalisation in its place.")
+
+
+def _optimizer(weights: list, config: TrainConfig, **private):
+    from opacus.optimizers import DPOptimizer
+    from opacus.optimizers.optimizer import _generate_noise
+
+    class Private(DPOptimizer):
+        """Opacus', but its noise is drawn on the CPU wherever the gradients are: models do not depend on the device."""
+
+        def add_noise(self):
+            for p in self.params:
+                noise = _generate_noise(self.noise_multiplier * self.max_grad_norm, torch.empty(p.shape), self.generator)
+                p.grad = p.summed_grad.view_as(p) + noise.to(p.device)
+
+    kind, options = torch.optim.Adam, {}
+    if config.optimizer == "sgd":
+        kind, options = torch.optim.SGD, {"momentum": config.momentum, "nesterov": config.nesterov}
+    return Private(kind(weights, config.learning_rate, weight_decay=config.weight_decay, **options), **private)
+
+
+def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy: Privacy, index: int = 0,
+        device: torch.device | None = None, start: dict[str, np.ndarray] | None = None) -> Outcome:
+    """Train one model privately in this process.
+
+    Args:
+        x, y, classes, config, index: as for `training.fit`.
+        privacy: how privately.
+        device: the CPU when None.
+        start: `state_dict` to go on from; random weights when None.
+
+    Returns:
+        its `state_dict`; `history` float32 [epochs, 2], mean loss and accuracy of the records drawn, 0 where none was;
+        `epsilon`, what the accountant says was spent, and `noise_multiplier`, both float64 [].
+
+    Raises:
+        MiaError: as for `noise_multiplier`.
+    """
+    began, rate, noise = time.perf_counter(), config.batch_size / len(x), noise_multiplier(privacy, len(x), config)
+    from opacus.accountants import RDPAccountant
+    from opacus.grad_sample import GradSampleModule
+    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+
+    device, seed = device or torch.device("cpu"), recipe.seed_of(config, index)
+    network = architectures.build(config.architecture, x.shape[1:], classes, seed=seed)
+    if start:
+        network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in start.items()})
+    generator = torch.Generator().manual_seed(seed + 1)  # other numbers than those that made the weights
+    inputs = architectures.to_input(torch.from_numpy(np.array(x))).to(device)
+    labels, history = torch.from_numpy(np.array(y, np.int64)).to(device), np.zeros((config.epochs, 2), np.float32)
+    # The loss is summed, for the mean of an empty batch is no number; the optimiser divides by the expected batch size.
+    watched = GradSampleModule(network.to(device).train(), loss_reduction="sum")
+    optimizer = _optimizer(list(network.parameters()), config, noise_multiplier=noise, max_grad_norm=privacy.clip,
+                           expected_batch_size=config.batch_size, generator=generator)
+    accountant = RDPAccountant()
+    optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(sample_rate=rate))
+    batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator,
+                                            steps=-(-len(x) // config.batch_size))
+    with devices.plain_float32(), _calm():
+        for epoch in range(config.epochs):
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.learning_rate(config, epoch)
+            total, seen = torch.zeros(2, device=device), 0
+            for batch in batches:
+                picked = torch.tensor(batch, dtype=torch.long).to(device)
+                views = recipe.draw_views(config.augmentation, len(picked), generator).to(device)
+                # Of images whose channels lie last in memory Opacus makes wrong gradients; this puts them in order.
+                drawn = recipe.augment(inputs[picked], config.augmentation, views)
+                outputs = watched(drawn.clone(memory_format=torch.contiguous_format))
+                loss = recipe.record_loss(outputs, labels[picked], config.loss).sum()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+                total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
+                seen += len(picked)
+            history[epoch] = total.cpu().numpy() / max(seen, 1)
+            if not np.isfinite(history[epoch, 0]):
+                return Outcome({}, time.perf_counter() - began, (
+                    f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
+                    f"{config.epochs}. Lower learning_rate ({config.learning_rate:g} was given) or clip ({privacy.clip:g})."))
+        spent = accountant.get_epsilon(privacy.delta_for(len(x)))
+    arrays = {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}
+    return Outcome({**arrays, "history": history, "epsilon": np.array(float(spent)), "noise_multiplier": np.array(noise)},
+                   time.perf_counter() - began)
+
+
+def _fit_task(path, labels, rows, classes, config, privacy, index, where, start) -> Outcome:
+    if where.type == "cpu":
+        torch.set_num_threads(1)  # an executor's process may not be one of ours
+    return fit(ensemble.open_records(path)[rows], labels[rows], classes, config, privacy, index, where, start)
+
+
+def _run_here(function, tasks, finished, label, *_) -> None:
+    with progress.Bar(label, len(tasks)) as bar:
+        for position, task in enumerate(tasks):
+            finished(position, function(*task))
+            bar.advance()
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateEnsemble(Ensemble):
+    """M private models, trained when first needed; `privacy` of each, and the attributes of `Ensemble`."""
+
+    privacy: Privacy = field(kw_only=True)
+
+    def spec(self, index: int) -> dict:
+        """What determines model `index`."""
+        return {**super().spec(index), "privacy": asdict(self.privacy)}
+
+    def epsilon(self) -> np.ndarray:
+        """What each model spent by the accountant, float64 [M]: at most `privacy.epsilon`."""
+        return self._each("epsilon")
+
+    def noise(self) -> np.ndarray:
+        """Noise multiplier sigma of each model, float64 [M]."""
+        return self._each("noise_multiplier")
+
+    def _each(self, name: str) -> np.ndarray:
+        self.fit()
+        return np.array([float(self.arrays(m)[name]) for m in range(len(self))])
+
+    def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
+        _check_layers(self)
+        noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
+        diverged, path, classes = [], ensemble._data_file(self.records), len(self.records.classes)
+        starts = self._starts(todo) or [None] * len(todo)
+        tasks = [(path, self.records.y, rows[m], classes, self.config, self.privacy, m, where, start)
+                 for m, start in zip(todo, starts, strict=True)]
+        run = run_tasks if where.type == "cpu" else _run_here
+        run(_fit_task, tasks, lambda k, outcome: self._keep(todo[k], outcome, where, diverged), f"training {self.label}",
+            self.workers, self.executor)
+        return diverged
+
+    _fit_on_card = _fit_in_pool
+
+
+def train(records: Dataset, members: np.ndarray, config: TrainConfig, privacy: Privacy, *, label: str = "private models",
+          workers: int | None = None, executor: Executor | None = None, device: str | None = None,
+          start: tuple[Ensemble, Sequence[int]] | None = None) -> PrivateEnsemble:
+    """Describe an ensemble of private models; what the store holds needs neither training nor Opacus.
+
+    Args:
+        records, members, config, label, workers, executor, device, start: as for `training.train`. A model is a task of the
+            pool, or trained by itself on a graphics card. The guarantee does not cover the records behind `start`.
+        privacy: of each model.
+
+    Raises:
+        MiaError: as for `training.train`; a batch larger than a training set, bfloat16, delta = 1/n with n = 1, batch
+            normalisation. That Opacus is not installed, or no noise suffices, is said before the first model is trained.
+    """
+    if config.precision != "float32":
+        raise MiaError(f"precision = {config.precision!r}: private training needs 'float32', for clipping is to be exact.")
+    plain = ensemble.train(records, members, config, label=label, workers=workers, executor=executor, device=device,
+                           start=start)
+    least = int(plain.members.sum(1).min())
+    if config.batch_size > least:
+        raise MiaError(f"batch_size = {config.batch_size}, but a training set has {least} records: each is drawn with "
+                       f"probability batch_size / n, so at most {least} is allowed.")
+    if privacy.delta is None and least == 1:
+        raise MiaError("delta = None means 1/n, which must be below 1, and a training set has 1 record: give delta.")
+    models = PrivateEnsemble(**{f.name: getattr(plain, f.name) for f in fields(plain)}, privacy=privacy)
+    if importlib.util.find_spec("opacus"):
+        _check_layers(models)
+    return models

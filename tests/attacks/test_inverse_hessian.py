@@ -1,0 +1,504 @@
+"""The inverse Hessian attack against loops over records, the theorem it comes from, its limits and what it leaves out."""
+
+import itertools
+import subprocess
+import sys
+import warnings
+from dataclasses import astuple, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from torch.func import functional_call, jacrev
+from torch.func import hessian as second_derivative
+
+from mia_lib import attacks, models, signals
+from mia_lib.attacks import baselines, iha
+from mia_lib.errors import MiaError
+from mia_lib.metrics import auc
+from mia_lib.papers.iha import theory
+from mia_lib.signals import hessian, outputs
+from mia_lib.training import recipe
+
+RNG = np.random.default_rng(0)
+N, P, SIZE = 40, 7, 25  # records, parameters, records that were trained on
+RATES = 0.1, 0.9, 0.05  # learning rate, momentum, weight decay
+DAMPINGS = 0.02, 0.2, 3.0
+
+
+def rotation(size, rng=RNG):
+    return np.linalg.qr(rng.standard_normal((size, size)))[0]
+
+
+TURN = rotation(P)
+HESSIAN = TURN @ np.diag(np.geomspace(0.05, 5, P)) @ TURN.T
+GRADIENTS, LOSS, THETA = RNG.normal(size=(N, P)), RNG.exponential(size=N), RNG.normal(size=P)
+MEMBERS = np.arange(N) % 8 < 5  # SIZE of them
+MEAN = GRADIENTS[MEMBERS].mean(0)
+SPECTRUM = hessian.spectrum(HESSIAN)
+INVERSE = SPECTRUM.inverse(0.2)
+FORMS = list(iha.Forms.__dataclass_fields__)
+
+
+def compare(found, expected, **tolerance):
+    """Two `Forms`, number by number."""
+    for name in FORMS:
+        one, other = getattr(found, name), getattr(expected, name)
+        assert (one is None) == (other is None), name
+        if one is not None:
+            assert_allclose(one, other, err_msg=name, **tolerance)
+
+
+# Forms against a loop that solves
+
+def solved(damping, theta=None):
+    """Forms of each record, by solving for it."""
+    matrix = HESSIAN + damping * np.eye(P)
+    x_mean, rows = np.linalg.solve(matrix, MEAN), []
+    for g in GRADIENTS:
+        x = np.linalg.solve(matrix, g)
+        further = np.linalg.solve(matrix, x)
+        row = [x @ x, x_mean @ x, x @ further, x_mean @ further, g @ x]
+        if theta is not None:
+            x_theta = np.linalg.solve(matrix, theta)
+            row += [x_theta @ x, x_theta @ further]
+        rows.append(row)
+    return iha.Forms(*np.array(rows).T)
+
+
+@pytest.mark.parametrize("theta", (None, THETA), ids=("without theta", "with theta"))
+def test_forms_are_those_of_a_loop_that_solves(theta):
+    for damping in DAMPINGS:
+        inverse, expected = SPECTRUM.inverse(damping), solved(damping, theta)
+        compare(iha.forms(GRADIENTS, inverse, MEAN, theta), expected, rtol=1e-9)
+        compare(iha.forms(GRADIENTS, inverse.matrix(), MEAN, theta), expected, rtol=1e-9)
+    several = iha.forms(GRADIENTS, [SPECTRUM.inverse(damping) for damping in DAMPINGS], MEAN, theta)
+    for k, damping in enumerate(DAMPINGS):
+        compare(several[k], solved(damping, theta), rtol=1e-9)
+        compare(several[:, MEMBERS][k], solved(damping, theta)[MEMBERS], rtol=1e-9)
+
+
+def test_forms_of_a_low_rank_inverse_are_those_of_the_pseudo_inverse():
+    found = iha.forms(GRADIENTS, SPECTRUM.inverse(rank_threshold=0.2), MEAN, THETA)
+    compare(found, iha.forms(GRADIENTS, np.linalg.pinv(HESSIAN, 0.2 / 5, hermitian=True), MEAN, THETA), rtol=1e-9)
+    assert (found.newton < iha.forms(GRADIENTS, SPECTRUM.inverse(0.0), MEAN).newton).all()
+
+
+@pytest.mark.parametrize("inverse", (INVERSE, INVERSE.matrix(), [INVERSE, SPECTRUM.inverse(1.0)]),
+                         ids=("spectrum", "matrix", "sequence"))
+def test_blocks_of_gradients_are_joined_in_their_order(inverse):
+    blocks = (GRADIENTS[i:j] for i, j in ((0, 13), (13, 13), (13, 39), (39, N)))
+    found, whole = iha.forms(blocks, inverse, MEAN, THETA), iha.forms(GRADIENTS, inverse, MEAN, THETA)
+    compare(found, whole, rtol=1e-12)
+    assert found.newton.shape == ((2, N) if isinstance(inverse, list) else (N,))
+
+
+@pytest.mark.parametrize("how", (lambda s: s.inverse(0.2), lambda s: s.inverse(0.2).matrix(), lambda s: [s.inverse(0.2)]),
+                         ids=("spectrum", "matrix", "sequence"))
+def test_single_precision_gives_the_same_forms_to_its_rounding(how):
+    single = how(hessian.spectrum(HESSIAN.astype(np.float32)))
+    found = iha.forms(GRADIENTS.astype(np.float32), single, MEAN.astype(np.float32), THETA.astype(np.float32))
+    found = found[0] if isinstance(single, list) else found
+    expected = solved(0.2, THETA)
+    for name in FORMS:
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == np.float64
+        assert_allclose(one, other, rtol=1e-4, atol=1e-5 * np.abs(other).max(), err_msg=name)
+
+
+# Scores against a loop that follows the paper
+
+def loop(gradients, losses, members, matrix, learning_rate, momentum, weight_decay, undecayed=0.0):
+    """l and I1 to I4 of each record, [N] each, in the paper's words."""
+    n, a = members.sum(), learning_rate / (1 + momentum)
+    mean, inverse, rows = gradients[members].mean(0), np.linalg.inv(matrix), []
+    for g, loss, member in zip(gradients, losses, members, strict=True):
+        rest = (mean - g / n if member else mean) + undecayed
+        x, x0 = inverse @ g, inverse @ rest
+        rows.append([loss / (1 + momentum),
+                     1 / n * (1 - a * weight_decay) * np.linalg.norm(x) ** 2,
+                     2 * (1 - a * weight_decay) * x0 @ x,
+                     weight_decay / (2 * n) * (2 - a * weight_decay) * x @ inverse @ x,
+                     weight_decay * (2 - a * weight_decay) * x0 @ inverse @ x])
+    return dict(zip(iha.TERMS, np.array(rows).T, strict=True))
+
+
+SUBSETS = [subset for size in range(1, 6) for subset in itertools.combinations(iha.TERMS, size)]
+
+
+@pytest.mark.parametrize("rates", (RATES, (0.01, 0.9, 5e-4), (0.3, 0.0, 0.0)))
+def test_every_sum_of_terms_is_that_of_a_loop_over_records(rates):
+    expected = loop(GRADIENTS, LOSS, MEMBERS, HESSIAN + 0.2 * np.eye(P), *rates)
+    for subset in SUBSETS:
+        score, parts = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *rates, terms=subset)
+        by_hand = sum(expected[term] * (1 if term == "loss" else -1 / rates[0]) for term in subset)
+        assert_allclose(score, by_hand, rtol=1e-9, atol=1e-12)
+        for name, part in parts.items():
+            assert_allclose(part, expected[name], rtol=1e-9, atol=1e-15, err_msg=name)
+    whole = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *rates)[0]
+    assert_array_equal(whole, iha.combine(LOSS, parts, *rates[:2], terms=iha.TERMS))
+    assert_array_equal(iha.combine(LOSS, parts, *rates[:2], terms="I2"), iha.combine(LOSS, parts, *rates[:2], terms=("I2",)))
+    assert_array_equal(iha.combine(LOSS, parts, *rates[:2], terms=("I2", "loss", "I2")),
+                       iha.combine(LOSS, parts, *rates[:2], terms=("loss", "I2")))
+
+
+def test_stationary_terms_are_those_of_a_loop_with_the_decays_gradient():
+    found = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN, THETA), MEMBERS / SIZE, SIZE, *RATES, stationary=True)
+    expected = loop(GRADIENTS, LOSS, MEMBERS, HESSIAN + 0.2 * np.eye(P), *RATES, undecayed=RATES[2] * THETA)
+    for name, part in found.items():
+        assert_allclose(part, expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_several_inverses_are_scored_at_once():
+    inverses = [SPECTRUM.inverse(damping) for damping in DAMPINGS]
+    score, parts = iha.scores(LOSS, GRADIENTS, inverses, MEAN, MEMBERS, SIZE, *RATES)
+    assert score.shape == parts["I1"].shape == (3, N)
+    for row, inverse in zip(score, inverses, strict=True):
+        assert_allclose(row, iha.scores(LOSS, GRADIENTS, inverse, MEAN, MEMBERS, SIZE, *RATES)[0], rtol=1e-9, atol=1e-10)
+
+
+# What the theory says
+
+def test_the_score_is_that_of_theorem_3_2():
+    rest = MEAN - GRADIENTS * MEMBERS[:, None] / SIZE
+    odds = theory.log_odds(LOSS, GRADIENTS, rest, HESSIAN, SIZE, 0.3, 16, *RATES)
+    score, parts = iha.scores(LOSS, GRADIENTS, SPECTRUM.inverse(0.0), MEAN, MEMBERS, SIZE, *RATES)
+    assert_allclose(score, odds.score, rtol=1e-9)
+    assert_allclose(list(parts.values()), odds.terms, rtol=1e-9)
+
+
+def test_it_is_the_log_ratio_of_two_laws_of_the_parameters():
+    """A quadratic for the records with the one under test, one for the others; equal Hessians and minima (Assumption 3)."""
+    learning_rate, momentum, decay = RATES
+    for member in (False, True):
+        without, least, batch = THETA + 0.3 * RNG.normal(size=P), 0.4, 16
+        including = without + 0.1 * RNG.normal(size=P)
+
+        def quadratic(optimum):
+            return least + 0.5 * (THETA - optimum) @ HESSIAN @ (THETA - optimum), HESSIAN @ (THETA - optimum)  # noqa: B023
+
+        (loss0, gradient0), (loss1, gradient1) = quadratic(without), quadratic(including)
+        loss, gradient = SIZE * (loss1 - loss0), SIZE * (gradient1 - gradient0)
+        score, _ = iha.scores([loss], gradient[None], SPECTRUM.inverse(0.0), gradient1 if member else gradient0, [member],
+                              SIZE, *RATES)
+        law = [theory.log_density(THETA, optimum, HESSIAN, least, batch, *RATES) for optimum in (including, without)]
+        assert score[0] * batch * (1 - momentum) / (2 * SIZE * least) == pytest.approx(law[0] - law[1], rel=1e-8)
+
+
+def test_a_members_own_gradient_is_all_that_tells_it_apart():
+    """I1 + I2 = (1 - a alpha) [2 x_D^T x -/+ |x|^2 / n]: minus for members, plus for the others."""
+    found = iha.forms(GRADIENTS, INVERSE, MEAN)
+    parts = iha.split(found, MEMBERS / SIZE, SIZE, *RATES)
+    once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
+    expected = once * (2 * found.newton_mean + np.where(MEMBERS, -1, 1) * found.newton / SIZE)
+    assert_allclose(parts["I1"] + parts["I2"], expected, rtol=1e-10, atol=1e-14)
+    blind = iha.split(found, 0, SIZE, *RATES)
+    assert_allclose(blind["I2"] - parts["I2"], np.where(MEMBERS, 2 * once * found.newton / SIZE, 0), rtol=1e-10, atol=1e-14)
+
+
+def test_stationarity_in_the_norm_of_newton_steps_is_minus_i1_and_i2():
+    found = iha.forms(GRADIENTS, INVERSE, MEAN, THETA)
+    parts = iha.split(found, MEMBERS / SIZE, SIZE, *RATES, stationary=True)
+    score = iha.stationarity(found.newton_mean + RATES[2] * found.newton_theta, found.newton, MEMBERS / SIZE, SIZE)
+    once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
+    assert_allclose(once * SIZE * score, -(parts["I1"] + parts["I2"]), rtol=1e-9, atol=1e-13)
+
+
+def test_stationarity_asks_which_training_set_leaves_the_smaller_gradient():
+    d = MEAN + RATES[2] * THETA
+    rest = d - GRADIENTS * MEMBERS[:, None] / SIZE
+    expected = [r @ r - (r + g / SIZE) @ (r + g / SIZE) for r, g in zip(rest, GRADIENTS, strict=True)]
+    found = iha.stationarity(GRADIENTS @ d, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+
+
+def test_under_large_damping_no_hessian_is_left():
+    """epsilon^2 (I1 + I2) tends to the form in gradients alone, which `stationarity` is."""
+    damping = 1e7
+    parts = iha.split(iha.forms(GRADIENTS, SPECTRUM.inverse(damping), MEAN), MEMBERS / SIZE, SIZE, *RATES)
+    limit = iha.stationarity(GRADIENTS @ MEAN, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
+    once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
+    newton = -(parts["I1"] + parts["I2"])
+    assert_allclose(damping**2 * newton, once * SIZE * limit, rtol=1e-4, atol=1e-5)
+    assert_array_equal(np.argsort(newton), np.argsort(limit))
+    plain = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN), MEMBERS / SIZE, SIZE, *RATES)
+    assert (np.argsort(-(plain["I1"] + plain["I2"])) != np.argsort(limit)).any()
+
+
+@settings(max_examples=30, deadline=None)
+@given(damping=st.floats(1e-3, 10), decay=st.floats(1e-6, 0.5), seed=st.integers(0, 100))
+def test_weight_decay_is_felt_no_more_than_damping_lets_it(damping, decay, seed):
+    """I3 / I1 <= alpha (2 - a alpha) / (2 (1 - a alpha) (sigma_min + epsilon))."""
+    learning_rate, momentum, _ = RATES
+    gradients = np.vstack([np.random.default_rng(seed).normal(size=(5, P)), TURN[:, 0]])  # the last one attains it
+    found = iha.forms(gradients, SPECTRUM.inverse(damping), MEAN)
+    parts = iha.split(found, 0, SIZE, learning_rate, momentum, decay)
+    a_alpha = decay * learning_rate / (1 + momentum)
+    bound = decay * (2 - a_alpha) / (2 * (1 - a_alpha) * (SPECTRUM.values[0] + damping))
+    ratio = parts["I3"] / parts["I1"]
+    assert (ratio <= bound * (1 + 1e-9)).all() and ratio[-1] == pytest.approx(bound, rel=1e-6)
+
+
+# At an exact optimum
+
+@pytest.fixture(scope="module")
+def optimum():
+    world = theory.newton_world(400, 20, weight_decay=0.05, noise=1.0)
+    return world, hessian.spectrum(world.hessian), world.gradients[world.members].mean(0)
+
+
+@pytest.mark.parametrize("damping", (0.0, 0.2, 100.0))
+def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping):
+    world, spectrum, mean = optimum
+    n = int(world.members.sum())
+    found = iha.forms(world.gradients, spectrum.inverse(damping), mean, world.theta)
+    rates = 0.1, 0.9, world.weight_decay
+
+    def i1_i2(taken_out, stationary):
+        parts = iha.split(found, taken_out, n, *rates, stationary=theory)
+        return iha.combine(world.losses, parts, *rates[:2], terms=("I1", "I2"))
+
+    assert auc(i1_i2(world.members / n, True), world.members) == 1
+    assert auc(i1_i2(world.members / n, False), world.members) < 0.95  # the paper's: without the decay's gradient
+    for stationary_ in (True, False):  # who does not know that the record was taken out learns next to nothing
+        assert auc(i1_i2(0, stationary_), world.members) == pytest.approx(0.5, abs=0.08)
+
+
+def test_at_an_optimum_no_hessian_is_needed(optimum):
+    world, _, mean = optimum
+    n, squares = int(world.members.sum()), (world.gradients**2).sum(1)
+    complete = mean + world.weight_decay * world.theta
+    assert_allclose(complete, 0, atol=1e-12)
+    assert auc(iha.stationarity(world.gradients @ complete, squares, world.members / n, n), world.members) == 1
+    assert auc(iha.stationarity(world.gradients @ mean, squares, world.members / n, n), world.members) < 0.95
+
+
+# Invariances
+
+def test_the_order_of_records_does_not_matter():
+    order = RNG.permutation(N)
+    plain = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *RATES)[0]
+    moved = iha.scores(LOSS[order], GRADIENTS[order], INVERSE, MEAN, MEMBERS[order], SIZE, *RATES)[0]
+    assert_allclose(moved, plain[order], rtol=1e-11)
+
+
+def test_turning_the_coordinates_of_the_parameters_changes_nothing():
+    turn = rotation(P)
+    plain = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *RATES)[0]
+    for inverse in (turn.T @ INVERSE.matrix() @ turn, hessian.inverse(turn.T @ HESSIAN @ turn, 0.2)):
+        turned = iha.scores(LOSS, GRADIENTS @ turn, inverse, MEAN @ turn, MEMBERS, SIZE, *RATES)[0]
+        assert_allclose(turned, plain, rtol=1e-8)
+
+
+def test_stretching_them_does():
+    """|x|^2 is a length in the parameters' own units: unlike g^T H^-1 g it changes with how they are written."""
+    units = np.geomspace(0.5, 2, P)
+    stretched = np.linalg.inv(HESSIAN * units * units[:, None])
+    plain, other = (iha.forms(g, inverse, d) for g, inverse, d in (
+        (GRADIENTS, SPECTRUM.inverse(0.0), MEAN), (GRADIENTS * units, stretched, MEAN * units)))
+    assert_allclose(other.influence, plain.influence, rtol=1e-8)
+    assert np.abs(other.newton / plain.newton - 1).max() > 0.1
+
+
+# Solutions in place of an inverse
+
+def test_solutions_give_the_same_forms():
+    x, along = INVERSE.apply(GRADIENTS), INVERSE.apply(MEAN)
+    expected = solved(0.2)
+    compare(iha.from_solutions(x, along, GRADIENTS, INVERSE.apply(x)), expected, rtol=1e-9)
+    less = iha.from_solutions(x, along, GRADIENTS)
+    compare(replace(less, inverse=expected.inverse, inverse_mean=expected.inverse_mean), expected, rtol=1e-9)
+    parts = iha.split(less, MEMBERS / SIZE, SIZE, *RATES)
+    assert not parts["I3"].any() and not parts["I4"].any() and parts["I1"].all() and parts["I2"].all()
+
+
+def test_solutions_in_single_precision_are_added_up_in_double():
+    single = [v.astype(np.float32) for v in (INVERSE.apply(GRADIENTS), INVERSE.apply(MEAN), GRADIENTS,
+                                             INVERSE.apply(INVERSE.apply(GRADIENTS)))]
+    found, same = iha.from_solutions(*single), iha.from_solutions(*(v.astype(float) for v in single))
+    for one, other in zip(astuple(found), astuple(same), strict=True):
+        assert one is other is None or (one.dtype == np.float64 and np.array_equal(one, other))
+
+
+# Networks
+
+def network(architecture, loss):
+    """A model, random records of which some count as trained on, and gradients, losses and Hessian by PyTorch alone."""
+    rng = np.random.default_rng(1)
+    x, y, members = rng.normal(size=(30, 4)).astype(np.float32), rng.integers(0, 2, 30), np.arange(30) % 3 > 0
+    model = models.build(architecture, (4,), 2, seed=3)
+    double = outputs.in_precision(model, "float64")
+    weights = dict(double.named_parameters())
+    start = torch.cat([w.detach().flatten() for w in weights.values()])
+    inputs, labels = torch.tensor(x).double(), torch.tensor(y)
+
+    def losses(vector):
+        pieces = vector.split([w.numel() for w in weights.values()])
+        parts = {name: piece.view_as(w) for (name, w), piece in zip(weights.items(), pieces, strict=True)}
+        return recipe.record_loss(functional_call(double, parts, (inputs,)), labels, loss)
+
+    return SimpleNamespace(
+        model=model, x=x, y=y, members=members, n=int(members.sum()), losses=losses(start).numpy(),
+        gradients=jacrev(losses)(start).numpy(),
+        hessian=second_derivative(lambda v: losses(v)[torch.tensor(members)].mean())(start).numpy())
+
+
+@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
+def test_a_networks_scores_are_those_of_autograd_and_a_loop(architecture, loss):
+    it = network(architecture, loss)
+    damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
+    truth = loop(it.gradients, it.losses, it.members, it.hessian + damping * np.eye(len(it.hessian)), *RATES)
+    expected = truth["loss"] - sum(truth[term] for term in iha.TERMS[1:]) / RATES[0]
+    inside = it.x[it.members], it.y[it.members]
+    mean = np.concatenate(list(signals.record_gradients(it.model, *inside, loss, "float64"))).mean(0)
+    for dtype, tolerance in (("float64", 1e-9), ("float32", 1e-4)):
+        inverse = hessian.inverse(hessian.exact(it.model, *inside, loss, dtype), damping)
+        blocks = signals.record_gradients(it.model, it.x, it.y, loss, dtype, batch=7)
+        score, _ = iha.scores(it.losses, blocks, inverse, mean, it.members, it.n, *RATES)
+        assert_allclose(score, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
+def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, loss):
+    it = network(architecture, loss)
+    damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
+    mean = it.gradients[it.members].mean(0)
+    product = hessian.operator(it.model, it.x[it.members], it.y[it.members], loss)
+
+    def solve(right):
+        return hessian.conjugate_gradient(product, right, damping, tolerance=1e-10).check().x
+
+    x = solve(np.vstack([it.gradients, mean]))
+    found = iha.from_solutions(x[:-1], x[-1], it.gradients, solve(x[:-1]))
+    exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
+    compare(found, exact, rtol=1e-6, atol=1e-8)
+    scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, *RATES), *RATES[:2]) for f in (found, exact)]
+    assert_allclose(*scores, rtol=1e-7, atol=1e-7)
+
+
+# Self-influence
+
+@pytest.mark.parametrize("inverse", (INVERSE, INVERSE.matrix()), ids=("spectrum", "matrix"))
+def test_self_influence_is_minus_the_influence_of_a_loop_that_solves(inverse):
+    expected = [-g @ np.linalg.solve(HESSIAN + 0.2 * np.eye(P), g) for g in GRADIENTS]
+    score = baselines.self_influence(GRADIENTS, inverse)
+    assert_allclose(score, expected, rtol=1e-9)
+    assert_allclose(score, -iha.forms(GRADIENTS, inverse, MEAN).influence, rtol=1e-12)
+    assert_allclose(baselines.self_influence((GRADIENTS[i:i + 13] for i in range(0, N, 13)), inverse), score, rtol=1e-12)
+    assert (score < 0).all()
+
+
+def test_self_influence_in_single_precision():
+    single, exact = hessian.spectrum(HESSIAN.astype(np.float32)).inverse(0.2), baselines.self_influence(GRADIENTS, INVERSE)
+    for inverse in (single, single.matrix()):
+        score = baselines.self_influence(GRADIENTS.astype(np.float32), inverse)
+        assert score.dtype == np.float64
+        assert_allclose(score, exact, rtol=1e-4)
+
+
+def test_self_influence_is_the_change_of_a_records_loss_under_more_of_its_weight():
+    world, step = theory.linear_regression(60, 4), 1e-5
+    theta, score = world.optimum(), baselines.self_influence(world.gradients(world.optimum()), np.linalg.inv(world.hessian))
+    for i in range(5):
+        moved = np.linalg.solve(world.hessian + step * np.outer(world.x[i], world.x[i]),
+                                world.x.T @ world.y / 60 + step * world.x[i] * world.y[i])
+        change = (world.losses(moved)[i] - world.losses(theta)[i]) / step
+        assert change == pytest.approx(score[i], rel=1e-2)
+
+
+def test_self_influence_is_higher_for_members_of_an_overfitted_model():
+    world = theory.newton_world(60, 30, weight_decay=0.0)
+    assert auc(baselines.self_influence(world.gradients, np.linalg.inv(world.hessian)), world.members) > 0.7
+
+
+# What Eq. 8 does not cover
+
+PLAIN = recipe.TrainConfig("mlp", optimizer="sgd", momentum=0.9, learning_rate=0.01, weight_decay=5e-4)
+
+
+@pytest.mark.parametrize("changes,words", [
+    ({"optimizer": "adam", "momentum": 0.0}, ["optimizer = 'adam'.*0.01"]), ({"nesterov": True}, ["nesterov = True"]),
+    ({"schedule": "cosine"}, ["schedule = 'cosine'.*0.01"]), ({"augmentation": "flip"}, ["augmentation = 'flip'"]),
+    ({"schedule": "step", "augmentation": "crop:2"}, ["schedule = 'step'", "augmentation = 'crop:2'"])])
+def test_what_a_recipe_has_beyond_the_theory_is_said(changes, words):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        said = iha.assumed(replace(PLAIN, **changes))
+    assert [str(one.message) for one in caught] == said and len(said) == len(words)
+    assert all(one.filename == __file__ and one.category is UserWarning for one in caught)
+    for sentence, word in zip(said, words, strict=True):
+        with pytest.raises(UserWarning, match=word):
+            raise UserWarning(sentence)
+
+
+def test_plain_sgd_is_what_the_theory_has():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert iha.assumed(PLAIN) == []
+
+
+# What it needs, and errors
+
+def test_attacks_on_parameters_declare_what_they_need():
+    table = attacks.threat_model({f.__name__: f for f in (iha.scores, iha.stationarity, baselines.self_influence)})
+    assert (table["access to the target"] == "parameters").all() and (table["reference models"] == "none").all()
+    assert ["other records" in knows for knows in table["also knows"]] == [True, True, False]
+
+
+def test_attacks_with_the_hessian_need_no_torch(repo):
+    code = "import sys, mia_lib.attacks.iha, mia_lib.attacks.baselines; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=repo)
+
+
+def never():
+    """Gradients that must not be asked for."""
+    raise AssertionError("work was started")
+    yield
+
+
+def scored(**changes):
+    arguments = {"loss": LOSS, "gradients": GRADIENTS, "inverse_hessian": INVERSE, "mean_gradient": MEAN,
+                 "members_known": MEMBERS, "n": SIZE, "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.05}
+    return iha.scores(**arguments | changes)
+
+
+FOUND = iha.forms(GRADIENTS, INVERSE, MEAN)
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: scored(gradients=never(), n=0), "n = 0 is out of range"),
+    (lambda: scored(gradients=never(), learning_rate=0.0), "learning_rate = 0.0: above 0"),
+    (lambda: scored(gradients=never(), learning_rate=np.nan), "learning_rate = nan: above 0"),
+    (lambda: scored(gradients=never(), momentum=-0.1), "momentum = -0.1 is out of range"),
+    (lambda: scored(gradients=never(), weight_decay=-1e-3), "weight_decay = -0.001 is out of range"),
+    (lambda: scored(gradients=never(), terms="I5"), "terms = 'I5' .* Allowed: all, loss, I1, I2, I3, I4"),
+    (lambda: scored(gradients=never(), terms=("I1", "los")), "Did you mean 'loss'"),
+    (lambda: scored(gradients=never(), terms=()), "terms is empty"),
+    (lambda: scored(gradients=never(), mean_gradient=MEAN[1:]), r"mean_gradient has shape \(6,\).* P = 7"),
+    (lambda: scored(gradients=GRADIENTS[:, 1:]), r"gradients have shape \(40, 6\): \[N, 7\]"),
+    (lambda: scored(gradients=GRADIENTS[0]), r"gradients have shape \(7,\)"),
+    (lambda: scored(gradients=GRADIENTS[:0]), "no record"), (lambda: scored(gradients=iter(())), "no record"),
+    (lambda: scored(members_known=MEMBERS[1:]), r"members_known has shape \(39,\): \(40,\)"),
+    (lambda: scored(loss=LOSS[1:]), r"loss has shape \(39,\): \(40,\)"),
+    (lambda: scored(inverse_hessian=[INVERSE, hessian.inverse(HESSIAN.copy())]), "different decompositions"),
+    (lambda: scored(inverse_hessian=[]), "empty sequence"),
+    (lambda: scored(inverse_hessian=INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]"),
+    (lambda: iha.forms(never(), INVERSE, MEAN, THETA[1:]), r"theta has shape \(6,\)"),
+    (lambda: iha.split(FOUND, 0, SIZE, *RATES, stationary=True), r"needs forms\(\.\.\., theta=w\)"),
+    (lambda: iha.split(FOUND, 0, 0, *RATES), "n = 0"), (lambda: iha.split(FOUND, 0, SIZE, 0.0, 0.9, 0.0), "above 0"),
+    (lambda: iha.from_solutions(GRADIENTS, MEAN[1:], GRADIENTS), r"along \(6,\)"),
+    (lambda: iha.from_solutions(GRADIENTS, MEAN, GRADIENTS[0]), r"gradients \(7,\)"),
+    (lambda: iha.from_solutions(GRADIENTS, MEAN, GRADIENTS, GRADIENTS[:1]), r"further \(1, 7\)"),
+    (lambda: baselines.self_influence(GRADIENTS[:, 1:], INVERSE), r"gradients have shape \(40, 6\): \[N, 7\]"),
+    (lambda: baselines.self_influence(GRADIENTS[0], INVERSE.matrix()), r"gradients have shape \(7,\)"),
+    (lambda: baselines.self_influence(GRADIENTS[:0], INVERSE), "no record"),
+    (lambda: baselines.self_influence(iter(()), INVERSE), "no record"),
+    (lambda: baselines.self_influence(never(), INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]")])
+def test_bad_input_says_what_is_wrong(call, words):
+    with warnings.catch_warnings(), pytest.raises(MiaError, match=words):
+        warnings.simplefilter("error")
+        call()

@@ -1,0 +1,161 @@
+"""Boosted trees: CatBoost's own predictions in our units, seeds, and what is refused."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, softmax
+
+from mia_lib.attacks.quantile import trees
+from mia_lib.attacks.quantile.trees import TreeConfig
+from mia_lib.errors import MiaError
+from mia_lib.metrics import pinball_loss
+
+RNG = np.random.default_rng(0)
+N = 3000
+X = RNG.normal(size=(N, 4)).astype(np.float32)
+MEAN, SPREAD = 2 * X[:, 0], np.exp(0.5 * X[:, 1])
+TARGET = MEAN + SPREAD * RNG.normal(size=N)
+CONFIG = TreeConfig(iterations=60)
+
+
+def own(kind, **given):
+    """A model of CatBoost, made without this library."""
+    import catboost
+
+    return getattr(catboost, kind)(iterations=60, depth=4, l2_leaf_reg=3.0, random_seed=0, thread_count=1, verbose=False,
+                                   allow_writing_files=False, **given)
+
+
+# What CatBoost says, in our units
+
+def test_two_classes_have_the_logits_zero_and_log_odds():
+    y = (TARGET > 0).astype(int)
+    model = own("CatBoostClassifier", loss_function="Logloss").fit(X[:1000], y[:1000])
+    first, second = trees.classifier_logits(X[:1000], y[:1000], 2, CONFIG, X[:1000], X[1000:])
+    assert first.shape == (1000, 2) and second.shape == (N - 1000, 2) and second.dtype == np.float64
+    assert_array_equal(second[:, 0], 0)
+    assert_allclose(expit(second[:, 1]), model.predict_proba(X[1000:])[:, 1], rtol=1e-9)
+    assert (second.argmax(1) == y[1000:]).mean() > 0.7
+
+
+def test_logits_of_several_classes_are_those_of_the_probabilities():
+    y = np.digitize(TARGET, (-1, 1))
+    model = own("CatBoostClassifier", loss_function="MultiClass").fit(X, y)
+    [logits] = trees.classifier_logits(X, y, 3, CONFIG, X)
+    assert logits.shape == (N, 3) and logits.dtype == np.float64
+    assert_allclose(softmax(logits, 1), model.predict_proba(X), rtol=1e-6)
+    assert trees.classifier_logits(X, y, 3, CONFIG) == []
+
+
+def test_gaussian_has_the_root_of_catboosts_variance():
+    model = trees.fit_gaussian(X, TARGET, CONFIG)
+    mean, spread = trees.predict_gaussian(model, X)
+    twin = own("CatBoostRegressor", loss_function="RMSEWithUncertainty").fit(X, TARGET)
+    assert_allclose(np.stack([mean, spread**2], 1), twin.predict(X), rtol=1e-12)
+    raw = twin.predict(X, prediction_type="RawFormulaVal")
+    assert_allclose(spread, np.exp(raw[:, 1]), rtol=1e-9)  # what the trees add up is log sigma
+    assert np.corrcoef(mean, MEAN)[0, 1] > 0.97 and np.corrcoef(spread, SPREAD)[0, 1] > 0.7  # of 60 trees
+
+
+def test_quantiles_reach_their_levels_and_beat_a_constant():
+    levels = (0.5, 0.9, 0.99)
+    model = trees.fit_quantiles(X, TARGET, levels, TreeConfig(iterations=200))
+    found = trees.predict_quantiles(model, X)
+    assert found.shape == (3, N) and found.dtype == np.float64
+    for level, quantile in zip(levels, found, strict=True):
+        assert abs((TARGET <= quantile).mean() - level) < 0.02
+        assert pinball_loss(quantile, TARGET, level) < pinball_loss(np.full(N, np.quantile(TARGET, level)), TARGET, level)
+
+
+def test_one_level_is_enough():
+    [quantile] = trees.predict_quantiles(trees.fit_quantiles(X, TARGET, 0.9, TreeConfig()), X)
+    assert abs((TARGET <= quantile).mean() - 0.9) < 0.02
+
+
+def test_validation_chooses_the_number_of_trees():
+    noise = RNG.normal(size=400)
+    config = replace(CONFIG, learning_rate=0.3, depth=6)
+    for fit, levels in ((trees.fit_gaussian, ()), (trees.fit_quantiles, ((0.5, 0.9),))):
+        few = fit(X[:200], noise[:200], *levels, config, validation=(X[200:400], noise[200:]))  # there is nothing to learn
+        assert few.tree_count_ < fit(X[:200], noise[:200], *levels, config).tree_count_ == config.iterations
+
+
+@pytest.mark.parametrize("config", (CONFIG, replace(CONFIG, subsample=0.5), replace(CONFIG, learning_rate=0.1, depth=2)))
+def test_the_same_seed_grows_the_same_trees(config):
+    def grow(config):
+        return np.stack(trees.predict_gaussian(trees.fit_gaussian(X, TARGET, config), X))
+
+    assert_array_equal(grow(config), grow(config))
+    if config.subsample:
+        assert (grow(config) != grow(replace(config, seed=1))).any()
+        assert (grow(config) != grow(replace(config, subsample=0.4))).any()
+
+
+def test_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trees.fit_gaussian(X[:50], TARGET[:50], replace(CONFIG, iterations=3))
+    assert not list(tmp_path.iterdir())
+
+
+# Errors
+
+def test_without_catboost_the_extra_is_named(monkeypatch):
+    assert trees.lacking() == ""
+    monkeypatch.setattr(trees, "find_spec", lambda name: None)
+    assert "CatBoost" in trees.lacking() and ".[tabular]" in trees.lacking()
+    for work in (lambda: trees.classifier_logits(X, TARGET > 0, 2, CONFIG), lambda: trees.fit_gaussian(X, TARGET, CONFIG),
+                 lambda: trees.fit_quantiles(X, TARGET, (0.5, 0.9), CONFIG)):
+        with pytest.raises(MiaError, match="extra tabular"):
+            work()
+
+
+@pytest.mark.parametrize("stub", (None, type(sys)("catboost")))
+def test_a_catboost_that_was_taken_out_is_lacking(monkeypatch, stub):
+    monkeypatch.setitem(sys.modules, "catboost", stub)  # a module without a specification raises ValueError inside
+    assert "extra tabular" in trees.lacking()
+
+
+@pytest.mark.parametrize("name, value", [("iterations", 0), ("depth", 0), ("depth", 17), ("learning_rate", 0.0),
+                                         ("learning_rate", 1.5), ("l2_leaf_reg", -1.0), ("subsample", 0.0),
+                                         ("subsample", float("nan")), ("seed", -1)])
+def test_settings_out_of_range_are_refused(name, value):
+    with pytest.raises(MiaError, match=f"{name} = "):
+        TreeConfig(**{name: value})
+
+
+@pytest.mark.parametrize("work, message", [
+    (lambda: trees.fit_gaussian(np.zeros((5, 4, 4, 1)), TARGET[:5], CONFIG), "Dataset.as_table"),
+    (lambda: trees.fit_gaussian(X[:0], TARGET[:0], CONFIG), "not empty"),
+    (lambda: trees.fit_gaussian(X, TARGET[:-1], CONFIG), "3000 records and target the shape"),
+    (lambda: trees.fit_gaussian(X, np.where(TARGET > 2, np.inf, TARGET), CONFIG), "not finite"),
+    (lambda: trees.fit_gaussian(X, TARGET, CONFIG, (X[:9], TARGET[:8])), "9 records and target the shape"),
+    (lambda: trees.fit_gaussian(X, TARGET, CONFIG, (X[:9, :2], TARGET[:9])), r"\[N, 4\]"),
+    (lambda: trees.fit_quantiles(X, TARGET, (0.5, 1.0), CONFIG), "below 1"),
+    (lambda: trees.fit_quantiles(X, TARGET, (), CONFIG), "at least one"),
+    (lambda: trees.classifier_logits(X, TARGET[:7] > 0, 2, CONFIG), "number of each record"),
+    (lambda: trees.classifier_logits(X, np.full(N, 2), 2, CONFIG), "y = 2"),
+    (lambda: trees.classifier_logits(X, np.zeros(N, int), 1, CONFIG), "classes = 1"),
+    (lambda: trees.classifier_logits(X, np.arange(N) % 2 * 2, 4, CONFIG), "no record of 2 of 4 classes, the first is 1"),
+    (lambda: trees.classifier_logits(X, np.arange(N) % 2, 2, CONFIG, X[:, :3]), r"\[N, 4\]"),
+])
+def test_bad_input_is_named(work, message):
+    with pytest.raises(MiaError, match=message):
+        work()
+
+
+def test_what_catboost_refuses_is_said_as_an_error_of_ours():
+    same, nine = np.ones((50, 2)), replace(CONFIG, iterations=9)
+    for work in (lambda: trees.fit_gaussian(same, TARGET[:50], nine),
+                 lambda: trees.fit_quantiles(same, TARGET[:50], 0.9, nine),
+                 lambda: trees.classifier_logits(same, np.arange(50) % 2, 2, nine)):
+        with pytest.raises(MiaError, match="CatBoost could not fit 50 records with .*'iterations': 9.*constant"):
+            work()
+
+
+def test_a_prediction_refuses_other_columns():
+    model = trees.fit_gaussian(X[:50], TARGET[:50], replace(CONFIG, iterations=3))
+    with pytest.raises(MiaError, match=r"\[N, 4\]"):
+        trees.predict_gaussian(model, X[:, :3])

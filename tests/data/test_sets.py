@@ -1,0 +1,629 @@
+"""Data sets: embedded ones as published, others from small files in the publishers' formats; refusals."""
+
+import gzip
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from mia_lib import data
+from mia_lib.data import readers, sets
+from mia_lib.errors import MiaError
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared" / "data"
+genuine = pytest.mark.skipif(not SHARED.is_dir(), reason="the genuine files are not beside the checkout")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty data folder."""
+    monkeypatch.setenv("MIA_DATA", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def place(folder, monkeypatch):
+    """Write a publisher's file and let its hash be the expected one."""
+
+    def write(relative: str, content: bytes | str) -> Path:
+        content = content.encode() if isinstance(content, str) else content
+        path = folder / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        monkeypatch.setitem(readers.SHA256, path.name, hashlib.sha256(content).hexdigest())
+        return path
+
+    return write
+
+
+def small_images(n=6, side=8):
+    x = np.random.default_rng(0).integers(0, 256, (n, side, side, 1), np.uint8)
+    return x, np.arange(n) % 3, n - 2
+
+
+# ---------------------------------------------------------------------------------------- embedded sets
+
+
+def test_embedded_images_are_the_first_training_images():
+    records = data.load("fashion_mnist_20k")
+    assert (
+        records.x.shape == (20000, 28, 28, 1) and records.x.dtype == np.uint8 and records.y.dtype == np.int64
+    )
+    assert (len(records), records.n_train, records.shape, records.is_image) == (
+        20000,
+        20000,
+        (28, 28, 1),
+        True,
+    )
+    assert records.y[:5].tolist() == [9, 0, 0, 3, 0] and records.classes[9] == "Ankle boot"
+    assert data.load("fashion_mnist_20k") is records  # read once
+
+
+def test_embedded_credit_by_hand():
+    records = data.load("german_credit")
+    # first row: account below 0 (code 0 of 3), 6 of at most 72 months, history 4 of 4, purpose 3 of 10
+    np.testing.assert_allclose(records.x[0, :4], [0, 6 / 72, 1, 3 / 10], rtol=1e-6)
+    assert records.x.shape == (1000, 20) and records.x.dtype == np.float32 and records.n_train == 800
+    assert np.abs(records.x).max(0).tolist() == [1.0] * 20
+    assert np.bincount(records.y).tolist() == [700, 300] and records.classes == ("good", "bad")
+
+
+def test_loaded_arrays_cannot_be_written_to():
+    records = data.load("german_credit")
+    with pytest.raises(ValueError, match="read-only"):
+        records.x[0, 0] = 1
+
+
+def test_a_changed_embedded_file_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "german_credit.csv").write_text("a,b\n1,0\n")
+    monkeypatch.setattr(sets, "EMBEDDED", tmp_path)
+    with pytest.raises(
+        MiaError, match="german_credit.csv is not the genuine file: its hash is sha256 .*, expected is"
+    ):
+        data.load("german_credit")
+
+
+def test_readme_and_build_script_name_the_same_hashes_as_the_library():
+    readme, script = ((sets.EMBEDDED / f).read_text(encoding="utf-8") for f in ("README.md", "build.py"))
+    for name in ("fashion_mnist_20k.npz", "german_credit.csv"):
+        assert readers.SHA256[name] in readme and readers.SHA256[name] in script
+
+
+def test_build_script_makes_the_same_bytes_from_its_sources(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("build", sets.EMBEDDED / "build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    sources = {
+        "train-images-idx3-ubyte.gz": bytes(16) + bytes(range(98)) * 8 * 3,
+        "train-labels-idx1-ubyte.gz": bytes(8) + bytes([2, 0, 1]),
+        "credit-g.arff": b"% c\n@relation g\n@attribute a { '<0', 'x y'}\n@attribute n numeric\n"
+        b"@attribute class { good, bad}\n@data\n'x y',7,good\n'<0',3,bad\n",
+    }
+    for name, content in sources.items():
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    monkeypatch.setattr(build, "SOURCES", {k: hashlib.sha256(v).hexdigest() for k, v in sources.items()})
+    monkeypatch.setattr(build, "RECORDS", 2)
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    made = []
+    for _ in range(2):
+        for name, make in (
+            ("fashion_mnist_20k.npz", build.fashion_mnist),
+            ("german_credit.csv", build.german_credit),
+        ):
+            with pytest.raises(SystemExit, match="expected sha256"):  # not the genuine sources
+                make(tmp_path)
+            made.append((tmp_path / name).read_bytes())
+    assert made[:2] == made[2:]
+    assert made[1] == b"a,n,class\n1,7,0\n0,3,1\n"
+    with np.load(io.BytesIO(made[0])) as stored:
+        assert (
+            stored["x"].shape == (2, 28, 28, 1) and stored["y"].tolist() == [2, 0] and stored["n_train"] == 2
+        )
+    (tmp_path / "credit-g.arff").write_bytes(b"other")
+    with pytest.raises(SystemExit, match="Another version"):
+        build.german_credit(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------- datasets
+
+
+def toy(n=10):
+    return data.Dataset(
+        "toy", np.arange(3.0 * n, dtype=np.float32).reshape(n, 3), np.arange(n) % 4, n - 2, tuple("abcd")
+    )
+
+
+def test_classes_are_kept_and_renumbered_in_the_order_given():
+    two = toy().of_classes((3, 1))
+    assert two.y.tolist() == [1, 0, 1, 0, 1] and two.classes == ("d", "b")
+    assert two.x[:, 0].tolist() == [3.0, 9.0, 15.0, 21.0, 27.0] and two.n_train == 4
+    same = toy().of_classes((3, 1), relabel=False)
+    assert same.y.tolist() == [1, 3, 1, 3, 1] and same.classes == tuple("abcd")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"), [((1,), "at least two"), ((1, 1), "different"), ((0, 4), "out of range")]
+)
+def test_impossible_classes_are_refused(labels, message):
+    with pytest.raises(MiaError, match=message):
+        toy().of_classes(labels)
+
+
+def test_take_by_index_and_by_mask_agree():
+    rows = [0, 3, 9]
+    mask = np.zeros(10, bool)
+    mask[rows] = True
+    assert toy().take(rows).fingerprint == toy().take(mask).fingerprint
+    assert toy().take(rows).n_train == 2 and toy().take([9, 0]).n_train == 0 and toy().take([2]).n_train == 1
+
+
+def test_mirrored_images_have_left_and_right_exchanged_and_nothing_else():
+    x = np.random.default_rng(0).integers(0, 256, (6, 3, 5, 2), np.uint8)
+    images = data.Dataset("pictures", x, np.arange(6) % 3, 4, tuple("abc"))
+    there = images.mirrored()
+    for row, column in np.ndindex(3, 5):
+        assert (there.x[:, row, column] == x[:, row, 4 - column]).all()
+    assert (there.y == images.y).all() and (there.n_train, there.classes, there.name) == (4, images.classes, "pictures")
+    assert there.x.flags.c_contiguous and there.x.dtype == np.uint8
+    assert there.fingerprint != images.fingerprint == there.mirrored().fingerprint
+    assert (x == images.x).all()
+
+
+def test_tables_have_no_mirror_image():
+    with pytest.raises(MiaError, match=r"toy has tables of shape \(3,\), which have no mirror image: use one view, or images"):
+        toy().mirrored()
+
+
+def test_fingerprint_depends_on_the_records_alone():
+    again = data.Dataset("other name", toy().x.copy(), toy().y.copy(), 3, tuple("abcd"))
+    assert again.fingerprint == toy().fingerprint
+    assert toy().take(np.arange(10)[::-1]).fingerprint != toy().fingerprint
+    assert (
+        data.Dataset("t", toy().x.astype(float), toy().y, 8, tuple("abcd")).fingerprint != toy().fingerprint
+    )
+
+
+def test_gaussian_toy_is_standard_normal_and_seeded():
+    records = data.load("gaussian", records=400, dimension=50, seed=3)
+    assert records.x.shape == (400, 50) and records.x.dtype == np.float32 and not records.y.any()
+    assert abs(records.x.mean()) < 0.03 and abs(records.x.std() - 1) < 0.03  # 20,000 draws: 4 standard errors
+    assert records.fingerprint == data.load("gaussian", records=400, dimension=50, seed=3).fingerprint
+    assert records.fingerprint != data.load("gaussian", records=400, dimension=50).fingerprint
+
+
+# ---------------------------------------------------------------------------------------- prepared files
+
+
+def test_a_prepared_file_goes_before_everything_else(folder, monkeypatch):
+    x, y, n_train = small_images()
+    monkeypatch.setitem(
+        sets._KNOWN, "mnist", sets._KNOWN["mnist"]._replace(pixels=hashlib.sha256(x).hexdigest())
+    )
+    np.savez(folder / "mnist.npz", x=x, y=y.astype(np.uint8), n_train=n_train)
+    records = data.load("mnist")
+    assert np.array_equal(records.x, x) and records.n_train == 4 and records.classes == tuple("0123456789")
+    assert data.get("mnist") == folder / "mnist.npz"
+
+
+def test_wrong_pixels_are_refused_with_both_hashes(folder):
+    x, y, n_train = small_images()
+    np.savez(folder / "cifar10.npz", x=x, y=y, n_train=n_train)
+    with pytest.raises(MiaError) as error:
+        data.load("cifar10")
+    for part in (
+        "cifar10.npz",
+        hashlib.sha256(x).hexdigest(),
+        sets._KNOWN["cifar10"].pixels,
+        "Delete or rename",
+    ):
+        assert part in str(error.value)
+
+
+def test_files_that_are_no_data_set_are_refused(folder):
+    (folder / "purchase100.npz").write_bytes(b"PK\3\4 cut off")
+    with pytest.raises(MiaError, match="purchase100.npz cannot be read"):
+        data.load("purchase100")
+    np.savez(folder / "texas100.npz", x=np.zeros((4, 2)))
+    with pytest.raises(MiaError, match="texas100.npz cannot be read"):
+        data.load("texas100")
+    np.savez(folder / "texas100.npz", x=np.zeros((4, 2)), y=np.array([1, 2, 3, 100]), n_train=4)
+    with pytest.raises(MiaError, match="count from 0"):
+        data.load("texas100")
+    np.savez(folder / "texas100.npz", x=np.zeros((4, 2)), y=np.zeros(3), n_train=3)
+    with pytest.raises(MiaError, match="4 records, 3 labels"):
+        data.load("texas100")
+    with pytest.raises(MiaError, match="image_size cannot be chosen"):
+        np.savez(folder / "cinic10.npz", x=np.zeros((4, 8, 8, 3), np.uint8), y=np.zeros(4), n_train=3)
+        data.load("cinic10", image_size=16)
+
+
+# ---------------------------------------------------------------------------------------- publishers' files
+
+ADULT = """39, State-gov, 77516, Bachelors, 13, Never-married, Adm, Own, White, Male, 10, 0, 40, A, <=50K
+50, ?, 83311, Bachelors, 13, Married, Exec, Husband, White, Female, 0, 5, 20, B, >50K
+"""
+ADULT_TEST = """|1x3 Cross validator
+61, Private, 226802, 11th, 7, Married, Exec, Husband, Black, Male, 0, 0, 30, A, >50K.
+
+"""
+
+
+def test_adult_by_hand(place):
+    place("adult/adult.data", ADULT + "\n")
+    place("adult/adult.test", ADULT_TEST)
+    records = data.load("adult")
+    assert records.n_train == 2 and records.y.tolist() == [0, 1, 1] and records.classes == ("<=50K", ">50K")
+    age = np.array([39, 50, 61])
+    np.testing.assert_allclose(records.x[:, 0], (age - 50) / np.sqrt(242 / 3), rtol=1e-5)
+    assert records.x.shape == (3, 6 + 3 + 2 + 2 + 2 + 2 + 2 + 2 + 2)
+    assert records.x[:, 6:9].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]  # "?", Private, State-gov
+
+
+def test_hepatitis_by_hand(place):
+    rows = [
+        "2,30,2,1" + ",2" * 10 + ",1.00,85,18,4.0,?,1",
+        "1,60,1,?" + ",1" * 10 + ",0.50,?,36,2.0,80,2",
+        "2,45,1,2" + ",1" * 10 + ",0.50,170,9,4.0,40,1",
+    ] * 5
+    place("hepatitis/hepatitis.data", "\n".join(rows) + "\n")
+    records = data.load("hepatitis")
+    assert records.x.shape == (15, 19) and records.n_train == 12 and records.y[:3].tolist() == [1, 0, 1]
+    # age over 60; sex 0 or 1; steroid: the mean of 0 and 1; alkali: that of 85 and 170; protime: 60 of 80
+    np.testing.assert_allclose(records.x[:3, :3], [[0.5, 1, 0], [1, 0, 0.5], [0.75, 0, 1]], rtol=1e-6)
+    np.testing.assert_allclose(records.x[:3, 14], [0.5, 0.75, 1], rtol=1e-6)
+    np.testing.assert_allclose(records.x[:3, 17], [0.75, 1, 0.5], rtol=1e-6)
+
+
+def test_german_credit_from_the_publishers_file(place):
+    place("german_credit/german.data", "A11 6 A34 A43 1169 1\nA12 48 A32 A410 5951 2\n" * 5)
+    records = data.load("german_credit")
+    np.testing.assert_allclose(
+        records.x[:2], [[0, 6 / 48, 1, 0.3, 1169 / 5951], [1, 1, 0.5, 1, 1]], rtol=1e-6
+    )
+    assert records.y[:2].tolist() == [0, 1] and records.n_train == 8
+
+
+def test_location30_unpacks_its_bits(place):
+    bits = np.random.default_rng(0).integers(0, 2, (5, 11)).astype(np.uint8)
+    out = io.BytesIO()
+    np.savez(out, features_packed=np.packbits(bits, axis=1), n_features=11, labels=np.arange(5))
+    place("location30/location30.npz", out.getvalue())
+    assert np.array_equal(data.load("location30").x, bits) and data.load("location30").n_train == 5
+
+
+def test_a_damaged_publishers_file_is_refused(place):
+    path = place("hepatitis/hepatitis.data", "1,2,3\n")
+    path.write_text("1,2,4\n")
+    with pytest.raises(MiaError, match="hepatitis.data is not the genuine file"):
+        data.load("hepatitis")
+
+
+@pytest.mark.parametrize(("name", "ending"), [("cinic10", "png"), ("imagenet", "JPEG")])
+def test_image_folders(folder, name, ending):
+    splits = readers.SPLITS[name]
+    for split in splits:
+        for label, cls in enumerate(("ape", "bee")):
+            (folder / name / split / cls).mkdir(parents=True)
+            for k in range(3):
+                picture = np.full((20, 40, 3), 100 * label + k, np.uint8)
+                picture[:, :10] = picture[:, 30:] = 255  # beside the centre, so cut off
+                mode = Image.fromarray(picture).convert("L" if k == 2 else "RGB")
+                mode.save(folder / name / split / cls / f"{k}.{ending}", quality=95)
+    records = data.load(name, image_size=10)
+    assert (
+        records.x.shape == (6 * len(splits), 10, 10, 3)
+        and records.n_train == 6
+        and records.classes == ("ape", "bee")
+    )
+    assert records.y[:6].tolist() == [0, 0, 0, 1, 1, 1]
+    middle = records.x[:6, 3:7, 3:7].astype(int)
+    assert np.abs(middle - np.array([0, 1, 2, 100, 101, 102])[:, None, None, None]).max() <= 6  # JPEG rounds
+    assert len(data.load(name, image_size=10, per_class=1)) == 2 * len(splits)
+    assert data.get(name) == folder / name
+    with pytest.raises(MiaError, match="image_size = 2 is out of range"):
+        data.load(name, image_size=2)
+    for file in (folder / name / splits[0]).rglob(f"*.{ending}"):
+        file.unlink()
+    with pytest.raises(MiaError, match="holds no images"):
+        data.load(name)
+
+
+# ---------------------------------------------------------------------------------------- downloads
+
+
+def tar_of(**files) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("purchase100", {"dataset_purchase": b"3,0,1,1\n1,1,0,0\n"}),
+        ("location30", {"bangkok": b'"3",0,1,1\n"1",1,0,0\n'}),
+        (
+            "texas100",
+            {
+                "texas/100/feats": b"0,1,1\n1,0,0\n",
+                "texas/100/labels": b"3\n1\n",
+                "texas/10/labels": b"9\n9\n",
+            },
+        ),
+    ],
+)
+def test_archives_of_shokri_et_al(folder, monkeypatch, name, files):
+    content = tar_of(**files)
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+    def retrieve(url, known_hash, fname, path, progressbar):
+        assert url.endswith(f"/datasets/raw/master/{fname}")
+        (Path(path) / fname).write_bytes(content)
+        return str(Path(path) / fname)
+
+    monkeypatch.setattr("pooch.retrieve", retrieve)
+    with pytest.raises(MiaError, match="git blob"):
+        data.load(name)
+    assert not list(folder.iterdir())
+    monkeypatch.setitem(readers.ARCHIVES, name, (readers.ARCHIVES[name][0], blob))
+    records = data.load(name)
+    assert records.x.tolist() == [[0, 1, 1], [1, 0, 0]] and records.x.dtype == np.float32
+    assert records.y.tolist() == [2, 0] and records.n_train == 2
+    assert [path.name for path in folder.iterdir()] == [f"{name}.npz"]
+
+
+def test_image_sets_come_through_torchvision(folder, monkeypatch):
+    x, y, n_train = small_images()
+
+    class MNIST:
+        classes = [f"{k} - digit" for k in range(10)]
+
+        def __init__(self, root, train, download):
+            rows = slice(0, n_train) if train else slice(n_train, None)
+            self.data, self.targets = x[rows, ..., 0], y[rows].tolist()
+
+    class Torchvision:
+        class datasets:
+            pass
+
+    Torchvision.datasets.MNIST = MNIST
+    monkeypatch.setattr("mia_lib.data._torchvision.import_torchvision", lambda: Torchvision)
+    with pytest.raises(MiaError, match="the download of mnist"):
+        data.load("mnist")
+    monkeypatch.setitem(
+        sets._KNOWN, "mnist", sets._KNOWN["mnist"]._replace(pixels=hashlib.sha256(x).hexdigest())
+    )
+    records = data.load("mnist")
+    assert np.array_equal(records.x, x) and records.y.tolist() == y.tolist() and records.n_train == n_train
+    assert records.classes[0] == "0 - digit" and data.get("mnist") == folder / "mnist.npz"
+
+
+def test_tables_come_from_uci_with_their_sha256(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "pooch.retrieve", lambda url, known_hash, fname, path: asked.append((url, known_hash, path))
+    )
+    assert data.get("adult") == folder / "adult"
+    assert [(url.rsplit("/", 2)[1:], known) for url, known, _ in asked] == [
+        (["adult", file], readers.SHA256[file]) for file in ("adult.data", "adult.test")
+    ]
+
+
+TASK = {"task": {"task_id": "361070", "task_type_id": "1", "task_type": "Supervised Classification", "input": [
+    {"name": "estimation_procedure", "estimation_procedure": {"id": "7"}},
+    {"name": "source_data", "data_set": {"data_set_id": "44157", "target_feature": "label"}}]}}
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """OpenML with one data set; what it was asked for."""
+    asked = []
+
+    def retrieve(url, known_hash, fname, path):
+        asked.append(url)
+        (Path(path) / fname).write_text(json.dumps(TASK))
+        return str(Path(path) / fname)
+
+    def fetch_openml(data_id, target_column, data_home, as_frame, parser):
+        asked.append((data_id, target_column))
+        frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 60.0, 9.0], "colour": pd.Categorical(["b", "a", None, "b", "a"]),
+                              "flag": [True, False, True, True, False], "count": [1, 2, 3, 2, 9], "nothing": [np.nan] * 5})
+        return SimpleNamespace(data=frame, target=pd.Series(["1", "0", "1", "0", None], dtype="category", name="label"))
+
+    monkeypatch.setattr("pooch.retrieve", retrieve)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    return asked
+
+
+def test_an_openml_task_leads_to_its_data_set(folder, openml):
+    records = data.load("openml_361070")
+    assert openml == ["https://www.openml.org/api/v1/json/task/361070", (44157, "label")]
+    assert records.y.tolist() == [1, 0, 1, 0] and records.classes == ("0", "1") and records.n_train == 4
+    age, count = np.array([20, 40, 40, 60]), np.array([1, 2, 3, 2])  # the missing age is the mean of the others
+    numbers = [(age - 40) / np.sqrt(200), (count - 2) / np.sqrt(0.5)]
+    np.testing.assert_allclose(records.x[:, :2], np.transpose(numbers), rtol=1e-5)
+    assert records.x[:, 2:4].tolist() == [[0, 1], [1, 0], [0, 0], [0, 1]]  # colour a, b; missing is neither
+    assert records.x[:, 4:].tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]] and records.x.dtype == np.float32  # flag
+    assert [path.name for path in folder.iterdir()] == ["openml_361070.npz"]
+    assert data.load("openml_361070").fingerprint == records.fingerprint and len(openml) == 2  # from the file
+
+
+def test_an_openml_task_that_is_another_is_refused(folder, openml, monkeypatch):
+    monkeypatch.setitem(TASK["task"], "task_type_id", "2")
+    with pytest.raises(MiaError, match="no classification task .*openml_361057.npz"):
+        data.load("openml_361057")
+    assert not list(folder.iterdir())
+
+
+class Folktables(ModuleType):
+    """folktables with the persons of a state: ages 30 to 35, codes, more than 50 occupations, one value of ST."""
+
+    class ACSDataSource:
+        def __init__(self, survey_year, horizon, survey, root_dir):
+            assert (survey_year, horizon, survey) == ("2018", "1-Year", "person") and Path(root_dir).is_dir()
+
+        def get_data(self, states, download):
+            assert states == ["NY"] and download
+            rows = np.arange(120)
+            columns = {"AGEP": 30 + rows % 6, "COW": 1 + rows % 3, "OCCP": 10 * rows, "ST": 36, "PINCP": 1000 * rows}
+            return pd.DataFrame(columns)
+
+    class Problem:
+        features = ["AGEP", "COW", "OCCP", "ST"]
+
+        def df_to_numpy(self, frame):
+            return frame[self.features].to_numpy(float), (frame["PINCP"] > 50_000).to_numpy(), np.zeros(len(frame))
+
+    ACSIncome = Problem()
+
+
+def test_acs_tables_come_through_folktables(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "folktables", Folktables("folktables"))
+    records = data.load("acs_income")
+    assert records.x.shape == (120, 2 + 3) and records.n_train == 120  # age, occupation; three codes; ST left out
+    assert records.y.tolist() == [0] * 51 + [1] * 69 and records.classes[1] == "above 50,000 dollars"
+    np.testing.assert_allclose(records.x[:6, 0], (np.arange(6) - 2.5) / np.sqrt(35 / 12), rtol=1e-5)
+    np.testing.assert_allclose(np.diff(records.x[:, 1]), 1 / np.sqrt((120**2 - 1) / 12), rtol=1e-4)
+    assert np.array_equal(records.x[:, 2:], np.eye(3)[np.arange(120) % 3])
+    assert [path.name for path in folder.iterdir()] == ["acs_income.npz"]
+
+
+def test_without_folktables_the_error_names_the_extra(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "folktables", None)
+    with pytest.raises(MiaError, match="acs_mobility needs folktables, which is not installed: the extra acs brings it"):
+        data.load("acs_mobility")
+
+
+def test_a_set_of_unknown_size_takes_a_prepared_file(folder):
+    np.savez(folder / "openml_361064.npz", x=np.zeros((5, 3)), y=np.array([0, 2, 1, 0, 2]), n_train=5)
+    assert data.load("openml_361064").classes == ("0", "1", "2")
+    np.savez(folder / "acs_travel_time.npz", x=np.zeros((5, 3)), y=np.array([0, 2, 1, 0, 2]), n_train=5)
+    with pytest.raises(MiaError, match="5 records, 5 labels, 2 classes"):
+        data.load("acs_travel_time")
+
+
+def test_no_network_says_how_to_get_it_and_what_works(folder, monkeypatch):
+    def offline(*args, **options):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr("pooch.retrieve", offline)
+    with pytest.raises(MiaError) as error:
+        data.load("purchase100")
+    with pytest.raises(MiaError, match="no route.*`mia data get openml_361067` fetches it"):
+        data.load("openml_361067")
+    for part in ("no route", "mia data get purchase100", str(folder), "fashion_mnist_20k, german_credit"):
+        assert part in str(error.value)
+    with pytest.raises(MiaError, match=r"cinic10/\{train,valid,test\}/CLASS/"):
+        data.load("cinic10")
+    monkeypatch.setattr(sets, "EMBEDDED", folder)
+    with pytest.raises(MiaError, match="german_credit.npz"):
+        data.get("german_credit")
+
+
+# ---------------------------------------------------------------------------------------- names and options
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: data.load("fashion_minst"), "Did you mean 'fashion_mnist'"),
+        (lambda: data.get("gaussian"), "is not known"),
+        (lambda: data.load("german_credit", seed=1), "takes no options; given: seed = 1"),
+        (lambda: data.load("gaussian", dimensions=3), "Did you mean 'dimension'"),
+        (lambda: data.load("gaussian", records="many"), "whole number"),
+        (lambda: data.load("gaussian", records=0), "records = 0 is out of range"),
+        (lambda: data.load("imagenet", size=64), "Allowed: image_size, per_class"),
+    ],
+)
+def test_unknown_names_and_options_are_refused(call, message):
+    with pytest.raises(MiaError, match=message):
+        call()
+
+
+def test_describe_lists_every_set_without_reading_any(folder, monkeypatch):
+    (folder / "mnist.npz").write_bytes(b"not even an archive")
+    monkeypatch.setattr(np, "load", None)
+    table = data.describe().set_index("name")
+    assert table.index.tolist() == data.names()
+    assert (
+        table.loc["fashion_mnist_20k", "where"] == "embedded"
+        and table.loc["gaussian", "where"] == "made on demand"
+    )
+    assert (
+        table.loc["mnist", "where"] == str(folder / "mnist.npz")
+        and table.loc["cifar10", "where"] == "not here"
+    )
+    assert (
+        table.loc["cifar10", "how to get"] == "mia data get cifar10"
+        and table.loc["imagenet", "classes"] == 1000
+    )
+    assert table.loc["openml_361057", ["records", "shape", "classes"]].tolist() == ["unknown"] * 3
+    assert table.loc["acs_income", ["records", "classes"]].tolist() == ["unknown", 2]
+
+
+def test_the_data_folder_is_the_users_unless_set(monkeypatch):
+    monkeypatch.delenv("MIA_DATA")
+    assert "mia_lib" in str(data.data_dir())
+
+
+def test_data_needs_no_torch():
+    code = (
+        "import sys; from mia_lib import data; data.load('german_credit'); assert 'torch' not in sys.modules"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+
+
+# ---------------------------------------------------------------------------------------- genuine files
+
+
+@genuine
+def test_german_credit_is_the_uci_file(folder):
+    (folder / "german_credit").mkdir()
+    (folder / "german_credit/german.data").write_bytes((SHARED / "german_credit/german.data").read_bytes())
+    raw, embedded = (
+        data.load("german_credit"),
+        sets._embedded("german_credit", sets.EMBEDDED / "german_credit.csv"),
+    )
+    assert data.get("german_credit") == folder / "german_credit"
+    assert raw.fingerprint == embedded.fingerprint
+
+
+@genuine
+@pytest.mark.parametrize(
+    ("name", "shape", "n_train", "ones"),
+    [
+        ("adult", (48842, 108), 32561, 11687),
+        ("hepatitis", (155, 19), 124, 123),
+        ("location30", (5010, 446), 5010, 178),
+    ],
+)
+def test_genuine_tables(folder, name, shape, n_train, ones):
+    subprocess.run([sys.executable, SHARED / "unpack.py", folder, name], check=True, capture_output=True)
+    records = data.load(name)
+    assert records.x.shape == shape == (sets._KNOWN[name].records, *sets._KNOWN[name].shape)
+    assert records.n_train == n_train and (records.y == 1).sum() == ones and np.isfinite(records.x).all()
+
+
+@genuine
+def test_genuine_mnist(folder):
+    subprocess.run([sys.executable, SHARED / "unpack.py", folder, "mnist"], check=True, capture_output=True)
+    assert data.load("mnist").y[:5].tolist() == [5, 0, 4, 1, 9]

@@ -1,0 +1,182 @@
+"""Figures: one look, no overlapping text, and what is displayed."""
+
+import base64
+import io
+import itertools
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
+from PIL import Image
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import plotting, tables
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def gaussian(targets=None, shift=1.0, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (n,) if targets is None else (targets, n)
+    members = rng.random(shape) < 0.5
+    return rng.normal(size=shape) + shift * members, members
+
+
+def texts(fig):
+    """Visible texts with their boxes in pixels."""
+    fig.canvas.draw()
+    axes = [axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)]
+    ticks = {tick.label1 for axis in axes for tick in (*axis.majorTicks, *axis.minorTicks)}
+    drawn = {tick.label1 for axis in axes for tick in axis._update_ticks()}  # the others are out of view
+    return [(text.get_text(), text.get_window_extent()) for text in fig.findobj(Text)
+            if text.get_visible() and text.get_text().strip() and text not in ticks - drawn]
+
+
+def assert_tidy(fig):
+    """No text overlaps another or leaves the figure, none is smaller than 9 points, nothing is transparent."""
+    found = texts(fig)
+    for (one, a), (other, b) in itertools.combinations(found, 2):
+        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(shared) <= 1, f"{one!r} overlaps {other!r}"
+    for text, box in found:
+        assert box.x0 >= -1 and box.x1 <= fig.bbox.x1 + 1 and box.y1 <= fig.bbox.y1 + 1, f"{text!r} is cut off"
+    for text in fig.findobj(Text):
+        # Exponents of logarithmic ticks are set smaller within their own text.
+        assert text.get_fontsize() >= 9, text.get_text()
+    assert fig.get_facecolor() == (1, 1, 1, 1) and fig.axes[0].get_facecolor() == (1, 1, 1, 1)
+
+
+def labels(fig):
+    return {text for text, _ in texts(fig)}
+
+
+def test_every_attack_looks_different_also_without_colour():
+    looks = [tuple(map(str, look.values())) for name, look in plotting.STYLE.items() if name != "MAST (best split)"]
+    assert len(set(looks)) == len(looks)
+    lines = {name: (look["linestyle"], look["marker"]) for name, look in plotting.STYLE.items()
+             if name not in ("members", "non-members", "paper", "MAST (best split)")}
+    assert len(set(lines.values())) == len(lines)
+    assert plotting.style_of("new attack", 0) != plotting.style_of("other attack", 1)
+    assert plotting.style_of("MALT", 5) == plotting.STYLE["MALT"]
+
+
+def test_style_has_contrast_on_white():
+    for look in plotting.STYLE.values():
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(look["color"]))
+        assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) > 2
+
+
+def test_roc_stops_at_the_resolution_is_square_and_has_equal_decades():
+    scores, members = gaussian()
+    fig = plotting.roc({"MALT": scores, "MAST": 2 * scores + members}, members, paper={"MAST": [(0.01, 0.3)]})
+    ax = fig.axes[0]
+    assert ax.get_xlim() == ax.get_ylim() and ax.get_box_aspect() == 1
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    curves = {line.get_label(): line.get_xdata() for line in ax.lines}
+    assert curves["MALT"].min() == pytest.approx(1 / (~members).sum())
+    assert {"MALT", "MAST", "chance"} <= labels(fig)
+    assert_tidy(fig)
+
+
+def test_roc_draws_the_curve_of_the_metric():
+    from mia_lib import metrics
+
+    scores, members = gaussian(targets=3)
+    fig = plotting.roc({"MALT": scores}, members)
+    line = fig.axes[0].lines[0]
+    for x, y in list(zip(*line.get_data(), strict=True))[::37]:
+        exact = metrics.tpr_at_fpr(scores, members, x * (1 + 1e-12)).mean() if x < 1 else 1.0
+        assert y == pytest.approx(exact) or exact == 0
+    assert len(fig.axes[0].collections) >= 1  # the band over targets
+
+
+def test_roc_labels_five_curves_where_they_enter_and_gives_more_a_legend():
+    scores, members = gaussian(targets=2, n=2000)
+    rng = np.random.default_rng(1)
+    names = ["Shadow models", "MALT", "MAST (mean out)", "MATT"]
+    five = {"0-1": (scores > 0.5) * 1.0,
+            **{name: scores + 0.2 * rng.normal(size=scores.shape) for name in names}}
+    fig = plotting.roc(five, members)
+    assert set(five) <= labels(fig) and not fig.legends
+    assert_tidy(fig)
+    six = plotting.roc({**five, "LiRA": scores}, members)
+    assert {text.get_text() for text in six.legends[0].get_texts()} == {*five, "LiRA"}
+    assert_tidy(six)
+    with pytest.raises(MiaError, match="scores is empty"):
+        plotting.roc({}, members)
+
+
+def test_histograms_share_a_legend():
+    scores, members = gaussian(n=100)
+    fig = plotting.histograms({"MALT": (scores, members), "MAST": (scores + 9 * members, members)},
+                              thresholds={"MAST": 5.0}, xlabel="score $s$")
+    assert len(fig.axes) == 2
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["members", "non-members", "threshold"]
+    assert_tidy(fig)
+
+
+def table1():
+    frame = tables.paper("bayes", "table1").query("metric == 'attack_accuracy'").copy()
+    frame["n"] = frame.setting.str.extract(r"n = (\d+)").astype(int)
+    frame["paper_value"] = frame.value / 100
+    frame["value"] = frame.paper_value + 0.01
+    return frame.assign(low=frame.value - 0.01, high=frame.value + 0.02)
+
+
+def test_against_a_number_with_the_papers_values():
+    fig = plotting.against(table1(), "n", "value", "attack", paper="paper_value", log=True, percent=True,
+                           xlabel="records", ylabel="accuracy", chance=0.5)
+    assert {"0-1", "MALT", "MATT", "printed in the paper", "400", "6k", "52 %"} <= labels(fig)
+    assert_tidy(fig)
+    hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "white"]
+    assert sorted(y for line in hollow for y in line.get_ydata()) == sorted(table1().paper_value)
+
+
+def test_against_names_in_panels_and_more_than_five_lines():
+    frame = tables.paper("bayes", "table3").assign(x=lambda f: f.setting.str.removeprefix("augmentation: "))
+    fig = plotting.against(frame, "x", "value", "attack", low=None, high=None, panel="model", ylabel="accuracy (%)")
+    assert [ax.get_title() for ax in fig.axes] == ["ResNet-101", "VGG-16"]
+    assert_tidy(fig)
+    many = pd.DataFrame({"x": [1, 2] * 6, "y": np.arange(12.0), "who": np.repeat(list("abcdef"), 2)})
+    fig = plotting.against(many, "x", "y", "who", low=None, high=None)
+    assert len(fig.legends[0].get_texts()) == 6
+    assert_tidy(fig)
+    uneven = frame[(frame.attack == "0-1") | (frame.model == "ResNet-101")]
+    assert plotting.against(uneven, "x", "value", "attack", low=None, high=None, panel="model").legends
+    with pytest.raises(MiaError, match="lacks the columns z"):
+        plotting.against(many, "z", "y", "who", low=None, high=None)
+
+
+def test_names_move_apart_as_little_as_needed():
+    np.testing.assert_allclose(plotting._spread([0.5, 0.1], 0.1, 0, 1), [0.5, 0.1])
+    np.testing.assert_allclose(plotting._spread([0.5, 0.5], 0.1, 0, 1), [0.45, 0.55], atol=1e-6)
+    crowded = plotting._spread([0.99, 1.0, 0.98], 0.1, 0, 1)
+    assert max(crowded) <= 0.95 + 1e-9 and min(np.diff(np.sort(crowded))) >= 0.099
+
+
+def test_show_displays_once_in_double_resolution_with_caption_and_alt(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tables, "display_bundle", lambda *bundle: seen.append(bundle))
+    fig = plotting.histograms({"MALT": (np.arange(8.0), np.arange(8) < 4)})
+    plotting.show(fig, "fig-posterior", "A caption\n  on two lines.", "Points on the diagonal.")
+    (data, metadata), = seen
+    assert metadata["mia"] == {"name": "fig-posterior", "caption": "A caption on two lines.",
+                               "alt": "Points on the diagonal.", "width": 700}
+    image = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+    assert image.size == (1400, 680) and image.convert("RGBA").getextrema()[3] == (255, 255)
+    assert not plt.fignum_exists(fig.number)
+    with pytest.raises(MiaError, match="must say"):
+        plotting.show(fig, "fig-x", "caption", " ")
+    with pytest.raises(MiaError, match="linked"):
+        plotting.show(fig, "fig x", "caption", "alt")

@@ -1,0 +1,178 @@
+"""Tables: the papers' numbers, ours beside them, and what is displayed."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mia_lib import metrics
+from mia_lib.errors import MiaError
+from mia_lib.evidence import tables
+from mia_lib.publish import pages, runner
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """What the code under test displays, as (data, metadata)."""
+    import IPython.display
+
+    seen = []
+    monkeypatch.setattr(IPython.display, "display",
+                        lambda data, raw, metadata: seen.append((data, metadata)) if raw else None)
+    return seen
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    members = np.arange(200) < 100
+    return metrics.evaluate({"MALT": rng.normal(size=200) + members, "0-1": rng.integers(0, 2, 200)}, members,
+                            draws=50, metrics=("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"))
+
+
+def test_every_table_of_every_paper_reads():
+    for path in tables.PAPERS.glob("*.csv"):
+        frame = tables.paper(*path.stem.split("_", 1))
+        assert list(frame.columns) == ["paper", "table", "dataset", "model", "setting", "attack", "metric", "value",
+                                       "std", "unit"]
+        assert len(frame) and (frame["paper"] + "_" + frame["table"] == path.stem).all()
+    frame = tables.paper("bayes", "table2")
+    assert dict(zip(frame.attack, frame.value, strict=True)) == {
+        "0-1": 69.4, "Shadow models": 73.9, "MALT": 77.1, "MAST": 77.6}
+
+
+def test_table_1_of_bayes_agrees_with_its_own_accuracies():
+    # Eq. 41: the 0-1 accuracy is 1/2 + (train accuracy - validation accuracy) / 2
+    frame = tables.paper("bayes", "table1")
+    for _, part in frame.groupby("setting"):
+        value = {(row.attack, row.metric): row.value for row in part.itertuples()}
+        implied = 50 + (value["none", "train_accuracy"] - value["none", "validation_accuracy"]) / 2
+        assert value["0-1", "attack_accuracy"] == pytest.approx(implied, abs=0.1)
+
+
+def test_unknown_names_say_what_exists(monkeypatch, tmp_path):
+    with pytest.raises(MiaError, match="Did you mean 'bayes'"):
+        tables.paper("bays", "table1")
+    with pytest.raises(MiaError, match="table1, table2, table3"):
+        tables.paper("bayes", "table9")
+    monkeypatch.setattr(tables, "PAPERS", tmp_path)
+    with pytest.raises(MiaError, match="run from a clone"):
+        tables.paper("bayes", "table1")
+
+
+def test_rates_in_percent():
+    assert tables.format_percent(metrics.Interval(0.57, 0.562, 0.578)) == "57.0 [56.2, 57.8]"
+
+
+def test_wide_says_below_resolution_instead_of_a_number(table):
+    frame = tables.wide(table)
+    assert list(frame.columns) == ["attack", "auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"]
+    assert list(frame.attack) == ["MALT", "0-1"]
+    assert set(frame["tpr_at_fpr=0.001"]) == {"below resolution"}
+    row = table.iloc[0]
+    assert frame.auc[0] == f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
+    assert tables.wide(table, 1, percent=True).auc[0].startswith(f"{100 * row.value:.1f} [")
+    assert "below" not in frame["tpr_at_fpr=0.01"][0]  # 100 non-members resolve exactly 1 %
+
+
+def test_beside_uses_the_papers_unit_and_order():
+    ours = pd.DataFrame({"attack": ["MALT", "LiRA"], "metric": "attack_accuracy", "value": [0.601, 0.7],
+                         "low": [0.59, 0.6], "high": [0.61, 0.8], "resolution": 0.01})
+    frame = tables.beside(ours, tables.paper("bayes", "table2"), ["attack", "metric"])
+    assert frame.to_numpy().tolist() == [
+        ["0-1", "attack_accuracy", "not run", "", "69.4"], ["Shadow models", "attack_accuracy", "not run", "", "73.9"],
+        ["MALT", "attack_accuracy", "60.1", "[59.0, 61.0]", "77.1"], ["MAST", "attack_accuracy", "not run", "", "77.6"],
+        ["LiRA", "attack_accuracy", "70.0", "[60.0, 80.0]", "–"]]
+    low = ours.assign(metric="tpr_at_fpr=0.001")
+    printed = low[["attack", "metric"]].head(1).assign(value=0.0213, unit="fraction")
+    assert list(tables.beside(low, printed, ["attack", "metric"]).loc[0, ["ours", "interval", "paper"]]) == [
+        "below resolution", "", "0.021"]
+
+
+def test_beside_refuses_what_it_cannot_match():
+    printed = tables.paper("bayes", "table3")
+    ours = pd.DataFrame({"attack": ["MALT"], "value": [0.5], "low": [0.4], "high": [0.6]})
+    with pytest.raises(MiaError, match="ours lacks the columns model"):
+        tables.beside(ours, printed, ["attack", "model"])
+    with pytest.raises(MiaError, match="does not tell rows of printed apart"):
+        tables.beside(ours, printed, ["attack"])
+
+
+def test_markdown_table_escapes_pipes_formats_cells_and_aligns_numbers():
+    frame = pd.DataFrame({"what": ["$|s|$", "two\nlines"], "rate": [metrics.Interval(0.5, 0.4, 0.6), np.nan],
+                          "count": [1, 2], "p": [0.123456, 1.0], "text": ["57.0", "not run"]})
+    assert tables.markdown_table(frame, {"p": "{:.1f}".format, "rate": ".1f"}).split("\n") == [
+        "| what | rate | count | p | text |", "|:---|---:|---:|---:|---:|",
+        r"| $\|s\|$ | 0.5 [0.4, 0.6] | 1 | 0.1 | 57.0 |", "| two<br>lines | – | 2 | 1.0 | not run |"]
+    named = pd.DataFrame({"x": [1]}, index=pd.Index(["a"], name="row"))
+    assert tables.markdown_table(named).startswith("| row | x |")
+    with pytest.raises(MiaError, match="formats"):
+        tables.markdown_table(frame, {"rates": ".1f"})
+
+
+def test_show_table_displays_once_for_both_readers(displayed):
+    frame = pd.DataFrame({"a": ["x < y", "**bold**"], "n": [1.0, 2.0]})
+    tables.show_table(frame, "tab-one", "A caption\nof two lines with $|x|$.")
+    (data, _), = displayed
+    assert data["text/markdown"].startswith(
+        ":::{table} A caption of two lines with $|x|$.\n:name: tab-one\n\n| a | n |\n|:---|---:|\n| x < y | 1.000 |")
+    assert data["text/markdown"].endswith("|\n:::\n")
+    assert "x &lt; y" in data["text/html"] and "<strong>bold</strong>" in data["text/html"]
+    assert "text-align: right" in data["text/html"]
+    with pytest.raises(MiaError, match="cannot be linked to"):
+        tables.show_table(frame, "Table 1", "x")
+
+
+def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_readers(displayed):
+    auc = [metrics.Interval(0.51234, 0.4, 0.6), metrics.Interval(0.5, np.nan, np.inf)]
+    frame = pd.DataFrame({"n": [400, 1000], "auc": auc,
+                          "rate": [np.float32(0.25), np.nan], "said": ["57.0 [56.2, 57.8] / 57.1", None],
+                          "ran": [True, np.False_]}, index=pd.Index(["a", "b"], name="row"))
+    tables.show_table(frame, "tab-one", "A caption\nof two lines.", {"auc": ".1f"})
+    (data, metadata), = displayed
+    assert json.loads(json.dumps(data[tables.MIME], allow_nan=False)) == {
+        "name": "tab-one", "caption": "A caption of two lines.", "columns": ["row", "n", "auc", "rate", "said", "ran"],
+        "rows": [["a", 400, {"value": 0.51234, "low": 0.4, "high": 0.6}, 0.25, "57.0 [56.2, 57.8] / 57.1", "True"],
+                 ["b", 1000, {"value": 0.5, "low": None, "high": None}, "–", "–", "False"]]}
+    output = {"output_type": "display_data", "data": data, "metadata": metadata}
+    assert set(runner.for_readers([output])[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
+    assert tables.MIME not in json.dumps(pages._captioned({"metadata": {}, "outputs": [output]}))
+
+
+def test_show_table_is_valid_myst(displayed):
+    from markdown_it import MarkdownIt
+
+    tables.show_table(pd.DataFrame({"a": ["$|s|$"], "b": ["x|y"]}), "tab-two", "Caption.")
+    body = displayed[0][0]["text/markdown"].split("\n\n", 1)[1].rsplit(":::", 1)[0]
+    html = MarkdownIt().enable("table").render(body)
+    assert html.count("<td") == 2 and "$|s|$" in html and "x|y" in html
+
+
+def test_metrics_tables_claims_and_figures_work_without_torch():
+    # A finder, not sys.modules["torch"] = None: scipy looks into sys.modules and would take None for a module.
+    code = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+from mia_lib import claims, metrics, plotting, results
+scores, members = [3.0, 2.0, 1.0, 0.0], [True, False, True, False]
+plotting.roc({"MALT": scores}, members)
+print(metrics.bootstrap("auc", scores, members).value, "C16" in claims.claims("bayes"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.75", "True"]
+
+
+def test_sentences_and_sources_are_displayed_as_markdown(monkeypatch):
+    shown = []
+    monkeypatch.setattr(tables, "display_bundle", lambda bundle, metadata=None: shown.append(bundle))
+    tables.say("AUC is 0.5.")
+    tables.show_source(tables.say)
+    assert shown[0]["text/markdown"] == "AUC is 0.5."
+    assert shown[1]["text/markdown"].startswith("```python\ndef say(text: str) -> None:\n    display_bundle(")

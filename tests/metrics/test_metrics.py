@@ -1,0 +1,478 @@
+"""Metrics against brute force, invariances, values worked out by hand, and the coverage of intervals."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.stats import norm
+from sklearn import metrics as sk
+
+from mia_lib import metrics
+from mia_lib.errors import MiaError
+from mia_lib.metrics import ranking
+
+QUICK = settings(max_examples=60, deadline=None)
+TIED = st.integers(-4, 4)
+NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "precision_at_fpr=0.2", "average_precision",
+         "average_precision_non_members"]
+
+
+@st.composite
+def judged(draw, values=TIED):
+    """Scores with many ties, and members of both kinds."""
+    n = draw(st.integers(2, 30))
+    scores = np.array(draw(st.lists(values, min_size=n, max_size=n)), float)
+    members = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    members[:2] = True, False
+    return scores, members
+
+
+def value(name, scores, members):
+    """A metric by its name, without the interval."""
+    _, core, _ = ranking._core(name)
+    return core(*metrics.tally(np.asarray(scores, float), np.asarray(members))[:2])
+
+
+def gaussian(rng, n, shift, targets=None):
+    shape = (n,) if targets is None else (targets, n)
+    members = rng.random(shape) < 0.5
+    return rng.normal(size=shape) + shift * members, members
+
+
+# ---- brute-force twins
+@QUICK
+@given(judged())
+def test_auc_counts_pairs_with_ties_one_half(pair):
+    scores, members = pair
+    inside, outside = scores[members][:, None], scores[~members]
+    pairs = (inside > outside) + (inside == outside) / 2
+    assert metrics.auc(scores, members) == pytest.approx(pairs.mean())
+
+
+@QUICK
+@given(judged(), st.sampled_from([0, 0.01, 0.1, 0.29, 1 / 3, 0.5, 0.999]))
+def test_rates_at_fpr_by_loop(pair, fpr):
+    scores, members = pair
+    best, precision = 0.0, 0.0
+    for threshold in sorted(set(scores), reverse=True):
+        called = scores >= threshold
+        if called[~members].mean() <= fpr:
+            best = called[members].mean()
+            precision = members[called].mean()
+    assert metrics.tpr_at_fpr(scores, members, fpr) == pytest.approx(best)
+    assert metrics.precision_at_fpr(scores, members, fpr) == pytest.approx(precision)
+
+
+@QUICK
+@given(judged())
+def test_balanced_accuracy_by_loop(pair):
+    scores, members = pair
+    each = [((scores >= t)[members].mean() + (scores < t)[~members].mean()) / 2
+            for t in [*set(scores), np.inf]]
+    assert metrics.balanced_accuracy(scores, members) == pytest.approx(max(each))
+
+
+@QUICK
+@given(judged())
+def test_curve_and_average_precision_equal_scikit_learn(pair):
+    scores, members = pair
+    for mine, theirs in zip(metrics.roc_curve(scores, members),
+                            sk.roc_curve(members, scores, drop_intermediate=False), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    assert metrics.auc(scores, members) == pytest.approx(sk.roc_auc_score(members, scores))
+    assert metrics.average_precision(scores, members) == pytest.approx(
+        sk.average_precision_score(members, scores))
+    assert metrics.average_precision_non_members(scores, members) == pytest.approx(
+        sk.average_precision_score(~members, -scores))
+
+
+@QUICK
+@given(judged(), st.data())
+def test_weights_equal_duplicated_records(pair, data):
+    scores, members = pair
+    weights = data.draw(hnp.arrays(int, (3, len(scores)), elements=st.integers(0, 3)))
+    weights[:, :2] += 1  # both kinds stay
+    tp, fp, _ = metrics.tally(scores, members, weights)
+    for name in NAMED:
+        _, core, _ = ranking._core(name)
+        twins = [value(name, np.repeat(scores, w), np.repeat(members, w)) for w in weights]
+        np.testing.assert_allclose(core(tp, fp), twins)
+
+
+@QUICK
+@given(judged(), st.integers(0, 20))
+def test_pinball_loss_equals_scikit_learn(pair, twentieths):
+    level = twentieths / 20
+    observed, predicted = pair[0], pair[0][::-1]
+    theirs = sk.mean_pinball_loss(observed, predicted, alpha=level)
+    assert metrics.pinball_loss(predicted, observed, level) == pytest.approx(theirs)
+
+
+# ---- invariances, limits
+@QUICK
+@given(judged(st.floats(-5, 5).map(lambda x: round(x, 2))), st.sampled_from(NAMED))
+def test_strictly_monotone_map_leaves_everything_alone(pair, name):
+    scores, members = pair
+    assert value(name, np.exp(scores) * 3 - 1, members) == value(name, scores, members)
+
+
+@QUICK
+@given(judged())
+def test_negated_scores_with_members_flipped_keep_auc_and_accuracy(pair):
+    scores, members = pair
+    for metric in (metrics.auc, metrics.balanced_accuracy):
+        assert metric(-scores, ~members) == pytest.approx(metric(scores, members))
+    assert metrics.average_precision_non_members(-scores, ~members) == pytest.approx(
+        metrics.average_precision(scores, members))
+
+
+@QUICK
+@given(judged(), st.randoms())
+def test_order_of_records_does_not_matter(pair, random):
+    order = list(range(len(pair[0])))
+    random.shuffle(order)
+    for name in NAMED:
+        assert value(name, pair[0][order], pair[1][order]) == pytest.approx(value(name, *pair))
+
+
+@QUICK
+@given(judged(st.integers(0, 1)))
+def test_zero_one_score_has_auc_equal_to_accuracy_of_that_decision(pair):
+    scores, members = pair
+    assert metrics.auc(scores, members) == pytest.approx(metrics.accuracy_at_threshold(scores, members, 0.5))
+    peak = max(0.5, metrics.auc(scores, members))
+    assert metrics.balanced_accuracy(scores, members) == pytest.approx(peak)
+
+
+def test_members_listed_first_gain_nothing_from_ties():
+    members = np.arange(100) < 50
+    assert metrics.auc(np.ones(100), members) == 0.5
+    assert metrics.balanced_accuracy(np.ones(100), members) == 0.5
+    assert metrics.average_precision(np.ones(100), members) == 0.5
+    assert metrics.tpr_at_fpr(np.ones(100), members, 0.5) == 0
+
+
+def test_perfect_reversed_and_constant_scores():
+    members = np.array([1, 1, 0, 0, 0])
+    for name in ("auc", "balanced_accuracy", "tpr_at_fpr=0", "average_precision"):
+        assert value(name, members, members.astype(bool)) == 1
+    assert metrics.auc(-members, members) == 0
+    assert metrics.balanced_accuracy(-members, members) == 0.5
+    assert metrics.tpr_at_fpr(members, members, 0.999) == 1
+
+
+def test_values_worked_out_by_hand():
+    scores, members = [4, 3, 3, 2, 1], [True, True, False, True, False]
+    # thresholds 4, 3, 2, 1: tp 1 2 3 3 of 3, fp 0 1 1 2 of 2
+    fpr, tpr, thresholds = metrics.roc_curve(scores, members)
+    np.testing.assert_allclose(fpr, [0, 0, 1 / 2, 1 / 2, 1])
+    np.testing.assert_allclose(tpr, [0, 1 / 3, 2 / 3, 1, 1])
+    np.testing.assert_array_equal(thresholds, [np.inf, 4, 3, 2, 1])
+    assert metrics.auc(scores, members) == pytest.approx(4.5 / 6)
+    assert metrics.balanced_accuracy(scores, members) == pytest.approx(3 / 4)
+    assert metrics.tpr_at_fpr(scores, members, 0.49) == pytest.approx(1 / 3)
+    assert metrics.tpr_at_fpr(scores, members, 0.5) == 1
+    assert metrics.precision_at_fpr(scores, members, 0.5) == pytest.approx(3 / 4)
+    assert metrics.average_precision(scores, members) == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
+    assert metrics.pinball_loss([0, 0], [2, -2], 0.9) == pytest.approx((1.8 + 0.2) / 2)
+
+
+def test_infinite_scores_and_single_precision_are_ranked():
+    members = np.array([True, True, False])
+    assert metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1
+    assert metrics.best_threshold([np.inf, 0, -np.inf], members) == 0
+
+
+def test_one_value_a_target():
+    scores, members = gaussian(np.random.default_rng(0), 50, 1, targets=3)
+    np.testing.assert_allclose(metrics.auc(scores, members),
+                               [metrics.auc(s, m) for s, m in zip(scores, members, strict=True)])
+    assert metrics.auc(scores, members[0]).shape == (3,)
+    assert isinstance(metrics.auc(scores[0], members[0]), float)
+
+
+# ---- thresholds
+@QUICK
+@given(judged())
+def test_best_threshold_reaches_the_peak(pair):
+    threshold = metrics.best_threshold(*pair)
+    assert metrics.accuracy_at_threshold(*pair, threshold) == pytest.approx(metrics.balanced_accuracy(*pair))
+
+
+def test_best_threshold_lies_between_the_two_sides():
+    assert metrics.best_threshold([3, 1], [True, False]) == 2
+    assert metrics.best_threshold([1, 3], [True, False]) == np.inf
+    near = np.nextafter(1.0, 2)
+    assert metrics.best_threshold([near, 1], [True, False]) == near
+
+
+def test_peak_accuracy_is_optimistic_and_a_threshold_from_elsewhere_is_not():
+    rng = np.random.default_rng(0)
+    members = np.arange(200) < 100
+    noise = rng.normal(size=(60, 2, 200))
+    peak = [metrics.balanced_accuracy(a, members) for a, _ in noise]
+    honest = [metrics.accuracy_at_threshold(b, members, metrics.best_threshold(a, members)) for a, b in noise]
+    assert np.mean(peak) > 0.53
+    assert abs(np.mean(honest) - 0.5) < 0.015
+
+
+# ---- intervals
+def coverage(truth, make, repeats=120):
+    hits = [(i := make(np.random.default_rng([5, k]))).low <= truth <= i.high for k in range(repeats)]
+    return np.mean(hits)
+
+
+def test_interval_over_records_covers_the_known_auc():
+    truth = norm.cdf(0.8 / math.sqrt(2))
+    found = coverage(truth, lambda rng: metrics.bootstrap("auc", *gaussian(rng, 150, 0.8), draws=300))
+    assert 0.88 <= found <= 0.995
+
+
+def test_interval_over_targets_and_records_covers_the_expected_auc():
+    # Shifts vary between targets, difficulty between records: both must be in the interval.
+    truth = np.mean(norm.cdf(norm(0.7, 0.3).ppf((np.arange(999) + 0.5) / 999) / math.sqrt(4)))
+
+    def make(rng):
+        members = rng.random((5, 120)) < 0.5
+        scores = rng.normal(size=120) + rng.normal(size=(5, 120)) + members * rng.normal(0.7, 0.3, (5, 1))
+        return metrics.bootstrap("auc", scores, members, draws=250)
+
+    assert coverage(truth, make) >= 0.88
+
+
+def test_interval_over_banks_covers_the_expected_auc():
+    truth = np.mean(norm.cdf(norm(0.7, 0.3).ppf((np.arange(999) + 0.5) / 999) / math.sqrt(4)))
+    groups = np.repeat(np.arange(4), 3)
+
+    def make(rng):
+        members = rng.random((12, 80)) < 0.5
+        difficulty, shift = rng.normal(size=(4, 80))[groups], rng.normal(0.7, 0.3, (4, 1))[groups]
+        return metrics.bootstrap("auc", difficulty + rng.normal(size=(12, 80)) + members * shift, members,
+                                 groups=groups)
+
+    assert 0.88 <= coverage(truth, make) <= 0.995
+
+
+def test_banks_use_student_t_on_bank_means():
+    scores, members = gaussian(np.random.default_rng(1), 60, 1, targets=6)
+    made = metrics.bootstrap("auc", scores, members, groups=list("aabbcc"))
+    means = metrics.auc(scores, members).reshape(3, 2).mean(1)
+    half = 4.302653 * means.std(ddof=1) / math.sqrt(3)  # t of 2 degrees of freedom at 97.5 %
+    assert made.value == pytest.approx(means.mean())
+    assert (made.low, made.high) == pytest.approx((means.mean() - half, min(1, means.mean() + half)))
+    assert made.covers == "3 banks"
+
+
+def test_one_bank_is_wider_than_its_records_alone_and_says_what_it_covers():
+    scores, members = gaussian(np.random.default_rng(2), 200, 1, targets=3)
+    both = metrics.bootstrap("auc", scores, members, groups=[7, 7, 7])
+    alone = metrics.bootstrap("auc", scores[0], members[0])
+    assert both.covers == "3 targets and 200 records" and alone.covers == "records only"
+    assert both.high - both.low > alone.high - alone.low
+    assert both == metrics.bootstrap("auc", scores, members)
+
+
+def test_same_seed_same_interval_and_chunks_do_not_matter_to_its_size(monkeypatch):
+    scores, members = gaussian(np.random.default_rng(3), 100, 1)
+    first = metrics.bootstrap("auc", scores, members, draws=400)
+    assert first == metrics.bootstrap(metrics.auc, scores, members, draws=400)
+    monkeypatch.setattr(ranking, "CELLS", 1000)
+    chunked = metrics.bootstrap("auc", scores, members, draws=400)
+    assert chunked.high - chunked.low == pytest.approx(first.high - first.low, rel=0.25)
+
+
+def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_scores():
+    rng = np.random.default_rng(4)
+    scores, members = gaussian(rng, 400, 1)
+    close = scores + 0.1 * rng.normal(size=400)
+    difference = metrics.compare("auc", scores, close, members)
+    alone = metrics.bootstrap("auc", scores, members)
+    assert difference.value == pytest.approx(metrics.auc(scores, members) - metrics.auc(close, members))
+    assert difference.high - difference.low < (alone.high - alone.low) / 2
+    same = metrics.compare("auc", scores, scores, members)
+    assert (same.value, same.low, same.high) == (0, 0, 0) and same.sign == 0
+    grouped = metrics.compare("auc", np.stack([scores] * 2), np.stack([close] * 2), members, groups=[0, 1])
+    assert grouped.covers == "2 banks" and grouped.value == pytest.approx(difference.value)
+
+
+def test_bounds_of_the_metric_clip_the_interval():
+    rng = np.random.default_rng(5)
+    scores, members = gaussian(rng, 20, 3, targets=2)
+    made = metrics.bootstrap("auc", scores, members)
+    assert 0 <= made.low <= made.value <= made.high <= 1
+    noise = metrics.bootstrap("balanced_accuracy", rng.normal(size=(2, 40)), np.arange(40) < 20)
+    assert noise.low == 0.5
+
+
+def test_interval_at_another_level():
+    scores, members = gaussian(np.random.default_rng(6), 200, 1)
+    drawn = metrics.bootstrap("auc", scores, members)
+    student = metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds")
+    for interval in (drawn, student):
+        assert interval.at(0.95) == interval
+        wider, widest = interval.at(0.99), interval.at(0.9999)
+        assert widest.low < wider.low < interval.low < interval.high < wider.high < widest.high
+        assert wider.level == 0.99 and wider.covers == interval.covers
+    with pytest.raises(MiaError, match="neither draws nor a standard error"):
+        metrics.Interval(0, -1, 1).at(0.9)
+    with pytest.raises(MiaError, match="level"):
+        drawn.at(1.5)
+
+
+def test_interval_reads_and_moves():
+    interval = metrics.Interval(0.541, 0.53, 0.552, 0.95, "4 banks")
+    assert str(interval) == "0.541 [0.530, 0.552]" and f"{interval:.1f}" == "0.5 [0.5, 0.6]"
+    assert interval.excludes_zero and interval.sign == 1 and (-interval).sign == -1
+    assert not (interval - 0.54).excludes_zero
+    assert str(100 * (-interval + 1)) == "45.900 [44.800, 47.000]"
+    student = metrics.t_interval([1, 2, 3])
+    assert (-student).at(0.99).low == pytest.approx(-student.at(0.99).high)
+
+
+def test_student_interval_by_hand():
+    interval = metrics.t_interval([1, 2, 3, 4], level=0.9, covers="4 seeds")
+    half = 2.353363 * math.sqrt(5 / 3) / 2
+    assert (interval.low, interval.value, interval.high) == pytest.approx((2.5 - half, 2.5, 2.5 + half))
+    flat = metrics.t_interval([0.3] * 7)
+    assert flat.low == flat.value == flat.high
+    for bad in ([1], [1, np.nan], [[1, 2], [3, 4]]):
+        with pytest.raises(MiaError, match="at least two finite numbers"):
+            metrics.t_interval(bad)
+
+
+def test_evaluate_is_tidy_and_agrees_with_bootstrap():
+    scores, members = gaussian(np.random.default_rng(7), 100, 1, targets=2)
+    table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100,
+                             metrics=("auc", "tpr_at_fpr=0.001"))
+    assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
+                                   "records", "resolution", "resolved"]
+    assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
+    assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {2}
+    one = metrics.bootstrap(metrics.auc, scores, members, draws=100)
+    assert tuple(table.loc[0, ["value", "low", "high"]]) == (one.value, one.low, one.high)
+    assert table.resolution[0] == 1 / (~members).sum(1).min()
+    with pytest.warns(UserWarning, match="tpr_at_fpr=0.001 is below the resolution"):
+        fpr = metrics.bootstrap(metrics.tpr_at_fpr, scores, members, fpr=0.001, draws=100)
+    assert table.value[1] == fpr.value
+
+
+def test_a_resample_without_members_is_left_out():
+    made = metrics.bootstrap("auc", [[1, 2, 3], [3, 1, 2]], [[True, False, False], [True, False, True]])
+    assert np.isfinite([made.low, made.high]).all() and made.se > 0
+
+
+# ---- epsilon
+def randomised_response(rng, n, epsilon):
+    members = np.arange(n) < n // 2
+    return (members ^ (rng.random(n) > 1 / (1 + math.exp(-epsilon)))).astype(float), members
+
+
+def test_epsilon_bound_on_randomised_response():
+    for sign in (1, -1):  # an attack that errs by sign reveals as much about non-members
+        bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 3000, sign))
+                  for k in range(60)]
+        assert np.mean(np.array(bounds) <= 1.0) >= 0.93
+    assert np.mean([metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 3000, 1.0))
+                    for k in range(20)]) > 0.5
+
+
+def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
+    rng = np.random.default_rng(0)
+    members = np.arange(2000) < 1000
+    assert metrics.epsilon_lower_bound(np.ones(2000), members) == 0
+    assert metrics.epsilon_lower_bound(rng.normal(size=2000), members) < 0.3
+    perfect = metrics.epsilon_lower_bound(members, members, splits=1)
+    # 500 of 500 against 0 of 500, each bounded at 2.5 %: log((.025 ** (1 / 500)) / (1 - .025 ** (1 / 500)))
+    assert perfect == pytest.approx(math.log(0.025 ** 0.002 / (1 - 0.025 ** 0.002)))
+    assert (perfect.threshold, perfect.direction, perfect.tpr, perfect.fpr) == (1, "members", 1, 0)
+    perfect = metrics.epsilon_lower_bound(members, members)  # several splits, each rate at 1.25 %
+    assert perfect == perfect.bound == pytest.approx(math.log(0.0125 ** 0.002 / (1 - 0.0125 ** 0.002)))
+    assert metrics.epsilon_lower_bound(members, members, delta=0.5) < perfect
+    assert metrics.epsilon_lower_bound(members, members, confidence=0.99) < perfect
+
+
+def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
+    scores, members = randomised_response(np.random.default_rng(1), 400, 2.0)
+    scores = scores + np.random.default_rng(2).normal(0, 0.3, 400)
+    bound = metrics.epsilon_lower_bound(scores, members, splits=7)
+    assert len(bound.splits) == 7 and np.ptp(bound.splits) > 0 and bound == sorted(bound.splits)[3]
+    rates = (bound.tpr, bound.fpr) if bound.direction == "members" else (1 - bound.fpr, 1 - bound.tpr)
+    assert bound < np.log(rates[0] / rates[1])  # what the rates themselves say, less what they may owe to chance
+    assert bound == metrics.epsilon_lower_bound(scores, members, splits=7)
+    assert f"{bound:.3f}" == f"{bound.bound:.3f}" and np.mean([bound, bound]) == bound
+
+
+@pytest.mark.parametrize("splits", [1, 6])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_epsilon_bound_holds_with_its_confidence_however_many_splits(splits, epsilon):
+    """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five."""
+    bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 600, epsilon), confidence=0.8,
+                                          splits=splits, seed=k) for k in range(100)]
+    assert np.mean(np.array(bounds) > epsilon) <= 0.2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("confidence", [0.0, 0.95, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 0.5, 1.0])
+def test_epsilon_bound_of_extremes_is_finite_without_a_warning(delta, confidence):
+    members = np.arange(40) < 20
+    for scores in (members, ~members, np.ones(40), np.arange(40)):
+        assert 0 <= metrics.epsilon_lower_bound(scores, members, delta, confidence) < np.inf
+
+
+# ---- bad input
+@pytest.mark.parametrize("scores, members, says", [
+    ([1, 2, 3], [True, False], "do not fit"),
+    ([1, np.nan], [True, False], "1 NaN"),
+    ([1, 2], [True, True], "no non-member"),
+    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"),
+    ([], [], "not empty"),
+    ([1, 2], [2, 0], "True and False"),
+])
+def test_bad_input_is_refused(scores, members, says):
+    for call in (metrics.auc, metrics.balanced_accuracy, metrics.average_precision):
+        with pytest.raises(MiaError, match=says):
+            call(scores, members)
+    with pytest.raises(MiaError, match=says):
+        metrics.bootstrap("auc", scores, members)
+    with pytest.raises(MiaError, match=says):
+        metrics.evaluate({"x": scores}, members)
+
+
+def test_bad_options_are_refused():
+    scores, members = [1, 2, 3, 4], [True, False, True, False]
+    with pytest.raises(MiaError, match="fpr = 1.5"):
+        metrics.tpr_at_fpr(scores, members, 1.5)
+    with pytest.raises(MiaError, match="fpr = 1 is .* 0.01 for 1 %"):
+        metrics.tpr_at_fpr(scores, members, 1)
+    with pytest.raises(MiaError, match="fpr = -1"):
+        metrics.precision_at_fpr(scores, members, -1)
+    with pytest.raises(MiaError, match="Did you mean 'auc'"):
+        metrics.bootstrap("aucc", scores, members)
+    for unrated in ("tpr_at_fpr", "tpr_at_fpr=one"):
+        with pytest.raises(MiaError, match="needs a rate"):
+            metrics.bootstrap(unrated, scores, members)
+    with pytest.raises(MiaError, match="groups"):
+        metrics.bootstrap("auc", [scores, scores], members, groups=[0])
+    with pytest.raises(MiaError, match="paired difference"):
+        metrics.compare("auc", [scores, scores], scores, members)
+    with pytest.raises(MiaError, match="one row at a time"):
+        metrics.roc_curve([scores], members)
+    with pytest.raises(MiaError, match="differ"):
+        metrics.pinball_loss([1], [1, 2], 0.5)
+    with pytest.raises(MiaError, match="one target"):
+        metrics.epsilon_lower_bound([1, 2], [True, False])
+
+
+def test_several_metrics_at_once_are_each_on_its_own():
+    rng = np.random.default_rng(3)
+    members = rng.random((3, 400)) < 0.5
+    a, b = rng.normal(size=(2, 3, 400)) + members
+    names = ("auc", "tpr_at_fpr=0.1")
+    together, differences = metrics.intervals(names, a, members, draws=50), metrics.intervals(names, a, members, b, draws=50)
+    for name in names:
+        assert str(together[name]) == str(metrics.bootstrap(name, a, members, draws=50))
+        assert str(differences[name]) == str(metrics.compare(name, a, b, members, draws=50))

@@ -1,0 +1,310 @@
+"""What the chapter on difficulty calibration plays and shows, beside the paper's numbers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mia_lib import data, metrics, signals, store, training
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
+from mia_lib.papers.calibration import exhibits, study, theory
+from mia_lib.signals import boundary
+from mia_lib.training import TrainConfig
+
+RNG = np.random.default_rng(0)
+TABLE = data.Dataset("toy", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
+PICTURES = data.Dataset("fashion_mnist_20k", RNG.integers(0, 255, (200, 8, 8, 1)).astype(np.uint8), RNG.integers(0, 3, 200),
+                        200, ("a", "b", "c"))
+CONFIG = TrainConfig("leino_cnn:2,3,8", epochs=2, batch_size=8)
+
+pytestmark = pytest.mark.usefixtures("module_cache")
+
+
+@pytest.fixture(scope="module")
+def games():
+    return study.on_images(PICTURES, 48, 3, CONFIG, 2, 0.01)
+
+
+@pytest.fixture(scope="module")
+def played(games):
+    return study.play(games)
+
+
+def test_no_model_of_the_attacker_saw_a_private_record_and_the_rehearsal_is_the_same_game_within_the_public_half(games):
+    for one, size in ((games, 48), (games.rehearsal, 24)):
+        for t in range(len(games)):
+            members, private, public = one.members[t], one.private[t], one.public[t]
+            assert not (private & public).any() and private.sum() == public.sum() == size // 2
+            assert (members[0] <= private).all() and members[0].sum() == size // 4
+            assert not (members[1:].any(0) & private).any()
+            assert one.calibrating[t].sum() == size // 4 and not (one.calibrating[t] & one.validation[t]).any()
+            assert (one.calibrating[t] | one.validation[t] == public).all()
+            assert not (games.rehearsal.private[t] | games.rehearsal.public[t])[games.private[t]].any()
+    blocks = [games.private[t] | games.public[t] for t in range(3)]
+    assert not (blocks[0] & blocks[1]).any() and games.covers == "3 games on records of their own"
+    assert games.covering(2) == "2 games on records of their own"
+    assert study.on_images(PICTURES, 100, 3, CONFIG, 2, 0.01).covers == "3 splits of one pool"
+
+
+def test_each_kind_of_model_has_seeds_of_its_own(games):
+    ensembles = [one for g in (games, games.rehearsal) for one in (g.models, g.scratch, g.forgotten)]
+    seeds = [one.config.seed for one in [*ensembles, study._forgetful(games, 1, 0.5)]]
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_forgetting_starts_from_the_model_that_is_attacked(games):
+    start, numbers = games.forgotten.start
+    assert start is games.models and numbers == [0, 3, 6]
+    still = study.forgetting_curve(games, [0])
+    np.testing.assert_allclose(still, 0.5)  # the copy is the target, and all scores are zero
+
+
+def test_a_play_is_what_its_models_say(games, played):
+    records, private = games.models.records, games.private[1]
+    target, reference, copy = (models.model(m) for models, m in ((games.models, 3), (games.scratch, 1), (games.forgotten, 1)))
+    loss = [signals.scalars(signals.model_outputs(m, records.x[private]), records.y[private])["loss"].astype(float)
+            for m in (target, reference, copy)]
+    np.testing.assert_allclose(played["loss.original"][1], -loss[0], rtol=1e-5)
+    np.testing.assert_allclose(played["loss.scratch"][1], loss[1] - loss[0], atol=1e-5)
+    np.testing.assert_allclose(played["loss.forgetting"][1], loss[2] - loss[0], atol=1e-5)
+    assert (played["members"][1] == games.members[1, 0, private]).all()
+    assert played["reference_loss"].shape == (3, 2, 24)
+    logits = signals.model_outputs(target, records.x[private]).astype(float)
+    confidence = (logits - np.log(np.exp(logits).sum(1, keepdims=True))).max(1)
+    np.testing.assert_allclose(played["confidence.original"][1], confidence, atol=1e-5)
+    spec = {"kind": "study", "study": "calibration.play", **games.spec, "rehearsal": games.rehearsal.spec}
+    assert store.look_up(store.under(spec, study.play, games)) is not None
+
+
+def test_the_threshold_is_the_best_of_the_rehearsal(games, played):
+    rehearsal = games.rehearsal
+    score, inside = study.scores(rehearsal)["loss.scratch"][1], rehearsal.members[1, 0, rehearsal.private[1]]
+    expected = metrics.accuracy_at_threshold(score, inside, metrics.best_threshold(score, inside))
+    assert metrics.accuracy_at_threshold(score, inside, played["loss.scratch.threshold"][1]) == expected
+    assert study.per_target(played, "loss.scratch", "accuracy")[1] == metrics.accuracy_at_threshold(
+        played["loss.scratch"][1], played["members"][1], played["loss.scratch.threshold"][1])
+
+
+def test_with_views_scores_are_means_over_them():
+    plain = study.on_images(PICTURES, 48, 2, replace(CONFIG, augmentation="flip_crop:1"), 1, 0.01)
+    once, twice = (replace(plain, views=study.augmented(plain.models.records, "flip_crop:1", k)) for k in (1, 2))
+    assert (once.views[0].x == twice.views[0].x).all() and (twice.views[0].x != twice.views[1].x).any()
+    assert once.views[0].x.shape == plain.models.records.x.shape
+    second = replace(plain, views=twice.views[1:])
+    one, two, both = (study.play(g)["loss.scratch"] for g in (once, second, twice))
+    np.testing.assert_allclose(both, (one + two) / 2, atol=1e-5)
+
+
+def test_images_without_augmentation_survive_the_trip_to_floats_and_back():
+    [same] = study.augmented(PICTURES, "none", 1)
+    assert (same.x == PICTURES.x).all()
+
+
+def test_too_few_records_for_public_ones_are_refused():
+    for size in (4, 201):
+        with pytest.raises(MiaError, match=f"size = {size} records of a game: fashion_mnist_20k has 200"):
+            study.on_images(PICTURES, size, 2, CONFIG, 1, 0.01)
+    with pytest.raises(MiaError, match="tables = 'german'"):
+        study.on_table("german", 1, 0.1)
+
+
+def test_a_shadow_set_must_leave_records_to_validate(games):
+    with pytest.raises(MiaError, match="leaves 24 to train on and 0 to validate"):
+        study.more_forgetting(games, 1, [1.0])
+
+
+@pytest.mark.parametrize("wrong,words", [
+    ({"queries": 10}, "queries = 10"), ({"queries": None}, "queries = None"), ({"epsilons": [1.0, 0.0]}, "epsilon"),
+    ({"shadow_shares": [0.5, 1.0]}, "shadow_shares")])
+def test_a_plan_refuses_what_cannot_be_run_before_anything_is_trained(games, wrong, words, monkeypatch):
+    right = {"queries": 2500, "epsilons": [1.0], "shadow_shares": [0.5], "copies": 2}
+    assert set(study.plan({"one": games}, [6], 2, **right).columns) == {"exhibit", "models", "members of each", "epochs"}
+    monkeypatch.setattr(training.Ensemble, "fit", None)
+    with pytest.raises(MiaError, match=words):
+        study.plan({"one": games}, [6], 2, **{**right, **wrong})
+
+
+def test_a_reference_that_diverges_is_said():
+    wild = study.on_images(PICTURES, 48, 2, replace(CONFIG, optimizer="sgd", learning_rate=500.0), 1, 0.01)
+    with pytest.raises(MiaError, match="diverged: its loss is .* Lower learning_rate"):
+        study.play(wild)
+
+
+# -------------------------------------------------------------------------------------------------------------- theory
+
+
+@pytest.mark.parametrize("difficulty,noise,original,calibrated", [
+    (1.0, 0.3, 0.633, [0.798, 0.833, 0.860, 0.870, 0.880]), (1.0, 1.0, 0.599, [0.598, 0.612, 0.626, 0.632, 0.637]),
+    (0.3, 1.0, 0.634, [0.599, 0.614, 0.627, 0.632, 0.638])])
+def test_the_law_is_what_a_simulation_finds(difficulty, noise, original, calibrated):
+    law = theory.calibration_auc(difficulty, noise, 0.5, 100)
+    assert law["original"] == pytest.approx(original, abs=0.003)
+    np.testing.assert_allclose(law["calibrated"][[0, 1, 4, 9, 99]], calibrated, atol=0.003)
+    rng, n = np.random.default_rng(1), 60_000
+    d, inside = difficulty * rng.normal(size=n), np.arange(n) < n // 2
+    target = -d + 0.5 * inside + noise * rng.normal(size=n)
+    reference = (-d + noise * rng.normal(size=(5, n))).mean(0)
+    assert metrics.auc(target - reference, inside) == pytest.approx(law["calibrated"][4], abs=0.006)
+
+
+def test_the_law_recovers_the_spreads_it_was_made_with():
+    t, r, n = 20, 5, 2000
+    d, inside = RNG.normal(size=(t, n)), RNG.random((t, n)) < 0.5
+    played = {"members": inside, "loss.original": -d + 0.5 * inside + 0.5 * RNG.normal(size=(t, n)),
+              "reference_loss": d[:, None] + 0.5 * RNG.normal(size=(t, r, n))}
+    law = study.law(played)
+    assert (law["difficulty"], law["noise"], law["gain"]) == pytest.approx((1.0, 0.5, 0.5), abs=0.03)
+    np.testing.assert_allclose(law["calibrated"], study.reference_aucs(played).mean(1), atol=0.01)
+
+
+def test_precision_by_hand():
+    assert metrics.precision(0.05, 0.001, np.array([0.5, 0.1, 0.01])) == pytest.approx([0.980, 0.847, 0.336], abs=5e-4)
+    assert metrics.precision(0.0, 0.0, 0.5) == 0.0
+    assert metrics.precision(0.9, 0.6, 0.1) == pytest.approx(0.143, abs=5e-4)
+
+
+def test_mean_and_soft_minimum_agree_for_one_reference_and_the_mean_is_never_below(played):
+    mean = [played["reference_loss"][:, :r].astype(float).mean(1) + played["loss.original"] for r in (1, 2)]
+    np.testing.assert_allclose(study.softmin_scores(played, 1), mean[0], atol=1e-5)
+    assert (study.softmin_scores(played, 2) <= mean[1] + 1e-5).all()
+
+
+def test_calibration_is_its_relatives_where_it_must(played):
+    found = study.coincidences(played)
+    assert found["MAST, mean out"] < 1e-12 and found["LiRA offline, fixed variance"] < 0.1
+
+
+# ------------------------------------------------------------------------------------------------ the other experiments
+
+
+def test_label_only_scores_are_differences_of_distances_on_at_most_so_many_records(games, monkeypatch):
+    monkeypatch.setattr(study, "LABEL_ONLY_RECORDS", 5)
+    found = study.label_only(games, 300, 2)
+    assert found["members"].shape == (2, 10) and (found["members"].sum(1) == 5).all()
+    assert 0 < found["queries"] <= 300
+    np.testing.assert_allclose(found["distance.original"], np.maximum(found["target"], 0))
+    np.testing.assert_allclose(found["distance.scratch"], found["target"] - found["scratch"])
+    right = study.play(games)["correct"]
+    whole = boundary.distance(games.attacked.part([0]), games.models.records, 300, signed=True).distance[0]
+    assert ((whole[games.private[0]] >= 0) == right[0]).all()
+
+
+def test_boundaries_that_were_not_found_are_as_far_as_the_farthest():
+    assert study._finite(np.array([[1.0, np.inf, -np.inf], [5.0, np.inf, 0.0]])).tolist() == [[1, 1, -1], [5, 5, 0]]
+
+
+@pytest.mark.parametrize("others", [1, 4])
+def test_at_a_ratio_so_many_members_are_left(played, others):
+    big = {**played, "members": np.repeat((np.arange(1000) < 500)[None], 2, 0), "loss.original": RNG.normal(size=(2, 1000)),
+           "loss.original.threshold": np.full(2, np.inf)}
+    frame = study.at_ratio(big, "loss.original", others)
+    np.testing.assert_allclose(frame["nobody"], others / (1 + others), atol=0.01)
+    np.testing.assert_allclose(frame["rehearsed"], frame["nobody"])  # an infinite threshold calls nobody
+    assert (frame["best"] >= frame["nobody"]).all()
+
+
+def test_more_copies_and_variants_of_the_code_have_the_shapes_they_state(games):
+    more = study.more_forgetting(games, 2, [0.25, 0.5])
+    assert more["auc"].shape == more["accuracy"].shape == (2, 2, 3)
+    gradients = study.gradient_variants(games)
+    assert set(gradients) == {"2-norm", "largest absolute entry", "largest entry, signed"}
+    played = study.play(games)
+    np.testing.assert_allclose(gradients["2-norm"]["scratch"], study.per_target(played, "gradient_norm.scratch", "auc"))
+    assert not np.allclose(study.with_dropout(games)["original"], study.per_target(played, "loss.original", "auc"))
+
+
+# -------------------------------------------------------------------------------------------------------------- exhibits
+
+
+def made_up(gain: float, calibrated: float, targets: int = 6, n: int = 400):
+    """A play whose attacks are as good as wished."""
+    members = np.repeat((np.arange(n) < n // 2)[None], targets, 0)
+    out = {"members": members, "correct": RNG.random(members.shape) < 0.7 + 0.1 * members, "epoch": np.full(targets, 3),
+           "reference_loss": RNG.random((targets, 3, n))}
+    for name in ("train_accuracy", "test_accuracy", "scratch_accuracy", "forgetting_accuracy"):
+        out[name] = RNG.random(targets)
+    for score in study.SCORES:
+        strength = {"original": gain, "scratch": calibrated, "forgetting": 0.8 * calibrated}
+        for variant, size in strength.items():
+            size = gain if score == "confidence" else size
+            out[f"{score}.{variant}"] = size * members + RNG.normal(size=members.shape)
+            out[f"{score}.{variant}.threshold"] = np.full(targets, size / 2)
+    return out
+
+
+@pytest.fixture(scope="module")
+def shown(games):
+    credit = replace(games, name="Credit, softmax twice", paper="German Credit",
+                     models=training.train(TABLE, np.repeat(games.private[:, :80] | True, 3, 0)[:9],
+                                           TrainConfig("mlp:4", loss="double_softmax")))
+    return {"Credit, softmax twice": credit, "FashionMNIST": games}, {
+        "Credit, softmax twice": made_up(0.2, 1.0), "FashionMNIST": made_up(0.2, 1.0)}
+
+
+def test_every_number_the_paper_printed_has_its_place(shown):
+    all_games, plays = shown
+    for metric, table in (("auc", "table2"), ("accuracy", "table3")):
+        text = exhibits.table_of(plays, all_games, metric, table).to_string()
+        for value in exhibits.printed(table).values():
+            assert f"/ {value:.3f}" in text
+    assert len(exhibits.table_one(plays, all_games)) == 7
+    assert exhibits.table_one(plays, all_games).train[1] == "not run / 0.998"
+
+
+def test_verdicts_follow_the_numbers(shown):
+    all_games, plays = shown
+    found = {v.claim: v for v in exhibits.judge_tables(plays, all_games)}
+    assert {found[c].verdict for c in ("C3", "C9")} == {"reproduced"} and found["C8"].verdict == "not run"
+    assert (exhibits.largest_spread("Hepatitis"), exhibits.largest_spread("Adult")) == (0.034, 0.015)
+    assert found["A2"].verdict == "contradicted" and len(found["A2"].parts) == 6
+    assert found["C7"].verdict == "reproduced" and found["C2"].verdict == "reproduced"
+    assert found["C1"].parts["confidence"].value < 0.05 < found["C1"].parts["loss"].low
+    weak = {name: made_up(1.0, 0.2) for name in plays}
+    worse = {v.claim: v.verdict for v in exhibits.judge_tables(weak, all_games)}
+    assert {worse[c] for c in ("C1", "C2", "C3", "C4")} == {"contradicted"}
+
+
+def test_verdicts_of_the_other_exhibits(shown):
+    _, plays = shown
+    played = plays["FashionMNIST"]
+    small, large = made_up(1.0, 2.0), made_up(0.2, 1.0)
+    assert exhibits.judge_sizes({100: small, 400: large}, "x").verdict == "reproduced"
+    assert exhibits.judge_sizes({100: large, 400: small}, "x").verdict == "contradicted"
+    assert exhibits.judge_sizes({100: small}, "x").verdict == "not run"
+    assert [v.claim for v in exhibits.judge_ratio(played, "x")] == ["C12", "C12a"]
+    assert exhibits.judge_private(None, [1.0], "x", "no Opacus").reason == "no Opacus"
+    rising = {"auc": np.sort(RNG.random((2, 3, 5)), 1)}
+    rising["auc"][1] += 1
+    assert exhibits.judge_more(rising, [0.25, 0.5], "x").verdict in ("reproduced", "inconclusive")
+    every = set(claims.claims("calibration"))
+    assert {v.claim for v in exhibits.judge_tables(plays, shown[0])} < every and len(every) == 19
+
+
+def test_a_mean_over_data_sets_has_the_variance_of_a_mean(shown):
+    all_games, _ = shown
+    values = {name: 3 * k + RNG.normal(size=9) for k, name in enumerate(all_games)}
+    one, two = map(metrics.t_interval, values.values())
+    mean = exhibits.mean_of(values, all_games)
+    assert mean.value == pytest.approx((one.value + two.value) / 2)
+    assert mean.se == pytest.approx(np.hypot(one.se, two.se) / 2) and 8 <= mean.dof <= 16
+    same = exhibits.mean_of(values, {name: replace(games, paper="German Credit") for name, games in all_games.items()})
+    by_play = metrics.t_interval(np.mean(list(values.values()), 0))
+    assert (same.low, same.high) == pytest.approx((by_play.low, by_play.high))
+
+
+def test_precision_at_a_recall_by_hand():
+    played = {"members": np.array([[True, False, True, False]]), "loss.original": np.array([[4.0, 3.0, 2.0, 1.0]])}
+    assert exhibits.precision_at_recall(played, "original", 0.5, 0.5) == pytest.approx([1.0])
+    assert exhibits.precision_at_recall(played, "original", 0.6, 0.5) == pytest.approx([2 / 3])
+
+
+def test_figures_draw(shown):
+    all_games, plays = shown
+    played = plays["FashionMNIST"]
+    for figure, axes in ((exhibits.idea(played), 1), (exhibits.histograms(played), 2), (exhibits.curves(played), 2),
+                         (exhibits.ratio_figure(played, [1, 5], "x"), 2), (exhibits.law_figure(plays), 2),
+                         (exhibits.sizes_figure(exhibits.sizes_frame({100: played, 200: played}, "x")), 2)):
+        assert len(figure.axes) == axes
+    assert list(exhibits.law_table(plays)["data"]) == list(plays)
+    assert len(exhibits.low_rates(plays, all_games)) == 6 and len(exhibits.thresholds(plays, all_games)) == 18

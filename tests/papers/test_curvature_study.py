@@ -1,0 +1,815 @@
+"""What the chapter on input loss curvature plays and shows, beside the paper's numbers."""
+
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from scipy.stats import norm
+
+from mia_lib import data, membership, metrics, signals, store, training
+from mia_lib.attacks import baselines
+from mia_lib.attacks import curvature as attack
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims, tables
+from mia_lib.metrics.interval import difference
+from mia_lib.metrics.numbers import number
+from mia_lib.papers.curvature import exhibits, study, theory
+from mia_lib.signals import curvature, outputs
+from mia_lib.training import TrainConfig
+
+RNG = np.random.default_rng(0)
+RECORDS = data.load("fashion_mnist_20k").take(np.arange(200))
+TABLE = data.Dataset("toy", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
+CONFIG = TrainConfig("mlp:16", epochs=25, batch_size=16, learning_rate=3e-3)
+POOL, H = 50, 1e-3
+
+pytestmark = pytest.mark.usefixtures("module_cache")
+
+
+@pytest.fixture(scope="module")
+def bank():
+    return study.bank(RECORDS, POOL, 8, 3, CONFIG, 2, H)
+
+
+@pytest.fixture(scope="module")
+def played(bank):
+    return study.play(bank)
+
+
+def altered(bank, model, factor=3.0):
+    """The bank, had one of its models other signals."""
+    other = replace(bank)
+    other.__dict__["signals"] = {name: one.copy() for name, one in bank.signals.items()}
+    for one in other.signals.values():
+        one[model] *= factor
+    return other
+
+
+# ------------------------------------------------------------------------------------------------------------- the bank
+
+
+def test_a_bank_is_a_pool_in_complementary_halves_with_others_outside(bank):
+    assert len(bank.records) == POOL and len(bank.population) == len(RECORDS) - POOL and bank.name == "FashionMNIST"
+    rows = {name: {image.tobytes() for image in part.x} for name, part in (("in", bank.records), ("out", bank.population))}
+    assert not rows["in"] & rows["out"] and rows["in"] | rows["out"] == {image.tobytes() for image in RECORDS.x}
+    assert (bank.members[0::2] ^ bank.members[1::2]).all() and (bank.members.sum(1) == POOL // 2).all()
+    assert bank.attacked == (0, 1, 2) and (bank.judged == bank.members[:3]).all()
+    again, other = (study.bank(RECORDS, POOL, 8, 3, CONFIG, 2, H, seed=seed) for seed in (0, 1))
+    assert again.spec == bank.spec and other.records.fingerprint != bank.records.fingerprint
+    for change in ({"attacked": (0, 1)}, {"iterations": 3}, {"h": 1e-2}, {"population": bank.records}):
+        assert replace(bank, **change).spec != bank.spec
+
+
+@pytest.mark.parametrize("given,words", [
+    ({"size": 200}, "pool = 200 records: fashion_mnist_20k has 200, of which some must stay outside"),
+    ({"size": 19}, "pool = 19 records: .* the least is 20"),
+    ({"models": 7}, "models = 7: an even number from 6"), ({"models": 4}, "models = 4: an even number from 6"),
+    ({"targets": 1}, "targets = 1 is out of range"), ({"targets": 9}, "targets = 9 is out of range: allowed is from 2 to 8"),
+    ({"records": TABLE}, "toy has tables .* no mirror image")])
+def test_a_bank_that_cannot_be_is_refused(given, words):
+    right = {"records": RECORDS, "size": POOL, "models": 8, "targets": 3, "config": CONFIG, "iterations": 2, "h": H}
+    with pytest.raises(MiaError, match=words):
+        study.bank(**right | given)
+
+
+PLAN = {"sizes": [10, 20, 30], "seeds": 2, "epsilons": [1.0, 10.0], "private_seeds": 2, "private": replace(CONFIG, epochs=1),
+        "steps": [1e-2], "reference_counts": [4]}
+
+
+@pytest.mark.parametrize("given,words", [
+    ({"sizes": [9]}, "sizes = 9 is out of range: allowed is from 10 to 40"), ({"sizes": [41]}, "sizes = 41 is out of range"),
+    ({"epsilons": [1.0, 0.0]}, "epsilon = 0.0"), ({"epsilons": [np.inf]}, "epsilon = inf"),
+    ({"steps": [0.0]}, r"steps = \[0.0\]: each must be above 0"), ({"steps": [np.nan]}, "steps = "),
+    ({"reference_counts": [3]}, r"reference_counts = \[3\]: each must be even and from 4 to 6"),
+    ({"reference_counts": [4, 8]}, r"reference_counts = \[4, 8\]"), ({"reference_counts": [2]}, r"reference_counts = \[2\]"),
+    ({"private": replace(CONFIG, batch_size=26)}, "batch_size = 26, but a training set has 25 records")])
+def test_a_plan_refuses_what_cannot_be_run_before_anything_is_trained(bank, given, words, monkeypatch):
+    monkeypatch.setattr(training.Ensemble, "fit", None)
+    with pytest.raises(MiaError, match=words):
+        study.plan({"one": bank}, **PLAN | given)
+
+
+def test_a_plan_counts_models_and_queries(bank, monkeypatch):
+    monkeypatch.setattr(training.Ensemble, "fit", None)
+    plan = study.plan({"one": bank, "two": bank}, **PLAN).set_index("exhibit")
+    assert list(plan.index) == ["Tables 1 to 5, one", "Tables 1 to 5, two", "Figure 5 (DP-SGD)", "Figures 6 and 7"]
+    assert plan.loc["Tables 1 to 5, two"].tolist() == ["8", "25", "16 a record and model"]
+    assert plan.loc["Figures 6 and 7"].tolist() == ["16", "10, 20, 30", "8"]  # 10 and 20 of three kinds, 30 of two
+
+
+# --------------------------------------------------------------------------------------------------- signals and methods
+
+
+def test_log_odds_are_those_of_arithmetic_with_sixty_digits():
+    losses = [1e-30, 1e-16, 1e-8, 1e-3, 0.1, float(np.log(2)), 1.0, 5.0, 50.0, 300.0]
+    with localcontext() as context:
+        context.prec = 60
+        expected = [float(-(Decimal(loss).exp() - 1).ln()) for loss in losses]
+    np.testing.assert_allclose(study.log_odds(np.array(losses)), expected, rtol=1e-13, atol=1e-15)
+    assert np.isfinite(study.log_odds(np.zeros(1, np.float32))).all() and study.log_odds([1.0]).dtype == np.float64
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Signals of a target and eight references on twelve records and two views."""
+    rng = np.random.default_rng(1)
+    members = membership.balanced_halves(12, 8)
+    shapes = {"curvature": (12, 2), "true": (12, 2), "top": (12, 2), "loss": (12,)}
+    return ({name: rng.normal(size=shape) for name, shape in shapes.items()},
+            {name: rng.normal(size=(8, *shape)) for name, shape in shapes.items()}, members)
+
+
+FORMULAS = {  # of the signals of one record: own [A], of IN references [R_in, A] and of OUT references [R_out, A]
+    "nll": lambda c, a, b: (((c - b.mean(0)) ** 2 - (c - a.mean(0)) ** 2) / (2 * a.var(0) ** 2)).sum(),
+    "lr": lambda c, a, b: norm.pdf(c, a.mean(0), a.var(0)).sum() / (norm.pdf(c, b.mean(0), b.var(0)).sum() + 1e-22),
+    "log_ratio": lambda c, a, b: (norm.logpdf(c, a.mean(0), a.std(0, ddof=1))
+                                  - norm.logpdf(c, b.mean(0), b.std(0, ddof=1))).sum(),
+    "yeom": lambda c, a, b: -c,
+    "sablayrolles": lambda c, a, b: (a.mean() + b.mean()) / 2 - c,  # released: the middle of the two means
+    "watson": lambda c, a, b: b.mean() - c,
+    "ye": lambda c, a, b: np.quantile(b, 1e-4) - c}
+FORMULAS |= {"lira_released": FORMULAS["lr"], "lira_lr": FORMULAS["lr"], "lira_top": FORMULAS["log_ratio"],
+             "lira": FORMULAS["log_ratio"]}
+SIGNAL = {"nll": "curvature", "lr": "curvature", "log_ratio": "curvature", "lira_released": "top", "lira_top": "top",
+          "lira_lr": "true", "lira": "true"}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_method_is_its_formula_on_the_signal_it_is_said_to_see(made, name):
+    own, references, members = made
+    signal = SIGNAL.get(name, "loss")
+    expected = [FORMULAS[name](own[signal][i], references[signal][members[:, i], i], references[signal][~members[:, i], i])
+                for i in range(12)]
+    np.testing.assert_allclose(study.methods(*made)[name], expected, rtol=1e-9)
+
+
+def test_lira_with_one_variance_pools_it_over_records(made):
+    own, references, members = made
+    apart = {True: [], False: []}
+    for side, i in [(s, i) for s in apart for i in range(12)]:
+        of_kind = references["true"][members[:, i] == side, i]
+        apart[side].append((of_kind - of_kind.mean(0)) ** 2)
+    sigma = {side: np.sqrt(np.sum([a.sum(0) for a in all_], 0) / (12 * 3)) for side, all_ in apart.items()}
+    mean = {side: np.array([references["true"][members[:, i] == side, i].mean(0) for i in range(12)]) for side in apart}
+    expected = sum(sign * norm.logpdf(own["true"], mean[side], sigma[side]).sum(1) for side, sign in ((True, 1), (False, -1)))
+    np.testing.assert_allclose(study.methods(*made)["lira_fixed"], expected, rtol=1e-9)
+
+
+def test_all_methods_are_there_and_the_paper_s_eight_go_first(made, played):
+    assert set(FORMULAS) | {"lira_fixed"} == set(study.methods(*made))
+    assert len(study.PAPER) == 8 and list(study.NAMES)[:8] == list(study.PAPER)
+    assert set(study.methods(*made)) | {"song", "rmia"} == set(study.NAMES)
+    assert set(study.NAMES) <= set(played) and {f"{name}.1" for name in study.TWO_VIEWS} <= set(played)
+    assert set(tables.paper("curvature", "table1").attack) == set(study.PAPER.values())
+
+
+def test_signals_are_those_of_the_models_on_the_image_and_its_mirror_image(bank):
+    found = bank.signals
+    assert {name: one.shape for name, one in found.items()} == {
+        "curvature": (8, POOL, 2), "true": (8, POOL, 2), "top": (8, POOL, 2), "loss": (8, POOL)}
+    network = outputs.in_precision(bank.models.model(5), "float64")
+    for view, records in enumerate((bank.records, bank.records.mirrored())):
+        x = outputs.inputs(records.x, 0, POOL, torch.device("cpu"), torch.float64)
+        released = curvature.zero_order_trace(lambda z, y: signals.precise_loss(network(z), y), x, 2, H, y=records.y,
+                                              variant="released_code")
+        np.testing.assert_allclose(found["curvature"][5, :, view], np.log(released + 1e-22), rtol=1e-5)
+        p = torch.softmax(network(x), -1).detach().numpy()
+        true = p[np.arange(POOL), records.y]
+        np.testing.assert_allclose(found["true"][5, :, view], np.log(true / (1 - true)), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(found["top"][5, :, view], np.log(p.max(1) / (1 - p.max(1))), rtol=1e-4, atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------------------- the attacks
+
+
+def test_a_play_has_ranks_within_each_target(bank, played):
+    assert (played["members"] == bank.members[:3]).all()
+    ranked = {name for name in played if name in study.NAMES or name.endswith(".1") or name.startswith(("NLL.", "LR."))}
+    assert len(ranked) == len(study.NAMES) + len(study.TWO_VIEWS) + 8
+    ranked |= {f"control.{name}" for name in attack.CONTROLS}
+    for name in ranked:
+        assert played[name].shape == (3, POOL) and played[name].dtype == np.float32
+        np.testing.assert_allclose(played[name].sum(1), POOL * (POOL + 1) / 2)
+        assert (played[name] >= 1).all() and (played[name] <= POOL).all()
+    kept = [path.read_text() for path in (store.cache_dir() / "study").rglob("*.json")]
+    assert any("curvature.play" in text and bank.models.key in text for text in kept)
+
+
+def test_a_play_is_what_its_models_say(bank, played):
+    found, target = bank.signals, 2
+    references = [0, 1, 4, 5, 6, 7]  # neither it nor its complement, model 3
+    inside = bank.members[references]
+    scores = study.methods(*({name: one[which] for name, one in found.items()} for which in (target, references)), inside)
+    single = study.methods(*({name: one[which][..., :1] if one.ndim == 3 else one[which] for name, one in found.items()}
+                             for which in (target, references)), inside)
+    for name, score in scores.items():
+        np.testing.assert_array_equal(played[name][2], stats.rankdata(score))
+        if name in study.TWO_VIEWS:
+            np.testing.assert_array_equal(played[f"{name}.1"][2], stats.rankdata(single[name]))
+            assert (played[f"{name}.1"][2] != played[name][2]).any()
+    p = signals.probabilities(bank.models, bank.records)[target]
+    np.testing.assert_array_equal(played["song"][2], stats.rankdata(baselines.modified_entropy(p, bank.records.y)))
+    p, elsewhere = np.exp(-found["loss"]), np.exp(-signals.loss(bank.models, bank.population).astype(float))
+    np.testing.assert_array_equal(played["rmia"][2], stats.rankdata(baselines.rmia(
+        p[target], p[references], inside, elsewhere[target], elsewhere[references])))
+    for end, name in (("NLL", "nll"), ("LR", "lr")):
+        steps = list(attack.LADDERS[end])
+        np.testing.assert_array_equal(played[f"{end}.{steps[0]}"], played["log_ratio"])
+        np.testing.assert_array_equal(played[f"{end}.{steps[-1]}"], played[name])
+
+
+def test_a_play_tells_what_its_targets_are_like(bank, played):
+    loss, right = signals.loss(bank.models, bank.records), signals.correctness(bank.models, bank.records)
+    for t in range(3):
+        inside = bank.members[t]
+        np.testing.assert_allclose(played["log_curvature"][t], bank.signals["curvature"][t, :, 0], rtol=1e-6)
+        for name, values in (("train", right[t, inside].mean()), ("test", right[t, ~inside].mean()),
+                             ("median_in", np.median(loss[t, inside])), ("median_out", np.median(loss[t, ~inside]))):
+            assert played[name][t] == pytest.approx(values)
+        for i in (0, 17, POOL - 1):
+            others = [m for m in bank.references(t) if not bank.members[m, i]]
+            mean = bank.signals["curvature"][others, i, 0].mean()
+            assert len(others) == 3 and played["reference_difficulty"][t, i] == pytest.approx(mean, rel=1e-6)
+    assert played["train"].mean() > played["test"].mean() + 0.1
+    for i in range(POOL):
+        others = [bank.signals["curvature"][m, i, 0] for m in range(8) if not bank.members[m, i]]
+        assert len(others) == 4 and played["difficulty"][i] == pytest.approx(np.mean(others), rel=1e-6)
+
+
+def test_nothing_of_the_target_or_its_complement_enters_the_references(bank):
+    for target, pair in ((0, {0, 1}), (1, {0, 1}), (2, {2, 3})):
+        assert set(bank.references(target)) == set(range(8)) - pair
+    before = study._against(bank, 2)
+    for name, score in study._against(altered(bank, 3), 2).items():
+        np.testing.assert_array_equal(score, before[name], err_msg=name)
+    for name, score in study._against(altered(bank, 4), 2).items():
+        assert (score != before[name]).any() or name == "yeom", name
+    own = replace(bank)  # a record that the target sees otherwise changes its own score alone
+    own.__dict__["signals"] = {name: one.copy() for name, one in bank.signals.items()}
+    for one in own.signals.values():
+        one[2, 7] += 0.5
+    for name, score in study._against(own, 2).items():
+        assert np.flatnonzero(score != before[name]).tolist() == [7], name
+
+
+def test_with_all_references_the_methods_are_those_of_the_play(bank, played):
+    found = study.by_references(bank, [4, 6])
+    assert list(found) == [4, 6] and {"nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed"} <= set(found[4])
+    for name in found[6]:
+        np.testing.assert_array_equal(found[6][name], played[name])
+    few = [2, 3, 4, 5]  # the first four that serve against model 1
+    scores = study.methods(*({name: one[which] for name, one in bank.signals.items()} for which in (1, few)),
+                           bank.members[few])
+    for name in found[4]:
+        np.testing.assert_array_equal(found[4][name][1], stats.rankdata(scores[name]))
+    with pytest.raises(MiaError, match=r"reference_counts = \[4, 5\]: each must be even and from 4 to 6"):
+        study.by_references(bank, [4, 5])
+
+
+# -------------------------------------------------------------------------------------------------------- single records
+
+
+def test_records_stand_at_the_percentiles_of_how_far_their_means_lie_apart(bank):
+    found = study.record_curves(bank, [0, 50, 100])
+    log, gaps, p = bank.signals["curvature"][..., 0], [], []
+    for i in range(POOL):
+        a, b = log[bank.members[:, i], i], log[~bank.members[:, i], i]
+        gaps.append((b.mean() - a.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
+        p.append([[stats.shapiro(use(side)).pvalue for side in (a, b)] for use in (np.array, np.exp)])
+    np.testing.assert_allclose(found["gap"], gaps)
+    np.testing.assert_allclose(found["p.log"], np.array(p)[:, 0].T)
+    np.testing.assert_allclose(found["p.raw"], np.array(p)[:, 1].T)
+    spread = [np.median([log[side[:, i], i].std(ddof=1) for i in range(POOL)]) for side in (bank.members, ~bank.members)]
+    np.testing.assert_allclose(found["spread"], spread)
+    order = sorted(range(POOL), key=gaps.__getitem__)
+    assert found["record"].tolist() == [order[0], order[24], order[-1]]
+    for place, i in enumerate(found["record"]):
+        np.testing.assert_array_equal(found["values"][place], log[:, i])
+        np.testing.assert_array_equal(found["members"][place], bank.members[:, i])
+
+
+def test_a_slice_passes_through_the_record(bank):
+    found = study.slices(bank, 50, reach=0.02, points=5)
+    record = int(found["record"])
+    assert record == study.record_curves(bank, [50])["record"][0] and (found["members"] == bank.members[:, record]).all()
+    assert found["loss"].shape == (8, 5) and found["t"].tolist() == pytest.approx([-0.02, -0.01, 0, 0.01, 0.02])
+    np.testing.assert_allclose(found["loss"][:, 2], bank.signals["loss"][:, record], rtol=1e-5)
+    assert (np.ptp(found["loss"], axis=1) > 0).all()
+
+
+# ------------------------------------------------------------------------------------------------ what the number measures
+
+
+@pytest.fixture(scope="module")
+def named(bank):
+    return study.estimators(bank, 20, [1e-2], [1])
+
+
+def test_estimates_are_compared_on_the_first_records(bank, named):
+    names = {"exact", "exact_norm", "hutchinson", "printed", "released.h=0.001", "released.h=0.01", "released.iterations=1",
+             "released_float32", "own_label"}
+    keys = {f"norm_correlation.{n}" for n in (*names, "true", "top")} | {
+        f"{kind}.{n}" for kind in ("negative", "size") for n in names}
+    assert set(named) == {"members", "wrong", "easy", "h", "printed_log", "true", "top"} | names | keys
+    assert (named["members"] == bank.members[:3, :20]).all() and float(named["h"]) == H
+    records, trace = bank.records.take(np.arange(20)), curvature.between_kinks(bank.models, bank.records.take(np.arange(20)))
+    log = attack.log_curvature(trace[1])
+    for place, target in enumerate(bank.attacked):
+        references = bank.references(target)
+        inside = bank.members[references][:, :20]
+        for name, signal in (("exact_norm", log), ("true", bank.signals["true"][:, :20, 0])):
+            expected = stats.rankdata(attack.nll(signal[target], signal[references], inside))
+            np.testing.assert_array_equal(named[name][place], expected)
+    printed = curvature.of(bank.models, records, "zero_order", 2, H)
+    assert named["negative.printed"] == np.mean(printed < 0) and 0.2 < named["negative.printed"] < 0.8
+    assert named["negative.exact"] == named["negative.released.h=0.001"] == 0
+    np.testing.assert_allclose(named["norm_correlation.exact_norm"], 1)
+    np.testing.assert_allclose(named["norm_correlation.printed"][3], stats.spearmanr(abs(printed[3]), trace[1][3]).statistic)
+    wrong = signals.logits(bank.models, records).argmax(-1) != records.y
+    np.testing.assert_allclose(named["size.printed"], [np.median((abs(printed) / trace[1])[side]) for side in (~wrong, wrong)])
+    assert (named["easy"] == ~wrong.any(0)).all()
+    assert named["wrong"] == pytest.approx([wrong[bank.members[:, :20]].mean(), wrong[~bank.members[:, :20]].mean()])
+
+
+def test_own_labels_are_what_each_model_says(bank, monkeypatch):
+    """A step of 0.1 sees kinks, with which the released estimate depends on the label."""
+    coarse = replace(bank, h=0.1)
+    found, records = study.estimators(coarse, 19, [], []), bank.records.take(np.arange(19))
+    norms, values, given = curvature.between_kinks(bank.models, records)[1], [], []
+    for m in range(8):
+        network = outputs.in_precision(bank.models.model(m), "float64")
+        x = outputs.inputs(records.x, 0, 19, torch.device("cpu"), torch.float64)
+        given.append(network(x).argmax(-1))
+        values.append(curvature.zero_order_trace(lambda z, y, net=network: signals.precise_loss(net(z), y), x, 2, 0.1,
+                                                 y=given[-1], variant="released_code") / 0.1)
+    wrong = np.array([labels.numpy() for labels in given]) != records.y
+    expected = [np.median((values / norms)[side]) for side in (~wrong, wrong)]
+    np.testing.assert_allclose(found["size.own_label"], expected, rtol=1e-6)
+    ratio = found["size.own_label"] / found["size.released.h=0.1"]
+    assert ratio[0] == pytest.approx(1) and abs(ratio[1] - 1) > 0.01  # it matters to records that the model gets wrong
+    always_right = 50.0 * (np.arange(10) == records.y[:, None]) * np.ones((8, 1, 1))
+    monkeypatch.setattr(signals, "logits", lambda models, records: always_right[:, :len(records)])
+    right = study.estimators(coarse, 19, [], [1])
+    assert right["wrong"].tolist() == [0, 0]
+    for name in ("own_label", "size.own_label", "norm_correlation.own_label"):
+        np.testing.assert_allclose(right[name], right[name.replace("own_label", "released.h=0.1")], rtol=1e-9)
+
+
+def test_differences_find_the_hessian_of_the_piece_as_the_step_shrinks_until_float32_drowns(bank):
+    found = study.step_sizes(bank, [1.0, 1e-5], 20)
+    assert found["float32"].shape == found["float64"].shape == (20, 2) and found["h"].tolist() == [1.0, 1e-5]
+    network = outputs.in_precision(bank.models.model(0), "float64")
+    x, y = outputs.inputs(bank.records.x, 0, 20, torch.device("cpu"), torch.float64), torch.tensor(bank.records.y[:20])
+    signs = curvature._probes(x, 0, 0, 0, 4)
+    times = curvature._hessian(lambda points: torch.stack([signals.precise_loss(network(z), y) for z in points]), x)
+    exact = (times(signs[1::2]) * signs[::2]).flatten(2).sum(2).abs().mean(0).numpy()
+    close = np.abs(found["float64"][:, 1] / exact - 1)
+    assert np.median(close) < 1e-3 and np.quantile(close, 0.8) < 0.05  # some records lie at a kink
+    assert np.median(np.abs(found["float64"][:, 0] / exact - 1)) > 0.01
+    assert np.median(found["float32"][:, 1] / exact) > 100
+    assert 0.3 < np.median(found["float64"][:, 1] / found["expected"]) < 1.5
+    np.testing.assert_allclose(found["loss"], bank.signals["loss"][0, :20], rtol=1e-6)
+
+
+# -------------------------------------------------------------------------------------------- training sets by design
+
+
+def test_training_sets_are_drawn_as_their_names_say(bank, played):
+    ranked = np.argsort(played["difficulty"])
+    sets = {kind: study.training_sets(bank, kind, 12, 3) for kind in study.KINDS}
+    for members, judged in sets.values():
+        assert members.shape == judged.shape == (3, POOL) and (members.sum(1) == 12).all() and (members <= judged).all()
+    assert sets["random"][1].all() and sets["coreset"][1].all()
+    assert (sets["coreset"][0] == np.isin(np.arange(POOL), ranked[:12])).all()
+    assert (sets["matched"][1] == np.isin(np.arange(POOL), ranked[:24])).all()
+    for kind in ("random", "matched"):
+        assert len(np.unique(sets[kind][0], axis=0)) == 3
+    assert not (sets["random"][0] <= sets["matched"][1]).all()
+
+
+@pytest.fixture(scope="module")
+def swept(bank):
+    return {kind: study.by_size(bank, kind, [12, 30], 2, 10) for kind in study.KINDS}
+
+
+def test_members_and_others_are_equally_many_and_as_many_for_every_target(swept):
+    assert list(swept["random"]) == list(swept["coreset"]) == [12, 30]
+    assert list(swept["matched"]) == [12]  # of 30 there are not twice as many in the pool
+    for of_kind in swept.values():
+        for found in of_kind.values():
+            methods = set(found) - {"members", "train"}
+            assert methods == set(study.NAMES) - {"song", "rmia"} | {"untouched"}
+            assert found["members"].shape == (2, 20) and (found["members"].sum(1) == 10).all() and found["train"].shape == (2,)
+            for name in methods:
+                np.testing.assert_allclose(found[name].sum(1), 20 * 21 / 2)
+    assert study.by_size.__doc__ and (swept["coreset"][30]["members"] != swept["random"][30]["members"]).any()
+
+
+def test_a_coreset_gives_its_members_away_without_any_target(swept):
+    for found in swept["coreset"].values():
+        assert (metrics.auc(found["untouched"], found["members"]) == 1).all()
+    for found in (*swept["random"].values(), *swept["matched"].values()):
+        assert (metrics.auc(found["untouched"], found["members"]) < 1).all()
+
+
+def test_targets_of_a_size_are_attacked_with_the_whole_bank(bank, swept):
+    members, candidates = study.training_sets(bank, "matched", 12, 2)
+    config = replace(CONFIG, seed=CONFIG.seed + 11)
+    models = training.train(bank.records, members, config)
+    assert not models.missing()  # these are the ones that were trained
+    loss, judged = signals.loss(models, bank.records).astype(float), study._sample(members, candidates, 10)
+    for s in range(2):
+        asked, found = judged[s], {name: one[s] for name, one in swept["matched"][12].items()}
+        losses, inside = bank.signals["loss"][:, asked], bank.members[:, asked]
+        assert (found["members"] == members[s, asked]).all() and len(losses) == 8
+        np.testing.assert_array_equal(found["yeom"], stats.rankdata(-loss[s, asked]))
+        np.testing.assert_array_equal(found["watson"], stats.rankdata(np.average(losses, 0, ~inside) - loss[s, asked]))
+        right = signals.correctness(models, bank.records)[s]
+        assert found["train"] == pytest.approx(right[members[s]].mean())
+
+
+def test_a_sample_is_balanced_and_never_larger_than_what_there_is():
+    members = np.arange(40) < np.array([[30], [12]])
+    judged = np.ones((2, 40), bool)
+    judged[1, :4] = False
+    for most, count in ((5, 5), (100, 8)):  # eight members of the second row are candidates
+        asked = study._sample(members, judged, most)
+        assert (asked <= judged).all() and ((asked & members).sum(1) == count).all()
+        assert ((asked & ~members).sum(1) == count).all()
+
+
+def test_private_targets_share_their_training_sets_with_public_ones(bank):
+    pytest.importorskip("opacus", reason="Opacus is not installed: pip install -e '.[dp]'")
+    config = TrainConfig("mlp:4", epochs=1, batch_size=5, optimizer="sgd", learning_rate=0.5, seed=5)
+    found = study.private_training(bank, [2.0], 2, config, 8)
+    assert set(found) == {"members", "epsilon", "noise", "train", "test", *(set(study.NAMES) - {"song", "rmia"})}
+    assert found["members"].shape == (2, 16) and (found["members"].sum(1) == 8).all()
+    assert found["nll"].shape == (2, 2, 16) and found["train"].shape == found["test"].shape == (2, 2)
+    assert 1.9 < found["epsilon"][0] <= 2.0 and found["noise"][0] > 0
+    assert (found["yeom"][0] != found["yeom"][1]).any()
+    exhibits.private_table(found, [2.0])
+
+
+# --------------------------------------------------------------------------------------------------------------- numbers
+
+
+def test_numbers_are_means_over_targets_and_differences_are_paired(played):
+    auc = {name: metrics.auc(played[name], played["members"]) for name in ("nll", "lira")}
+    assert exhibits.number(played, "nll").value == pytest.approx(auc["nll"].mean())
+    lead = exhibits.number(played, "nll", minus="lira")
+    assert lead.value == pytest.approx((auc["nll"] - auc["lira"]).mean()) and lead.low < lead.value < lead.high
+    assert exhibits.number(played, "nll", minus="nll").se == 0
+
+
+def test_targets_on_records_of_their_own_are_what_is_averaged():
+    found = sweep({10: 0.5}, 1.0, targets=4, n=60)[10]
+    auc, other = (metrics.auc(found[name], found["members"]) for name in ("nll", "lira"))
+    for given, values in (({}, auc), ({"minus": "lira"}, auc - other)):
+        interval, expected = study.over_targets(found, "nll", **given), metrics.t_interval(values)
+        assert (interval.low, interval.value, interval.high) == (expected.low, expected.value, expected.high)
+    assert study.over_targets(found, "nll", "balanced_accuracy").value == pytest.approx(
+        metrics.balanced_accuracy(found["nll"], found["members"]).mean())
+
+
+def test_the_easiest_records_are_those_of_lowest_curvature_under_a_target_s_references(played):
+    found = study.among_the_easiest(played, "nll", 0.4)
+    for t in range(3):
+        kept = sorted(range(POOL), key=lambda i, t=t: played["reference_difficulty"][t, i])[:20]
+        assert found[t] == pytest.approx(metrics.auc(played["nll"][t, kept], played["members"][t, kept]))
+    np.testing.assert_allclose(study.among_the_easiest(played, "nll", 1.0), metrics.auc(played["nll"], played["members"]))
+
+
+def test_the_difference_of_two_estimates_has_welch_s_interval():
+    one, other = RNG.normal(1, 2, 7), RNG.normal(0, 0.5, 4)
+    found = difference(metrics.t_interval(one), metrics.t_interval(other))
+    welch = stats.ttest_ind(one, other, equal_var=False)
+    assert (found.value, found.dof) == pytest.approx((one.mean() - other.mean(), welch.df))
+    assert (found.low, found.high) == pytest.approx(tuple(welch.confidence_interval(0.95)))
+    still = difference(metrics.t_interval([2.0, 2.0]), metrics.t_interval([1.0, 1.0]))
+    assert (still.low, still.value, still.high) == (1, 1, 1)
+
+
+def test_the_gap_of_means_is_that_of_a_loop():
+    log, members = RNG.normal(size=(4, 60)).astype(np.float32), membership.balanced_halves(60, 4)
+    log += RNG.normal(size=60) + ~members  # records differ, too
+    found = exhibits.mean_gap({"log_curvature": log, "members": members})
+    gaps = [log[t][~members[t]].mean() - log[t][members[t]].mean() for t in range(4)]
+    assert found.value == pytest.approx(np.mean(gaps), rel=1e-5) and found.sign == 1
+    drawn = []
+    for _ in range(800):
+        rows = RNG.integers(0, 60, 60)
+        drawn.append(np.mean([one[~inside].mean() - one[inside].mean()
+                              for one, inside in zip(log[:, rows], members[:, rows], strict=True)]))
+    assert found.se == pytest.approx(np.sqrt(np.var(gaps, ddof=1) / 4 + np.var(drawn)), rel=0.15)
+
+
+# ------------------------------------------------------------------------------------------------------------- the theory
+
+
+def test_the_mechanisms_are_private(monkeypatch):
+    pairs = []
+    monkeypatch.setattr(exhibits.bounds, "kl", lambda p, q: pairs.append((p, q)) or stats.entropy(p, q))
+    found = exhibits.mechanisms(150, 3)
+    assert found["kind"].value_counts().to_dict() == {"random mechanism": 150, "randomised response": 40}
+    for (p, q), epsilon in zip(pairs, found["epsilon"], strict=True):
+        assert p.min() >= 0 and q.min() >= 0 and p.sum() == pytest.approx(1) and q.sum() == pytest.approx(1)
+        assert (q <= np.exp(epsilon) * p * (1 + 1e-12)).all() and (p <= np.exp(epsilon) * q * (1 + 1e-12)).all()
+    cap, kl, best = theory.kl_cap(found["epsilon"]), found["kl"], found["kind"] == "randomised response"
+    assert (kl <= cap * (1 + 1e-9)).all()
+    np.testing.assert_allclose(kl[best], cap[best], rtol=1e-9)
+    assert kl[~best].max() > 0.2 and (kl[~best] / cap[~best]).median() > 0.01  # and some of them do reveal something
+
+
+WORLD = theory.CurvatureWorld(loss_bound=1.0, gamma=0.01, bias=0.0, hessian_lipschitz=0.1, alpha_cubed=1.0, sigma=10.0)
+
+
+def test_the_verdicts_on_the_theory_and_their_numbers():
+    found = exhibits.mechanisms(400)
+    verdicts = {v.claim: v for v in exhibits.judge_theory(found, WORLD)}
+    assert {name: v.verdict for name, v in verdicts.items()} == {
+        "C11": "reproduced", "C12": "contradicted", "C12a": "contradicted", "C13": "reproduced"}
+    assert verdicts["C11"].estimate.startswith("largest excess: 0,")
+    assert verdicts["C12"].estimate == "curvature 2, beyond the bound by: 0.9"  # 1 + 4/27 is allowed
+    too_much = found.assign(kl=found["kl"] + 10)
+    assert exhibits.judge_theory(too_much, WORLD)[0].verdict == "contradicted"
+
+
+def test_the_counterexample_to_the_lemma_has_the_constants_it_is_given():
+    x = np.linspace(-1, 1, 200_001)
+    loss = x**2 * (1 - np.abs(x))
+    assert loss.min() >= 0 and loss.max() == pytest.approx(4 / 27, abs=1e-9) and loss[[0, 100_000, -1]].tolist() == [0, 0, 0]
+    second = np.gradient(np.gradient(loss, x), x)[2:-2]
+    assert second.max() == pytest.approx(2, abs=1e-3)  # at zero
+    assert np.abs(np.diff(second) / np.diff(x[2:-2])).max() == pytest.approx(6, rel=1e-2)
+
+
+def test_four_losses_are_the_product_with_the_hessian_up_to_the_square_of_the_step():
+    fine, coarse = (exhibits.four_points_against_hessian(h) for h in (1e-3, 1e-2))
+    assert fine < 1e-4 and coarse / fine == pytest.approx(100, rel=0.2)
+
+
+# -------------------------------------------------------------------------------------------------------------- verdicts
+
+
+def scores(members, strength, noise=1.0):
+    """Scores that tell members as well as wished."""
+    return strength * members + noise * np.random.default_rng(int(1000 * strength)).normal(size=members.shape)
+
+
+def made_up(good=("nll",), n=2200, targets=4, gap=1.0):
+    """A play whose named methods are perfect in AUC and blind at low false positive rates, LR the other way round, and all
+    others weak."""
+    rng, members = np.random.default_rng(5), np.repeat((np.arange(n) < n // 2)[None], targets, 0)
+    weak = {name: 0.5 * members + rng.normal(size=members.shape) for name in study.NAMES}
+    out = {"members": members, **weak, "log_curvature": rng.normal(size=members.shape) - gap * members,
+           "difficulty": rng.normal(size=n)}
+    out |= {name: rng.random(targets) for name in ("train", "test", "median_in", "median_out")}
+    out |= {f"{name}.1": weak[name] - 0.2 * members for name in study.TWO_VIEWS}
+    steps = [f"{end}.{step}" for end, steps in attack.LADDERS.items() for step in steps]
+    out |= {name: rng.normal(size=members.shape) for name in (*steps, *(f"control.{name}" for name in attack.CONTROLS))}
+    out["reference_difficulty"] = rng.normal(size=members.shape)
+    out["lr"] = np.where(members & (rng.random(members.shape) < 0.5), 5, 0) + rng.normal(size=members.shape)
+    out["lr.1"] = np.where(members & (rng.random(members.shape) < 0.4), 5, 0) + rng.normal(size=members.shape)
+    for name in good:
+        out[name] = np.where(~members & (rng.random(members.shape) < 0.02), 10, 6 * members) + rng.normal(size=members.shape)
+    return out
+
+
+def named_like(members, released, exact, own):
+    """What `study.estimators` gives, of which the released estimate, the exact norm and the one with own labels are as good
+    as wished."""
+    rng = np.random.default_rng(7)
+    names = ("exact", "hutchinson", "printed", "printed_log", "released.h=0.01", "released.iterations=1", "released_float32",
+             "true", "top")
+    out = {name: rng.normal(size=members.shape) for name in names}
+    out |= {"released.h=0.001": scores(members, released), "exact_norm": scores(members, exact),
+            "own_label": scores(members, own), "members": members, "h": np.array(1e-3), "wrong": np.array([0.1, 0.2])}
+    for name in [n for n in out if n not in ("members", "h", "wrong")]:
+        out |= {f"norm_correlation.{name}": rng.random(8), f"size.{name}": rng.random(2)}
+    return out
+
+
+def curves(rejected, n=500):
+    """Of `study.record_curves`: p-values of which so many are below 5 %."""
+    p = np.where(np.random.default_rng(3).random((2, n)) < rejected, 0.01, 0.5)
+    return {"p.log": p, "values": np.zeros((1, 10)), "members": np.ones((1, 10), bool)}
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Few resamples, for there are many numbers."""
+    monkeypatch.setattr(exhibits, "number", partial(number, draws=50))
+
+
+@pytest.fixture(scope="module")
+def attacks():
+    """The verdicts on made-up numbers that bear the paper out, and on ones that do not."""
+    right = made_up()
+    right["log_ratio"] = scores(right["members"], 10.0)
+    wrong = made_up((), gap=-1.0)
+    wrong["song"], wrong["log_ratio"] = right["lr"], -right["nll"]
+    wrong["nll"], wrong["lr"] = np.random.default_rng(9).normal(size=(2, *wrong["members"].shape))
+    members = right["members"][:, 1000:1200]
+    given = ((right, {4: right, 8: wrong}, curves(0.05), named_like(members, 3.0, 1.0, 1.5)),
+             (wrong, {4: wrong, 8: right}, curves(0.2), named_like(members, 1.0, 3.0, 2.5)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exhibits, "number", partial(number, draws=50))
+        return tuple({v.claim: v for v in exhibits.judge_attacks({"toy": each[0]}, *each[1:])} for each in given)
+
+
+def test_a_perfect_attack_bears_the_paper_out(attacks):
+    right, _ = attacks
+    assert {name: v.verdict for name, v in right.items() if v.verdict != "reproduced"} == {}
+    assert list(right) == ["C1", "C2", "C3", "C4", "C5", "C6", "C7", "A1", "A2", "A3"]
+    assert len(right["C3"].parts) == 14 and len(right["C4"].parts) == 7
+    assert list(right["C7"].parts) == ["NLL with 4"]  # half of the eight that ten models leave
+    assert right["C1"].parts == {} and right["C1"].estimate.startswith("1.0")
+    assert right["C2"].parts["IN"].value == pytest.approx(0.05, abs=0.03)
+
+
+def test_a_useless_one_contradicts_it(attacks):
+    _, wrong = attacks
+    assert {name: wrong[name].verdict for name in ("C1", "C2", "C3", "C4", "C7", "A1", "A2", "A3")} == dict.fromkeys(
+        ("C1", "C2", "C3", "C4", "C7", "A1", "A2", "A3"), "contradicted")
+    assert wrong["C5"].verdict == "inconclusive"  # two lots of noise
+
+
+def test_what_cannot_be_resolved_is_not_judged(quick):
+    few = made_up(n=600)
+    found = {v.claim: v for v in exhibits.judge_attacks(
+        {"one": few, "two": few}, {4: few}, curves(0.0), named_like(few["members"], 1.0, 1.0, 1.0))}
+    assert found["C4"].verdict == "not run" and "fewer than 1,000 non-members" in found["C4"].reason
+    for claim, part in (("C5", "TPR at 0.1 %, LR - NLL"), ("C6", "LR, TPR at 0.1 %"), ("A3", "TPR at 0.1 %, less LR")):
+        assert found[claim].parts[f"one, {part}"] is found[claim].parts[f"two, {part}"] is None
+        assert found[claim].verdict != "not run"
+    assert found["C3"].verdict == "reproduced" and None not in found["C3"].parts.values()
+
+
+def sweep(strengths, others=0.0, untouched=0.0, targets=3, n=400):
+    """Of `study.by_size`: NLL and LR as good as wished at each size, LiRA and Yeom as good as `others`."""
+    members = np.repeat((np.arange(n) < n // 2)[None], targets, 0)
+    out = {}
+    for size, strength in strengths.items():
+        out[size] = {name: scores(members, strength if name in ("nll", "lr") else others) for name in study.NAMES}
+        out[size] |= {"members": members, "untouched": scores(members, untouched), "train": np.ones(targets)}
+    return out
+
+
+def private(strengths, targets=3, n=400):
+    members = np.repeat((np.arange(n) < n // 2)[None], targets, 0)
+    each = np.stack([scores(members, s) for s in (*strengths, 2.0)])
+    rates = {name: np.full((len(strengths) + 1, targets), 0.5) for name in ("train", "test")}
+    return {"members": members, **dict.fromkeys(set(study.NAMES) - {"song", "rmia"}, each), **rates,
+            "epsilon": np.ones(len(strengths)), "noise": np.ones(len(strengths))}
+
+
+def easier(strengths):
+    """A play in which NLL is so good on the easy, and on the hard half of the records."""
+    played = made_up((), n=2000)
+    hard = played["reference_difficulty"] > 0
+    played["nll"] = scores(played["members"], 1.0) + played["members"] * (np.where(hard, *strengths[::-1]) - 1)
+    return played
+
+
+SWEPT = {"random": sweep({100: 1.5, 300: 1.4, 1500: 0.7}, 0.1), "coreset": sweep({100: 0.8, 300: 1.5, 1500: 2.5}, 2.0, 50.0),
+         "matched": sweep({100: 0.2, 300: 0.3})}
+WORSE = {"random": sweep({100: 0.2, 300: 0.3, 1500: 1.5}, 3.0), "coreset": sweep({100: 1.4, 300: 0.5, 1500: 0.1}),
+         "matched": sweep({100: 1.6, 300: 1.7})}
+EPSILONS, CLAIMED = [1.0, 10.0, 100.0], ("C8", "C9", "C10", "A4")
+
+
+def test_verdicts_on_the_sweeps():
+    found = {v.claim: v for v in exhibits.judge_sweeps(SWEPT, easier((0.2, 2.0)), private([0.1, 1.4, 1.6]), EPSILONS, "")}
+    assert {name: v.verdict for name, v in found.items()} == dict.fromkeys(CLAIMED, "reproduced")
+    assert list(found["C9"].parts) == ["NLL, 300 less 1500", *(  # 300 is above a tenth of the pool, 1500 above 40 %
+        f"Curv ZO {one} - {other} at {size}" for one, size in (("NLL", 300), ("NLL", 1500), ("LR", 1500))
+        for other in ("LiRA, as released", "Yeom"))]
+    assert list(found["C10"].parts) == ["largest less smallest", "coreset less random"] and len(found["A4"].parts) == 3
+    worse = {v.claim: v for v in exhibits.judge_sweeps(WORSE, easier((2.0, 0.2)), private([1.6, 0.3, 0.1]), EPSILONS, "")}
+    assert {name: v.verdict for name, v in worse.items()} == dict.fromkeys(CLAIMED, "contradicted")
+
+
+def test_epsilons_are_judged_in_their_order_whatever_that_of_the_run():
+    rows = private([1.6, 0.1, 1.4])
+    found = {v.claim: v for v in exhibits.judge_sweeps(SWEPT, easier((0.2, 2.0)), rows, [100.0, 1.0, 10.0], "")}
+    assert found["C8"].verdict == "reproduced"
+    high, low, middle = (metrics.auc(row, rows["members"]).mean() for row in rows["lr"][:3])
+    assert [part.value for part in found["C8"].parts.values()] == pytest.approx([high - low, (middle - low) - (high - middle)])
+
+
+def test_what_was_not_trained_is_not_judged():
+    lacking = {v.claim: v for v in exhibits.judge_sweeps(SWEPT, easier((1.0, 1.0)), None, EPSILONS, "no Opacus")}
+    assert (lacking["C8"].verdict, lacking["C8"].reason) == ("not run", "no Opacus")
+    two = {v.claim: v for v in exhibits.judge_sweeps(SWEPT, easier((1.0, 1.0)), private([0.1, 0.2]), [1.0, 2.0], "")}
+    assert (two["C8"].verdict, two["C8"].reason) == ("not run", "fewer than three epsilons")
+
+
+def test_every_claim_is_judged_once(attacks):
+    given = [*exhibits.judge_theory(exhibits.mechanisms(50), WORLD), *attacks[0].values(),
+             *exhibits.judge_sweeps(SWEPT, easier((1.0, 1.0)), None, [], "no Opacus")]
+    assert sorted(v.claim for v in given) == sorted(claims.claims("curvature"))
+    assert all(v.paper == "curvature" for v in given)
+
+
+# -------------------------------------------------------------------------------------------------------------- exhibits
+
+no_warnings = pytest.mark.filterwarnings("error")
+
+
+@no_warnings
+def test_every_number_the_paper_printed_has_its_place(played, quick):
+    plays = {"FashionMNIST": played, "CIFAR-10": played}
+    one = exhibits.table_one(plays)
+    assert len(one) == len(study.NAMES) and one["paper, CIFAR100"][0] == "93.5 / 84.5"
+    assert (one["paper, ImageNet"][8:] == tables.NOTHING).all()
+    for name, table, metric in (("table1", one, "auroc"), ("table1", one, "balanced_accuracy")):
+        for (dataset, method, _), value in exhibits.printed(name, metric).items():
+            [row] = [k for k, method_ in enumerate(study.PAPER.values()) if method_ == method]
+            assert value in table[f"paper, {dataset}"][row].split(" / ")
+    views = exhibits.views_table(plays)
+    theirs = dict(zip(views["method"], views["paper, CIFAR10"], strict=True))
+    assert len(views) == len(study.TWO_VIEWS)
+    assert list(theirs.values())[:4] == ["67.6, 68.8", "58.1, 58.9", tables.NOTHING, "60.1, 61.7"]  # of 60.05
+    assert views["FashionMNIST: gain"][0] == exhibits.percent(exhibits.number(played, "nll", minus="nll.1"))
+    low = exhibits.low_rates(plays).set_index("method")
+    assert len(low) == len(study.NAMES) and low.loc["Curv ZO LR", "paper, CIFAR-100: 0.1 %"] == "21.07, 23.92"
+    assert low.loc["Curv ZO LR"].str.contains(tables.BELOW).sum() == 6  # two data sets, three rates
+
+
+@no_warnings
+def test_rates_that_can_be_resolved_are_shown(quick):
+    found = made_up(n=2000)
+    low = exhibits.low_rates({"toy": found}).set_index("method")
+    for column, name, metric in (("toy: 1 %", "lr", "tpr_at_fpr=0.01"), ("toy: 0.1 %", "lr", exhibits.LOWEST),
+                                 ("toy: 0.1 %, one view", "lr.1", exhibits.LOWEST)):
+        assert low.loc["Curv ZO LR", column] == exhibits.percent(exhibits.number(found, name, metric))
+    assert low.loc["Yeom et al. (2018)", "toy: 0.1 %, one view"] == tables.NOTHING
+    assert not (low == tables.BELOW).any(axis=None)
+
+
+@no_warnings
+def test_tables_show_what_was_found(bank, played, named, swept, quick):
+    targets = exhibits.targets_table({"toy": played})
+    assert targets["accuracy, members"][0] == pytest.approx(played["train"].mean())
+    ladder = exhibits.ladder_table(played)
+    assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in ladder["AUC"][0] + ladder["AUC"][4]
+    for row, name in ((0, "log_ratio"), (3, "nll"), (4, "log_ratio"), (7, "lr")):
+        assert ladder["AUC"][row].startswith(f"{100 * exhibits.number(played, name).value:.1f}")
+    table = exhibits.estimators_table(named, H, 2).set_index("signal")
+    assert len(table) == 12 and table.loc["as released, h = 0.001", "needs"] == "8 queries"
+    assert table.loc["as released, h = 0.001, 1 probe", "needs"] == "4 queries"
+    assert table.loc["Frobenius norm, exact", "rank correlation with the norm"] == pytest.approx(1)
+    sets = exhibits.coreset_table(swept)
+    assert len(sets) == 5 and (sets[sets["training set"] == "coreset"]["no target at all"] == "100.0").all()
+    logs = exhibits.logs_and_ratios(bank)
+    same = logs["tied by exp"] == 0
+    np.testing.assert_allclose(logs["AUC of LR"][same], logs["AUC of log LR"][same])
+    assert logs["AUC of log LR"].tolist() == pytest.approx(metrics.auc(played["log_ratio"], played["members"]).tolist())
+    assert exhibits.release(named) == "released.h=0.001"
+    mixed = np.where(played["members"], *(side.cumsum(1) for side in (played["members"], ~played["members"])))
+    easiest = exhibits.easiest_table({**played, "reference_difficulty": mixed})
+    assert easiest["Curv ZO NLL"].iloc[-1].startswith(f"{100 * study.over_targets(played, 'nll').value:.1f} [")
+
+
+@pytest.fixture
+def closed():
+    """No figure is left open, before or after: matplotlib warns of twenty."""
+    plt.close("all")
+    yield
+    plt.close("all")
+
+
+@no_warnings
+def test_figures_draw(bank, played, named, swept, tmp_path, quick, closed):
+    counted, scale = study.by_references(bank, [4]), study.step_sizes(bank, [1e-1, 1e-5], 20)
+    epsilons, trained = [1.0, 10.0, 100.0], private([0.1, 1.4, 1.6])
+    figures = (
+        (exhibits.slices_figure(study.slices(bank, 50)), 1), (exhibits.extremes(bank.records, played["difficulty"]), 16),
+        (exhibits.record_figure(study.record_curves(bank, [0, 50, 100]), [0, 50, 100]), 3), (exhibits.roc(played), 1),
+        (exhibits.steps_figure(scale), 1), (exhibits.costs_figure(named, counted, played, 6, 2), 2),
+        (exhibits.private_figure(trained, epsilons), 1), (exhibits.private_figure(trained, epsilons[:1]), 1),
+        (exhibits.sizes_figure(swept["random"]), 1), (exhibits.coreset_figure(swept), 2),
+        (exhibits.coreset_figure({**swept, "matched": {}}), 2),
+        (exhibits.theory_figure(exhibits.mechanisms(20), WORLD, np.geomspace(1, 1e5, 20)), 2))
+    for figure, axes in figures:
+        assert len(figure.axes) == axes
+        figure.savefig(tmp_path / "figure.png", dpi=20)
+    table = exhibits.private_table(trained, epsilons)
+    assert len(table) == 4 and table.iloc[3, 0] == "no privacy"
+    assert table["ε"].tolist()[:3] == [f"{epsilon:g}" for epsilon in epsilons] and table["ε spent"][3] == tables.NOTHING
+    assert table["ε spent"].tolist()[:3] == [f"{spent:.2f}" for spent in trained["epsilon"][:3]]
+    first = {"members": trained["members"], "nll": trained["nll"][0]}
+    assert table["Curv ZO NLL"][0] == exhibits.percent(study.over_targets(first, "nll"))
+
+
+def test_the_first_and_last_images_of_figure_1_curve_least_and_most(bank, played, closed):
+    figure = exhibits.extremes(bank.records, played["difficulty"], 3)
+    order = np.argsort(played["difficulty"])
+    shown = [axis.images[0].get_array() for axis in figure.axes]
+    for image, record in zip(shown, [*order[:3], *order[::-1][:3]], strict=True):
+        np.testing.assert_array_equal(image, bank.records.x[record, ..., 0])

@@ -1,0 +1,424 @@
+"""What differential privacy lets a score reveal, against enumeration, integration and mechanisms made by hand."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from mia_lib.errors import MiaError
+from mia_lib.papers.curvature import theory
+
+EPSILONS = (0.0, 0.05, 0.5, 1.0, 3.0, 20.0)
+
+
+def stochastic(rng, rows, columns):
+    """Random rows that sum to 1, some nearly certain, some with zeros."""
+    matrix = rng.dirichlet(np.full(columns, rng.choice([0.1, 1.0, 10.0])), rows)
+    matrix[:, rng.random(columns) < 0.2] = 0
+    matrix[:, 0] += 1e-3
+    return matrix / matrix.sum(1, keepdims=True)
+
+
+def private(rng, epsilon, outputs):
+    """Two laws of a random epsilon-private mechanism: randomised response or the exponential mechanism, post-processed."""
+    if rng.random() < 0.5:
+        laws = theory.randomised_response(epsilon, int(rng.integers(2, 6)))[:2]
+    else:
+        weights = np.exp(rng.uniform(0, epsilon / 2, (2, 7))) * rng.dirichlet(np.ones(7))
+        laws = weights / weights.sum(1, keepdims=True)
+    return laws @ stochastic(rng, laws.shape[1], outputs)
+
+
+def best_auc(p, q):
+    """P(score of p's > score of q's) + half the ties, for the likelihood ratio; p, q [K]."""
+    ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)
+    wins = (ratio[:, None] > ratio) + 0.5 * (ratio[:, None] == ratio)
+    return p @ wins @ q
+
+
+def signs(n):
+    """All 2^n vectors of +1 and -1."""
+    return np.array(list(itertools.product((1.0, -1.0), repeat=n)))
+
+
+# -------------------------------------------------------------------------------------------------- randomised response
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_randomised_response_is_private_with_exactly_its_epsilon(epsilon, classes):
+    matrix = theory.randomised_response(epsilon, classes)
+    assert matrix.shape == (classes, classes)
+    assert_allclose(matrix.sum(1), 1, rtol=1e-12)
+    assert_allclose(np.log(matrix[:, None] / matrix).max(), epsilon, atol=1e-12)
+    assert (matrix.argmax(1) == np.arange(classes)).all() or epsilon == 0
+
+
+def test_randomised_response_by_hand():
+    assert_allclose(theory.randomised_response(np.log(3), 3), [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
+    assert_allclose(theory.randomised_response(2000.0, 4), np.eye(4))
+
+
+def test_kl_by_hand_and_with_zeros():
+    assert theory.kl([0.5, 0.5], [0.25, 0.75]) == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
+    assert theory.kl([1.0, 0.0], [0.5, 0.5]) == pytest.approx(np.log(2))
+    assert theory.kl([0.5, 0.5], [1.0, 0.0]) == np.inf
+    p, q = stochastic(np.random.default_rng(0), 4, 5), stochastic(np.random.default_rng(1), 4, 5) * 0.9 + 0.02
+    assert_allclose(theory.kl(p, q), [sum(a * np.log(a / b) for a, b in zip(x, y, strict=True) if a)
+                                      for x, y in zip(p, q, strict=True)])
+    assert isinstance(theory.kl(p[0], q[0]), float)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", EPSILONS[1:])
+def test_randomised_response_attains_the_kl_cap_with_two_labels_only(epsilon, classes):
+    matrix = theory.randomised_response(epsilon, classes)
+    divergence = theory.kl(matrix[0], matrix[1])
+    assert divergence == pytest.approx(epsilon * np.expm1(epsilon) / (np.exp(epsilon) + classes - 1))  # by hand
+    if classes == 2:
+        assert divergence == pytest.approx(theory.kl_cap(epsilon))
+    else:
+        assert divergence < theory.kl_cap(epsilon)
+
+
+@settings(deadline=None, max_examples=300)
+@given(epsilon=st.floats(0, 8), seed=st.integers(0, 2**32 - 1), outputs=st.integers(2, 9))
+def test_no_score_of_a_private_mechanism_exceeds_the_caps(epsilon, seed, outputs):
+    rng = np.random.default_rng(seed)
+    p, q = private(rng, epsilon, outputs)
+    for _ in range(2):  # a score of the output, then a score of that score
+        assert theory.kl(p, q) <= theory.kl_cap(epsilon) + 1e-9
+        assert best_auc(p, q) <= theory.auc_cap(epsilon) + 1e-9
+        p, q = np.stack([p, q]) @ stochastic(rng, len(p), 4)
+
+
+def test_caps_are_below_epsilon_and_start_at_nothing():
+    epsilon = np.linspace(0, 30, 200)
+    assert (theory.kl_cap(epsilon) <= epsilon).all() and (np.diff(theory.kl_cap(epsilon)) > 0).all()
+    assert theory.kl_cap(0.0) == 0 and theory.auc_cap(0.0) == 0.5
+    assert theory.kl_cap(1.0) == pytest.approx(0.46212, abs=1e-5)
+    assert theory.auc_cap(1.0) == pytest.approx(0.73106, abs=1e-5)
+    assert theory.kl_cap(2000.0) == 2000 and theory.auc_cap(2000.0) == 1
+
+
+# -------------------------------------------------------------------------------------------------------------- the AUC
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.1, 0.7, 1.0])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_auc_cap_is_the_area_under_the_trade_off_curve(epsilon, delta):
+    corner = (1 - delta) / (1 + np.exp(epsilon))
+    fpr = np.unique(np.append(np.linspace(0, 1, 4001), [corner, 1 - delta]))
+    # TPR <= e^epsilon FPR + delta, and the same of 1 - FPR and 1 - TPR
+    tpr = np.minimum(np.minimum(np.exp(epsilon) * fpr + delta, 1 - np.exp(-epsilon) * (1 - delta - fpr)), 1)
+    assert theory.auc_cap(epsilon, delta) == pytest.approx(np.trapezoid(tpr, fpr), abs=1e-12)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3, 0.3, 1.0])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_best_attack_on_the_leakiest_mechanism_attains_the_auc_cap(epsilon, delta):
+    """With probability delta the record is given away, otherwise randomised response answers."""
+    truth, lie = (1 - delta) * theory.randomised_response(epsilon, 2)[0]
+    p, q = np.array([delta, truth, lie, 0]), np.array([0, lie, truth, delta])
+    assert np.maximum(p - np.exp(epsilon) * q, 0).sum() == pytest.approx(delta)  # private, and no more so
+    assert best_auc(p, q) == pytest.approx(theory.auc_cap(epsilon, delta))
+    assert theory.kl(p, q) == (np.inf if delta else pytest.approx(theory.kl_cap(epsilon)))  # no cap on KL with delta
+
+
+def test_more_labels_leave_less_to_attack():
+    auc = [best_auc(*theory.randomised_response(1.0, k)[:2]) for k in (2, 3, 10)]
+    assert auc[0] == pytest.approx(theory.auc_cap(1.0)) and auc[0] > auc[1] > auc[2] > 0.5
+
+
+# ------------------------------------------------------------------------------------------------------ Gaussian scores
+
+
+def test_equal_variance_kl_is_what_simulation_says_and_eq_29_is_not():
+    inside, outside, sigma = 0.4, 1.3, 0.7
+    x = inside + sigma * np.random.default_rng(0).standard_normal(400_000)
+    simulated = np.mean((x - outside) ** 2 - (x - inside) ** 2) / (2 * sigma**2)
+    assert theory.equal_variance_kl(inside, outside, sigma) == pytest.approx(simulated, abs=0.01)
+    assert theory.equal_variance_kl(inside, outside, sigma) == pytest.approx(0.8265, abs=1e-4)
+    assert theory.equal_variance_kl(inside, outside, sigma, variant="printed") == pytest.approx(1.5612, abs=1e-4)
+
+
+def test_eq_29_can_be_negative_and_is_right_when_the_first_mean_is_zero():
+    assert theory.equal_variance_kl(2.0, 1.0, 1.0, variant="printed") < 0
+    assert theory.equal_variance_kl(0.0, 1.3, 0.7) == theory.equal_variance_kl(0.0, 1.3, 0.7, variant="printed")
+    assert_allclose(theory.equal_variance_kl([0.0, 1.0], 1.0, [1.0, 2.0]), [0.5, 0.0])
+
+
+def test_gaussian_auc_of_kl_is_the_share_of_ordered_pairs():
+    rng = np.random.default_rng(1)
+    x, y = 0.4 + 0.7 * rng.standard_normal((2, 400_000)) + np.array([[0.9], [0.0]])
+    assert theory.gaussian_auc_of_kl(theory.equal_variance_kl(0.4, 1.3, 0.7)) == pytest.approx((x > y).mean(), abs=0.003)
+    assert theory.gaussian_auc_of_kl(0.0) == 0.5
+    assert theory.gaussian_auc_of_kl(1.0) == pytest.approx(0.8413, abs=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------ the paper's inequalities
+
+
+def worlds(count, seed=0):
+    """Random constants with epsilon: some flat in m, some with thresholds beyond any data set, many that need none."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        loss_bound, gamma, bias, rho, alpha, sigma = 10 ** rng.uniform(-2, 2, 6) * np.array([1, 0.01, 0.01, 0.1, 1, 30])
+        gamma, bias, rho = (value * (rng.random() < 0.7) for value in (gamma, bias, rho))
+        yield theory.CurvatureWorld(loss_bound, gamma, bias, rho, alpha, sigma), rng.uniform(0.01, 10), rng
+
+
+WORLD = theory.CurvatureWorld(loss_bound=2.0, gamma=0.1, bias=0.3, hessian_lipschitz=1.5, alpha_cubed=4.0, sigma=8.0)
+
+
+def test_curvature_world_by_hand():
+    assert WORLD.trivial_mean_bound() == pytest.approx(3.0)
+    assert WORLD.c(5) == pytest.approx(19 * 0.1 + 8 * 0.3 + 1.0 + 2.0)  # Eq. 9: 7.3
+    assert WORLD.mean_bound(5, np.log(2)) == pytest.approx(2 * (5 * 0.5 + 1) + 7.3 - 2)  # Eq. 15: 12.3
+    assert WORLD.mean_bound(5, np.log(2), variant="corrected") == pytest.approx(24.6)
+    assert WORLD.kl_bound(5, np.log(2)) == pytest.approx(12.3**2 / 128)
+    assert WORLD.kl_bound(5, np.log(2), variant="corrected") == pytest.approx(24.6**2 / 128)
+    assert WORLD.printed_threshold(np.log(2), 5) == pytest.approx((8 * np.sqrt(2 * np.log(2)) - 7.3) / 1.0)
+    assert WORLD.size_threshold(np.log(2)) == pytest.approx((8 * np.sqrt(2 * np.log(2)) + 0.7 - 3) / 2.0)
+    assert isinstance(WORLD.kl_bound(5, 1.0), float) and isinstance(WORLD.size_threshold(1.0), float)
+
+
+def test_curvature_world_takes_arrays():
+    m, epsilon = np.array([1, 10, 100]), np.array([[0.0], [1.0]])
+    for method in (WORLD.mean_bound, WORLD.kl_bound):
+        assert_allclose(method(m, epsilon), [[method(int(a), float(e[0])) for a in m] for e in epsilon])
+    assert_allclose(WORLD.size_threshold(epsilon[:, 0]), [WORLD.size_threshold(0.0), WORLD.size_threshold(1.0)])
+    assert (WORLD.printed_threshold(0.0, m) == -np.inf).all()
+
+
+def test_theorem_4_2_holds_of_means_between_zero_and_the_bound_and_not_below():
+    for world, epsilon, rng in worlds(300):
+        m = int(rng.integers(1, 1000))
+        limit, cap = world.mean_bound(m, epsilon), world.kl_bound(m, epsilon)
+        inside, outside = limit * rng.random((2, 50))
+        assert (theory.equal_variance_kl(inside, outside, world.sigma) <= cap * (1 + 1e-12)).all()
+        assert theory.equal_variance_kl(0.0, limit, world.sigma) == pytest.approx(cap)
+        assert theory.equal_variance_kl(-0.1 * limit, limit, world.sigma) > cap  # a Hessian need not be positive
+
+
+def test_size_threshold_is_where_the_bound_passes_epsilon():
+    found = {"some": 0, "every": 0}
+    sizes = np.concatenate([np.arange(1, 50), np.geomspace(50, 1e6, 60)])
+    for world, epsilon, _ in worlds(600):
+        threshold = world.size_threshold(epsilon)
+        above = world.kl_bound(sizes, epsilon) > epsilon
+        found["some" if threshold else "every"] += 1
+        assert (above == (sizes > threshold)).all()
+        if threshold:
+            assert world.kl_bound(threshold * (1 + 1e-9) + 1e-9, epsilon) > epsilon
+            assert world.kl_bound(max(1.0, threshold * (1 - 1e-9) - 1e-9), epsilon) <= epsilon * (1 + 1e-12)
+    assert min(found.values()) > 50
+
+
+def test_size_threshold_is_nothing_without_privacy_to_compare_with():
+    flat = theory.CurvatureWorld(1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    assert flat.size_threshold(0.0) == 0 and flat.kl_bound(1, 0.0) > 0
+
+
+def test_printed_threshold_is_consistent_at_each_size_but_is_not_one_number():
+    for world, epsilon, rng in worlds(300, seed=1):
+        m = 10 ** rng.uniform(0, 4)
+        assert (m > world.printed_threshold(epsilon, m)) == (world.kl_bound(m, epsilon) > epsilon)
+    assert WORLD.printed_threshold(1.0, 1) > WORLD.printed_threshold(1.0, 50)
+    size = WORLD.size_threshold(1.0)
+    assert WORLD.printed_threshold(1.0, size) == pytest.approx(size)  # the fixed point
+
+
+def test_the_bound_leaves_behind_what_privacy_allows():
+    """Gap G1: curvature is a score of the model, so its divergence obeys `kl_cap`, however many records there are."""
+    for world, epsilon, _ in worlds(100, seed=2):
+        m = max(1.0, world.size_threshold(epsilon)) * 1.01 + 1
+        assert world.kl_bound(m, epsilon) > epsilon > theory.kl_cap(epsilon)
+
+
+def test_lemma_a_1_is_never_better_than_the_bound_that_knows_neither_size_nor_privacy():
+    for world, epsilon, rng in worlds(300, seed=3):
+        for variant in theory.VARIANTS:
+            assert world.mean_bound(10 ** rng.uniform(0, 5), epsilon, variant) >= world.trivial_mean_bound(variant)
+        assert world.mean_bound(1, 0.0) == pytest.approx(world.trivial_mean_bound() + 3 * world.gamma)
+
+
+@settings(deadline=None, max_examples=200)
+@given(epsilon=st.floats(0, 6), seed=st.integers(0, 2**32 - 1))
+def test_step_five_of_lemma_a_1_private_training_is_stable(epsilon, seed):
+    rng = np.random.default_rng(seed)
+    laws = private(rng, epsilon, 6)
+    gap = np.abs((laws[0] - laws[1]) @ (3.0 * rng.random((6, 40)))).max()
+    assert gap <= 3.0 * -np.expm1(-epsilon) + 1e-12
+    assert gap <= 3.0 * np.tanh(epsilon / 2) + 1e-12  # the sharp form
+
+
+def test_stability_of_private_training_attains_tanh_which_is_less_than_the_paper_has():
+    for epsilon in (0.1, 1.0, 4.0):
+        laws = theory.randomised_response(epsilon, 2)
+        assert (laws[0] - laws[1]) @ [1.0, 0.0] == pytest.approx(np.tanh(epsilon / 2))
+        assert np.tanh(epsilon / 2) < -np.expm1(-epsilon)
+
+
+# ------------------------------------------------------------------------------------------------------ Taylor and traces
+
+
+class Cubic:
+    """g . x + 1/2 x^T H x + 1/6 sum_k t_k (a_k . x)^3, with derivatives and a Lipschitz constant of its Hessian."""
+
+    def __init__(self, rng, n, directions):
+        self.g, self.h = rng.standard_normal(n), rng.standard_normal((n, n))
+        self.h = self.h + self.h.T
+        self.a = rng.standard_normal((directions, n))
+        self.a /= np.linalg.norm(self.a, axis=1, keepdims=True)
+        self.t = rng.standard_normal(directions)
+        self.rho = np.abs(self.t).sum()  # of the Hessian sum_k t_k (a_k . x) a_k a_k^T, exact with one direction
+
+    def __call__(self, x):
+        return x @ self.g + 0.5 * np.sum((x @ self.h) * x, -1) + (x @ self.a.T) ** 3 @ self.t / 6
+
+    def gradient(self, x):
+        return self.g + self.h @ x + 0.5 * self.a.T @ (self.t * (self.a @ x) ** 2)
+
+    def hessian(self, x):
+        return self.h + (self.a.T * (self.t * (self.a @ x))) @ self.a
+
+    def remainder(self, x, step, half=0.5):
+        """Left side of Eq. 17 with `half` before the Hessian; the paper prints 1."""
+        return abs(self(x + step) - self(x) - self.gradient(x) @ step - half * step @ self.hessian(x) @ step)
+
+
+def test_derivatives_of_the_test_function():
+    f, x, e = Cubic(np.random.default_rng(0), 3, 2), np.array([0.3, -0.7, 1.1]), 1e-4 * np.eye(3)
+    assert_allclose(f.gradient(x), [(f(x + d) - f(x - d)) / 2e-4 for d in e], rtol=1e-6)
+    assert_allclose(f.hessian(x), [(f.gradient(x + d) - f.gradient(x - d)) / 2e-4 for d in e], rtol=1e-6)
+
+
+def test_lemma_a_2_holds_with_the_half_and_fails_without():
+    rng, failures = np.random.default_rng(1), 0
+    for _ in range(300):
+        f = Cubic(rng, n := int(rng.integers(1, 6)), int(rng.integers(0, 4)))
+        x, step = rng.standard_normal((2, n))
+        cap = f.rho / 6 * np.linalg.norm(step) ** 3
+        assert f.remainder(x, step) <= cap * (1 + 1e-9) + 1e-10
+        failures += f.remainder(x, step, half=1.0) > cap + 1e-6
+    assert failures > 100
+
+
+def test_lemma_a_2_is_sharp_along_the_one_direction_that_bends():
+    f = Cubic(np.random.default_rng(2), 4, 1)
+    x, step = np.ones(4), 1.7 * f.a[0]
+    assert f.remainder(x, step) == pytest.approx(f.rho / 6 * 1.7**3)
+
+
+def test_lemma_a_2_without_the_half_fails_for_a_parabola():
+    f = Cubic(np.random.default_rng(3), 1, 0)
+    assert f.rho == 0 and f.remainder(np.zeros(1), np.ones(1)) == pytest.approx(0, abs=1e-12)
+    assert f.remainder(np.zeros(1), np.ones(1), half=1.0) == pytest.approx(abs(f.h[0, 0]) / 2)
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_isotropic_steps_turn_taylor_into_half_the_trace_or_that_over_n(n):
+    """Steps 2 and 3 of Lemma A.1, all 2^n steps; gap G3 is that the paper asks only for E[alpha^T alpha] = 1."""
+    rng = np.random.default_rng(n)
+    f, x = Cubic(rng, n, 3), rng.standard_normal(n)
+    trace = np.trace(f.hessian(x))
+    for alpha, wanted in ((signs(n), trace), (signs(n) / np.sqrt(n), trace / n)):
+        assert_allclose(alpha.T @ alpha / len(alpha), np.eye(n) * wanted / trace, atol=1e-12)
+        assert np.mean(np.sum((alpha @ f.hessian(x)) * alpha, -1)) == pytest.approx(wanted)
+        assert np.mean(f(x + alpha)) - f(x) == pytest.approx(wanted / 2)  # gradient and cubic term average out
+    assert np.mean(np.linalg.norm(signs(n), axis=1) ** 3) == pytest.approx(n**1.5)
+
+
+def test_steps_of_unit_length_that_favour_a_direction_give_no_trace():
+    h = np.diag([5.0, 1.0, -2.0])
+    alpha = np.array([[1.0, 0, 0], [-1.0, 0, 0]])
+    assert not alpha.mean(0).any() and np.mean(np.sum(alpha**2, 1)) == 1  # all that the paper asks
+    quadratic = np.mean(np.sum((alpha @ h) * alpha, 1))
+    assert quadratic == 5 and np.trace(h) == 4
+
+
+def test_lemma_a_1_as_printed_fails_in_one_dimension_and_corrected_holds():
+    """Every model has the loss x^2 (1 - |x|); records -1, 0 and 1. No risk, no gap, no dependence on the data."""
+    def loss(x):
+        return x**2 * (1 - np.abs(x))
+
+    x = np.linspace(-1, 1, 200_001)
+    second = np.gradient(np.gradient(loss(x), x), x)[2:-2]
+    curvature = second[len(second) // 2]
+    rho = np.abs(np.diff(second)).max() / (x[1] - x[0])
+    assert curvature == pytest.approx(2, abs=1e-3) and loss(x).min() == 0
+    assert rho == pytest.approx(6, rel=0.05)
+    world = theory.CurvatureWorld(loss(x).max(), 0.0, 0.0, 6.0, 1.0, 1.0)
+    assert world.mean_bound(3, 0.0) == pytest.approx(1 + 4 / 27)
+    assert world.mean_bound(3, 0.0) < curvature < world.mean_bound(3, 0.0, variant="corrected")
+
+
+def test_the_trivial_bound_holds_of_bounded_losses():
+    """The mean over all steps is at most L, the loss at the record at least 0."""
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        f = Cubic(rng, n := int(rng.integers(1, 7)), 2)
+        values = f(signs(n))
+        shift = min(values.min(), 0.0)  # f(0) = 0
+        world = theory.CurvatureWorld(max(values.max(), 0.0) - shift + 1e-12, 0, 0, f.rho, n**1.5, 1)
+        assert np.trace(f.hessian(np.zeros(n))) <= world.trivial_mean_bound("corrected")
+
+
+# ---------------------------------------------------------------------------------------------------------------- probes
+
+
+@pytest.mark.parametrize("n", [1, 2, 6, 9, 12])
+def test_probe_variances_are_those_of_all_probes(n):
+    rng = np.random.default_rng(n)
+    h = rng.standard_normal((n, n))
+    h = h + h.T + np.diag(rng.standard_normal(n))
+    u = signs(n)
+    v = u[: len(u) // 2]  # v and -v give the same probe
+    hutchinson = np.sum((u @ h) * u, 1)
+    zero_order = (v @ h @ u[: len(v)].T) * (v @ u[: len(v)].T)
+    wanted = theory.probe_variance(h)
+    for name, probes in (("hutchinson", hutchinson), ("zero_order", zero_order)):
+        assert probes.mean() == pytest.approx(np.trace(h)), name
+        assert wanted[name] == pytest.approx(probes.var(), abs=1e-9), name
+
+
+def test_probe_variances_of_the_identity_and_of_a_spread_out_matrix():
+    assert theory.probe_variance(np.eye(5)) == {"zero_order": 7 * 5 + 25 - 20, "hutchinson": 0}
+    h = np.random.default_rng(0).standard_normal((200, 200))
+    both = theory.probe_variance(h + h.T)
+    assert both["zero_order"] / both["hutchinson"] == pytest.approx(100, rel=0.05)
+
+
+# ----------------------------------------------------------------------------------------------------------------- input
+
+
+@pytest.mark.parametrize("call,named", [
+    (lambda: theory.randomised_response(-1.0, 2), "epsilon"), (lambda: theory.randomised_response(1.0, 1), "classes"),
+    (lambda: theory.kl([0.5, 0.4], [0.5, 0.5]), "p of shape"), (lambda: theory.kl([0.5, 0.5], [1.5, -0.5]), "q of shape"),
+    (lambda: theory.kl([0.5, 0.5], [1.0]), "outcomes"), (lambda: theory.kl_cap([1.0, -1.0]), "epsilon"),
+    (lambda: theory.kl_cap(np.nan), "epsilon"), (lambda: theory.auc_cap(1.0, 1.5), "delta"),
+    (lambda: theory.auc_cap(-0.1), "epsilon"), (lambda: theory.equal_variance_kl(0, 1, 0.0), "sigma"),
+    (lambda: theory.equal_variance_kl(0, 1, 1.0, variant="print"), "variant"),
+    (lambda: theory.gaussian_auc_of_kl(-0.1), "kl"), (lambda: WORLD.c(0), "m = "),
+    (lambda: WORLD.mean_bound(1, -1), "epsilon"), (lambda: WORLD.mean_bound(1, 1, "paper"), "variant"),
+    (lambda: WORLD.size_threshold(-1), "epsilon"), (lambda: WORLD.printed_threshold(1.0, 0.5), "m = "),
+    (lambda: theory.CurvatureWorld(0.0, 0, 0, 0, 0, 1), "loss_bound"),
+    (lambda: theory.CurvatureWorld(1.0, -1, 0, 0, 0, 1), "gamma"),
+    (lambda: theory.CurvatureWorld(1.0, 0, 0, 0, 0, 0.0), "sigma"),
+    (lambda: theory.CurvatureWorld(1.0, 0, np.inf, 0, 0, 1), "bias"),
+    (lambda: theory.probe_variance(np.ones((2, 3))), "square"), (lambda: theory.probe_variance([[1, np.nan]] * 2), "finite"),
+    (lambda: theory.probe_variance([[0, 1], [2, 0]]), "symmetric")])
+def test_bad_input_is_refused_by_name(call, named):
+    with pytest.raises(MiaError, match=named):
+        call()
+
+
+def test_bounds_need_no_torch():
+    script = "import sys; from mia_lib import bounds; assert 'torch' not in sys.modules, 'torch came along'"
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,109 @@
+"""The shell in which the other tests run notebooks gives what a kernel gives, and leaves the process as it was."""
+
+import json
+import os
+import re
+import sys
+import threading
+import warnings
+
+import pytest
+from inprocess import kernels_replaced, run_in_process
+
+from mia_lib.publish import runner
+
+MORE = '''
+# %%
+import sys
+import warnings
+
+print("one", file=sys.stderr)
+warnings.warn("mind the step")
+warnings.warn("not said", DeprecationWarning)
+print("two")
+display(1)
+print("three")
+{"a": 1}
+
+# %%
+import matplotlib.pyplot as plt
+import pandas as pd
+
+plt.rcParams["lines.linewidth"] = 3
+figure, axes = plt.subplots(figsize=(1, 1))
+axes.plot([0, 1])
+pd.DataFrame({"n": [1]})
+
+# %% [markdown]
+# The process.
+
+# %%
+class Own:
+    pass
+
+
+assert Own.__module__ == __name__ == "__main__" and sys.modules["__main__"].Own is Own
+sys.path.append("nowhere")
+os.environ["TINY_LOG"] += ".gone"
+os.chdir("/")
+get_ipython().__class__.__name__, _[1:0], In[-1]
+'''
+FAILS = "\n# %%\nprint('before')\n{}\n\n# %%\nprint('never')\n"
+
+
+def executed(tiny):
+    target = tiny / "runs" / "tiny.ipynb"
+    runner.execute("tiny", runner.validate("tiny", {"steps": 2, "kinds": "b"}), target)
+    return json.loads(target.read_text())
+
+
+def outputs(tiny):
+    """What a notebook showed that failed."""
+    with pytest.raises(runner.NotebookFailed) as said:
+        executed(tiny)
+    notebook = json.loads((tiny / "runs" / "tiny.ipynb").read_text())
+    return str(said.value), [(c["execution_count"], c["outputs"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+
+
+def without_numbers_of_processes(given):
+    return re.sub(r"ipykernel_\d+", "ipykernel", json.dumps(given, indent=1, sort_keys=True))
+
+
+@pytest.mark.kernel
+def test_a_kernel_makes_the_same_notebook(tiny):
+    source = tiny / "notebooks" / "tiny.py"
+    source.write_text(source.read_text() + MORE)
+    real = executed(tiny)
+    with kernels_replaced():
+        ours = executed(tiny)
+    records = [notebook["metadata"].pop("mia") for notebook in (real, ours)]
+    assert len(ours["cells"]) > 8 and without_numbers_of_processes(ours) == without_numbers_of_processes(real)
+    assert {k: v for k, v in records[0].items() if k not in ("date", "seconds", "peak_memory_mb")} == {
+        k: v for k, v in records[1].items() if k not in ("date", "seconds", "peak_memory_mb")}
+    for wrong in ("raise ValueError('no')", "1 +"):
+        source.write_text(source.read_text().partition("# %%\nprint('before')")[0] + FAILS.format(wrong))
+        real = outputs(tiny)
+        with kernels_replaced():
+            assert without_numbers_of_processes(outputs(tiny)) == without_numbers_of_processes(real)
+
+
+def test_nothing_of_a_run_is_left_in_the_process(tiny):
+    import matplotlib
+
+    def state():
+        return (os.getcwd(), dict(os.environ), list(sys.path), sys.modules["__main__"], sys.stdout, sys.stderr,
+                sys.displayhook, sys.excepthook, list(warnings.filters), matplotlib.get_backend(),
+                dict(matplotlib.rcParams), matplotlib.pyplot.get_fignums())
+
+    with open(tiny / "notebooks" / "tiny.py", "a") as source:
+        source.write(MORE + "\nseen_by = __import__('threading').get_ident()\nprint(seen_by)\n")
+    matplotlib.pyplot.get_fignums()
+    before = state()
+    notebook = run_in_process("tiny", runner.validate("tiny", {}), tiny)
+    assert state() == before
+    assert str(threading.get_ident()) in str(notebook.cells[-1].outputs)
+    with open(tiny / "notebooks" / "tiny.py", "a") as source:
+        source.write("\nraise KeyError('x')\n")
+    with pytest.raises(runner.NotebookFailed, match="KeyError"):
+        run_in_process("tiny", runner.validate("tiny", {}), tiny)
+    assert state() == before

@@ -1,0 +1,293 @@
+"""A sweep checks its whole grid first, runs each cell once, and shows what depends on what."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from mia_lib.bars import Bars
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
+from mia_lib.evidence import tables as results
+from mia_lib.publish import runner
+from mia_lib.publish.cli import app
+from mia_lib.publish.sweep import cells as sweep
+from mia_lib.publish.sweep import page as _sweep_page
+
+NOTEBOOK = '''# %% tags=["parameters"]
+steps: int = 3  # how many steps [1..10]
+rate: float = 0.5  # step size [0..10]
+mode: str = "plain"  # which kind [plain | fancy | a,b]
+noisy: bool = False  # whether it prints
+sizes: list[int] = [1, 2]  # members [1..100]
+
+# %%
+import os
+
+import pandas as pd
+
+from mia_lib import claims, results
+from mia_lib.intervals import Interval, t_interval
+
+with open(os.environ["TINY_LOG"], "a") as log:
+    log.write(f"{steps}/{rate}/{mode}/{sizes}\\\\n")
+if steps == 9:
+    raise ValueError("nine is too many")
+
+# %%
+frame = pd.DataFrame({"attack": ["MALT", "MAST"], "auc": [Interval(steps / 10, steps / 10 - 0.1, steps / 10 + 0.1), 0.75],
+                      "ours / paper": ["57.0 [56.2, 57.8] / 57.1", "not run / 54.0"], "mAP$_{test}$": [rate, rate]})
+results.show_table(frame, "tab-tiny", f"**Always.** Steps were {steps}. Same $n_1$ in *all*.", {"auc": ".1f"})
+results.show_table(pd.DataFrame({"n": sizes, "twice": [2 * n for n in sizes]}), "tab-sizes", "By n.")
+parts = {"a: b, n = 1": t_interval([steps - 3.0, steps - 2.0, steps - 1.0]), "late": None}
+claims.show("bayes", [claims.judge("bayes", c, parts if c == "C7" else None, "too small") if c != "C1"
+                      else claims.judge_identity("bayes", "C1", 3e-13, 1e-9) for c in claims.claims("bayes")])
+'''
+
+
+@pytest.fixture
+def swept(tiny):
+    """The throw-away book with a notebook that shows tables and claims; steps = 9 fails."""
+    (tiny / "notebooks" / "tiny.py").write_text(NOTEBOOK.replace("\\\\", "\\"))
+    return tiny
+
+
+def runs(root) -> list[str]:
+    log = root / "ran.log"
+    return log.read_text().split("\n")[:-1] if log.exists() else []
+
+
+def table(name, columns, *rows) -> dict:
+    return {"name": name, "caption": "A caption.", "columns": columns, "rows": [list(row) for row in rows]}
+
+
+def cell(given, *tables, page=None) -> sweep.Cell:
+    return sweep.Cell(given, page, {"seconds": 1.0}, tables)
+
+
+# The grid
+
+
+@pytest.mark.parametrize("axes, cells", [
+    ({"steps": "1,2", "rate": "0.5"}, [{"steps": 1, "rate": 0.5}, {"steps": 2, "rate": 0.5}]),
+    ({"steps": "1 | 2"}, [{"steps": 1}, {"steps": 2}]),
+    ({"sizes": "1,2"}, [{"sizes": [1, 2]}]),
+    ({"sizes": "1,2|3"}, [{"sizes": [1, 2]}, {"sizes": [3]}]),
+    ({"mode": "a,b|"}, [{"mode": "a,b"}]),
+    ({"noisy": "yes,no"}, [{"noisy": True}, {"noisy": False}]),
+    ({"steps": [1, 2], "sizes": [[1], [2, 3]]}, [{"steps": s, "sizes": z} for s in (1, 2) for z in ([1], [2, 3])]),
+])
+def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cells):
+    assert sweep.grid("tiny", axes) == cells
+
+
+@pytest.mark.parametrize("axes, says", [
+    ({}, "nothing to sweep"), ({"stepz": "1,2"}, "Did you mean 'steps'"), ({"steps": "1,x"}, "steps = 'x' has the wrong type"),
+    ({"steps": "1,11"}, "from 1 to 10"), ({"steps": ","}, "steps has no values"),
+    ({"steps": "1,2", "rate": "1,1.0"}, "rate = 1.0 is given twice"),
+    ({"sizes": "1,2|1, 2"}, "sizes = 1,2 is given twice"), ({"mode": "plain,a,b"}, "mode = 'a' is not known"),
+    ({"rate": [k / 100 for k in range(101)], "steps": "1,2"}, "101 x 2 = 202 cells. Allowed: up to 200"),
+])
+def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
+    with pytest.raises(MiaError, match=re.escape(says)):
+        sweep.run("tiny", axes)
+    assert runs(swept) == [] and not (swept / "runs").exists()
+
+
+def test_a_preset_is_checked_too(swept):
+    with pytest.raises(MiaError, match="Did you mean 'smoke'"):
+        sweep.grid("tiny", {"steps": "1"}, "smok")
+
+
+# Running
+
+
+def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
+    index = sweep.run("tiny", {"steps": "1,2", "rate": "0.5"}, "smoke")
+    assert len(runs(swept)) == 2 and index.parent.parent == swept / "runs" and index.parent.name.startswith("tiny-sweep-")
+    assert sweep.run("tiny", {"steps": "1|2", "rate": [0.5]}, "smoke") == index and len(runs(swept)) == 2
+    other = sweep.run("tiny", {"rate": "0.5,1e-3", "steps": "2"}, "smoke")
+    assert other != index and runs(swept)[2:] == ["2/0.001/plain/[1, 2]"]
+    runner.run("tiny", {"steps": 2}, "smoke")
+    assert len(runs(swept)) == 3, "a cell is a run like any other"
+    text = index.read_text()
+    links = [index.parent / link for link in re.findall(r'href="([^#"]+)"', text)]
+    assert len(links) == 3 and all(link.is_file() for link in links)
+    assert "--preset smoke -p steps 1,2 -p rate 0.5" in text
+
+
+def test_a_failing_cell_is_named_and_the_others_go_on(swept):
+    with pytest.raises(runner.NotebookFailed, match="1 of 2 cells failed: steps = 9. ") as error:
+        sweep.run("tiny", {"steps": "9,2"}, output=swept / "out")
+    assert len(runs(swept)) == 2 and str(swept / "out" / "index.html") in str(error.value)
+    assert set(pd.read_csv(swept / "out" / "results.csv").steps) == {2}
+    page = (swept / "out" / "index.html").read_text()
+    assert "1 of which failed" in page and "nine is too many" in page and page.count(">open</a>") == 1
+
+
+def test_after_ctrl_c_the_finished_cells_stay_and_are_not_run_again(swept):
+    class Impatient(Bars):
+        def say(self, text):
+            if text.startswith("cell 2"):
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run("tiny", {"steps": "1,2"}, output=swept / "out", bars=Impatient())
+    assert set(pd.read_csv(swept / "out" / "results.csv").steps) == {1}
+    sweep.run("tiny", {"steps": "1,2"}, output=swept / "out")
+    assert len(runs(swept)) == 2 and set(pd.read_csv(swept / "out" / "results.csv").steps) == {1, 2}
+
+
+def test_the_command_line_takes_pairs_and_says_what_is_wrong(swept):
+    done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "sizes", "1,2|3", "-p", "mode=plain"])
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith("index.html") and runs(swept) == ["3/0.5/plain/[1, 2]", "3/0.5/plain/[3]"]
+    assert CliRunner().invoke(app, ["sweep", "tiny"]).exit_code == 2
+    done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "9", "--output", str(swept / "out")])
+    assert done.exit_code == 1 and "1 of 1 cells failed: steps = 9" in done.stderr
+    assert "nine is too many" in (swept / "out" / "index.html").read_text()
+    assert len(pd.read_csv(swept / "out" / "results.csv")) == 0
+
+
+# The table
+
+
+def test_the_table_is_what_the_pages_show(swept):
+    index = sweep.run("tiny", {"steps": "1,5", "sizes": "3,4"})
+    read = next(swept.glob("runs/tiny-*/tiny.ipynb"))
+    assert results.MIME in read.read_text() and results.MIME not in read.with_suffix(".html").read_text()
+    frame = pd.read_csv(index.parent / "results.csv", keep_default_na=False)
+    assert list(frame) == ["steps", "sizes", *sweep.COLUMNS] and set(frame.sizes) == {"3,4"}
+    at_five = frame[frame.steps == 5].drop(columns=["steps", "sizes"]).astype(str)
+    tiny = at_five[at_five.exhibit == "tab-tiny"].to_numpy().tolist()
+    assert tiny == [
+        ["tab-tiny", "MALT", "auc", "0.5", "0.4", "0.6", "", ""],
+        ["tab-tiny", "MALT", "ours / paper", "57.0", "56.2", "57.8", "", ""],
+        ["tab-tiny", "MALT", "mAP$_{test}$", "0.5", "", "", "", ""],
+        ["tab-tiny", "MAST", "auc", "0.75", "", "", "", ""],
+        ["tab-tiny", "MAST", "ours / paper", "", "", "", "not run / 54.0", ""],
+        ["tab-tiny", "MAST", "mAP$_{test}$", "0.5", "", "", "", ""]]
+    assert at_five[at_five.exhibit == "tab-sizes"][["row", "column", "value"]].to_numpy().tolist() == [
+        ["n = 3", "twice", "6.0"], ["n = 4", "twice", "8.0"]]
+    of_claims = at_five[at_five.exhibit == "claims"].set_index("column")
+    assert set(of_claims.index) == set(claims.claims("bayes"))
+    # mean 3 of 2, 3, 4: t quantile 4.303 / sqrt(3), as the page rounds it
+    assert list(of_claims.loc["C7"]) == ["claims", "a: b, n = 1", "3.0", "0.516", "5.484", "", "reproduced"]
+    assert list(of_claims.loc["C1"]) == ["claims", "largest residual", "3e-13", "", "", "", "reproduced"]
+    assert list(of_claims.loc["C2"]) == ["claims", "", "", "", "", "", "not run"]
+
+
+@pytest.mark.parametrize("text, numbers", [
+    ("57.0 [56.2, 57.8] / 57.1", (57.0, 56.2, 57.8)), ("0.5", (0.5, None, None)), ("**-0.3 [-1.0, 0.4]**", (-0.3, -1.0, 0.4)),
+    ("−2", (-2.0, None, None)), ("3e-15", (3e-15, None, None)), ("5.5 %", (5.5, None, None)), (7, (7, None, None)),
+    ("1.2 [0.3, 2.1] points", (1.2, 0.3, 2.1)), ({"value": 1.0, "low": None, "high": 2.0}, (1.0, None, 2.0)),
+    ("0-1", None), ("not run / 54.4", None), ("100 of 200", None), ("[53.0, 55.0]", None), ("–", None), ("", None),
+])
+def test_numbers_are_read_from_text_where_the_table_holds_text(text, numbers):
+    assert sweep._estimate(text) == numbers
+
+
+def test_rows_are_named_by_as_many_columns_as_tell_them_apart():
+    interval = {"value": 0.5, "low": 0.4, "high": 0.6}
+    network = table("net", ["network", "augmentation", "auc"], ("a", "none", interval), ("a", "crop", interval))
+    twice = table("twice", ["n", "C", "auc"], *((1, c, interval) for c in ("5", "10", "10")))
+    bare = table("bare", ["auc", "loss"], (interval, 0.1))
+    frame = sweep.tidy([cell({"steps": 1}, network, twice, bare)])
+    assert frame.row.tolist() == ["a, none", "a, crop", "n = 1, C = 5", "n = 1, C = 10", "n = 1, C = 10 (row 3)",
+                                  "(row 1)", "(row 1)"]
+    # A cell with fewer rows keeps the names of the others.
+    one = table("net", ["network", "augmentation", "auc"], ("a", "none", interval))
+    frame = sweep.tidy([cell({"steps": 1}, one), cell({"steps": 2}, network)])
+    assert frame.row.tolist() == ["a, none", "a, none", "a, crop"] and set(frame.column) == {"auc"}
+
+
+def test_names_have_no_emphasis_and_an_empty_cell_stands_for_the_one_above():
+    rows = (("Credit", "gap", "0.7"), ("", "*loss*", "0.8"), ("Adult", "gap", "0.6"), ("", "**a** b", "0.5"))
+    frame = sweep.tidy([cell({"steps": 1}, table("t", ["data", "score", "*ours*"], *rows))])
+    assert frame.row.tolist() == ["Credit, gap", "Credit, loss", "Adult, gap", "Adult, a b"] and set(frame.column) == {"ours"}
+    assert sweep.bare("2 * 3 * 4 and mAP$_{test}$") == "2 * 3 * 4 and mAP$_{test}$"
+
+
+# The page
+
+
+def test_words_that_change_are_shown_with_their_emphasis(swept):
+    def at(steps, word, number):
+        return cell({"steps": steps}, table("t", ["row", "verdict"], ("r", word), ("s", number), ("u", "same")), page=swept)
+
+    cells = [at(1, "not *run*", 0.5), at(2, "below", "below"), sweep.Cell({"steps": 3}, error="broken")]
+    assert _sweep_page.said(sweep.tidy(cells), cells) == {
+        ("t", "r", "verdict"): ["not *run*", "below"], ("t", "s", "verdict"): ["0.5", "below"]}
+    text = _sweep_page.page("tiny", cells, "quick", swept, swept)
+    assert "<td>not <em>run</em></td><td>below</td>" in text and "<td>u</td>" not in text
+
+
+def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
+    text = sweep.run("tiny", {"steps": "1,5", "rate": "0.5,1"}).read_text()
+    assert not re.search(r"""(?:src|href|url\()\s*=?\s*["']?(?:https?:)?//""", text) and "<script" not in text
+    images = re.findall(r"<img [^>]*>", text)
+    assert images and all('src="data:image/svg+xml;base64,' in image for image in images)
+    alts = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
+    assert "auc against steps: MALT from 0.1 at 1 to 0.5 at 5; MAST from 0.75 at 1 to 0.75 at 5." in alts
+    assert "mAP$_{test}$ against rate: MALT from 0.5 at 0.5 to 1 at 1.0; MAST from 0.5 at 0.5 to 1 at 1.0." in alts
+    assert len(alts) == 3 and alts[2].startswith("C7 against steps: a: b, n = 1 from -1 at 1")
+    assert "<strong>Always.</strong> Same <i>n<sub>1</sub></i> in <em>all</em>." in text, "what holds in all cells"
+    assert "mia sweep tiny -p steps 1,5 -p rate 0.5,1.0" in text and "how many steps" in text
+    assert f"1 of {len(claims.claims('bayes'))} claims are not judged the same in all runs:\nC7." in text
+    places = [text.index(what) for what in ('id="changes"', "C7</th>", "<figure>", 'id="same"', "C1</th>")]
+    assert places == sorted(places), "what changes comes first"
+    rows = re.findall(r"<tr><th scope=\"row\">(\w+)</th>(.*?)</tr>", text, re.DOTALL)
+    assert rows[0][0] == "C7" and [row[0] for row in rows[1:]] == [c for c in claims.claims("bayes") if c != "C7"]
+    verdicts = re.findall(r'class="said ([\w-]+)">', rows[0][1])
+    assert verdicts == ["inconclusive"] * 2 + ["reproduced"] * 2
+    assert "tab-sizes: twice" in text and "tab-tiny: ours / paper" in text
+
+
+def test_a_chart_shows_the_parameters_that_matter_and_no_others():
+    def at(a, b, c):
+        return cell({"a": a, "b": b, "c": c}, table("t", ["row", "ab", "b", "none"], ("r", a * b, b, 7), ("s", a, b, 7)))
+
+    cells = [at(a, b, c) for a in (1, 2) for b in (10, 20, 30) for c in ("x", "y")]
+    drawn, still = _sweep_page.charts(sweep.tidy(cells), cells)
+    assert still == {"t": ["none"]} and list(drawn) == ["t"]
+    assert [(chart["column"], chart["panel"]) for chart in drawn["t"]] == [
+        ("ab", "b = 10"), ("ab", "b = 20"), ("ab", "b = 30"), ("b", "")]
+    assert "ab against a, b = 20: r from 20 at 1 to 40 at 2; s from 1 at 1 to 2 at 2." == drawn["t"][1]["alt"]
+    # A cell that failed says nothing about what matters.
+    cells[0] = sweep.Cell(cells[0].given, error="broken")
+    assert _sweep_page.charts(sweep.tidy(cells), cells)[1] == still
+
+
+def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
+    names = [f"tanh_cnn:16,32,64 with $ and \\frac, number {k}" for k in range(10)]
+
+    def at(x, word):
+        rows = [(name, len(x) + "abcdefghij".index(word) + k) for k, name in enumerate(names)]
+        return cell({"sizes": x, "mode": word}, table("t", ["row", "y"], *rows))
+
+    cells = [at(x, word) for x in ([1], [1, 20], [300, 400, 500, 600, 700, 800]) for word in "abcdefghij"]
+    cells = [c if k else cell(c.given) for k, c in enumerate(cells)]
+    drawn, = _sweep_page.charts(sweep.tidy(cells), cells)[0].values()
+    assert [chart["panel"] for chart in drawn] == [f"mode = {word}" for word in "abcdef"]
+    first = drawn[0]
+    assert first["note"] == "the first 8 of 10 lines, the first 6 of 10 panels" and first["alt"].count("number") == 8
+    svg = base64.b64decode(first["svg"]).decode()
+    assert svg.rstrip().endswith("</svg>") and "<dc:date>" not in svg
+
+
+def test_one_cell_is_a_page_without_charts(swept):
+    text = sweep.run("tiny", {"mode": "a,b|"}).read_text()
+    assert "1 run of one notebook" in text and "What changes" not in text and "mia sweep tiny -p mode &#39;a,b|&#39;" in text
+    assert re.findall(r"<tr><th scope=\"row\">(\w+)</th>", text) == list(claims.claims("bayes")), "each claim with its verdict"
+
+
+def test_grid_and_table_need_neither_torch_nor_matplotlib(tmp_path):
+    code = ("import sys\nfrom mia_lib import sweep\nassert not {'torch', 'matplotlib', 'seaborn'} & set(sys.modules)\n"
+            "from mia_lib import _sweep_page\nassert 'torch' not in sys.modules")
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,419 @@
+"""The training loss's Hessian, its products with vectors and its inverse, against PyTorch's Hessian and plain solving."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+
+from mia_lib import models, signals
+from mia_lib.errors import MiaError
+from mia_lib.signals import hessian
+from mia_lib.signals import outputs as model_signals
+from mia_lib.training import recipe
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(23, 4)).astype(np.float32), RNG.integers(0, 2, 23)
+IMAGES, LABELS = RNG.integers(0, 255, (9, 8, 8, 1)).astype(np.uint8), RNG.integers(0, 3, 9)
+
+
+def brute_force(model, x, y, loss):
+    """[P, P], from the loss that training uses and PyTorch's Hessian of a vector."""
+    model = model_signals.in_precision(model, "float64")
+    weights = dict(model.named_parameters())
+    sizes = [w.numel() for w in weights.values()]
+
+    def mean(vector):
+        parts = {name: p.view_as(w) for (name, w), p in zip(weights.items(), vector.split(sizes), strict=True)}
+        return recipe.record_loss(functional_call(model, parts, (models.to_input(x).double(),)), torch.tensor(y), loss).mean()
+
+    start = torch.cat([w.flatten() for w in weights.values()])
+    assert (start == torch.nn.utils.parameters_to_vector(model.parameters())).all()
+    return torch.func.hessian(mean)(start).numpy()
+
+
+@pytest.mark.parametrize("loss", recipe.LOSSES)
+@pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:5,3"])
+def test_products_are_those_of_the_hessian(architecture, loss):
+    model = models.build(architecture, (4,), 2, seed=1)
+    expected = brute_force(model, X, Y, loss)
+    found = hessian.products(model, X, Y, np.eye(len(expected)), loss)
+    np.testing.assert_allclose(found, expected, atol=1e-12 * abs(expected).max() + 1e-14)
+
+
+@pytest.mark.parametrize("architecture", ["tanh_cnn:1,2,3", "leino_cnn:1,2,3", "watson_cnn:1,1,2,2"])
+def test_products_of_convolutional_networks_are_those_of_the_hessian(architecture):
+    """In training mode the model would drop activations; products are of the network as it is evaluated."""
+    model = models.build(architecture, (8, 8, 1), 3, seed=1)
+    expected = brute_force(model, IMAGES, LABELS, "cross_entropy")
+    vectors = RNG.normal(size=(5, len(expected)))
+    np.testing.assert_allclose(hessian.products(model, IMAGES, LABELS, vectors), vectors @ expected, rtol=1e-9, atol=1e-12)
+
+
+def test_logistic_regression_has_the_textbook_hessian():
+    """H = 1/n sum (diag p - p p^T) kron (x, 1)(x, 1)^T, here with the weights before the biases."""
+    model = models.build("logistic_regression", (4,), 3, seed=0)
+    p = np.exp(signals.model_outputs(model, X).astype(float))
+    p /= p.sum(1, keepdims=True)
+    inner = np.eye(3) * p[:, None] - p[:, :, None] * p[:, None]
+    full = np.einsum("nij,na,nb->iajb", inner, *[np.c_[X, np.ones(23)].astype(float)] * 2) / 23
+    order = [(k, a) for k in range(3) for a in range(4)] + [(k, 4) for k in range(3)]
+    expected = np.array([[full[k, a, j, b] for j, b in order] for k, a in order])
+    np.testing.assert_allclose(hessian.products(model, X, Y, np.eye(15)), expected, atol=1e-6)
+
+
+def test_products_are_symmetric_and_linear():
+    model = models.build("mlp:6", (4,), 2, seed=2)
+    u, v = RNG.normal(size=(2, models.parameter_count(model)))
+    hu, hv, both = hessian.products(model, X, Y, np.stack([u, v, 2 * u - v]))
+    assert u @ hv == pytest.approx(v @ hu, rel=1e-10)
+    np.testing.assert_allclose(both, 2 * hu - hv, atol=1e-12)
+
+
+def test_products_are_differences_of_gradients():
+    model = models.build("tanh_cnn:1,2,3", (8, 8, 1), 3, seed=1)
+    vector, h = RNG.normal(size=models.parameter_count(model)), 1e-5
+    gradients = []
+    for step in (h, -h):
+        moved = model_signals.in_precision(model, "float64")
+        there = torch.nn.utils.parameters_to_vector(moved.parameters()) + step * torch.tensor(vector)
+        torch.nn.utils.vector_to_parameters(there, moved.parameters())
+        gradients.append(np.concatenate(list(signals.record_gradients(moved, IMAGES, LABELS, dtype="float64"))).mean(0))
+    expected = (gradients[0] - gradients[1]) / (2 * h)
+    np.testing.assert_allclose(hessian.products(model, IMAGES, LABELS, vector[None])[0], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_single_precision_is_close_and_batches_change_nothing(monkeypatch):
+    model = models.build("mlp:6", (4,), 2, seed=2)
+    vectors = RNG.normal(size=(7, models.parameter_count(model)))
+    exact = hessian.products(model, X, Y, vectors)
+    short = hessian.products(model, X, Y, vectors, dtype="float32")
+    assert short.dtype == np.float32 and exact.dtype == np.float64
+    np.testing.assert_allclose(short, exact, atol=1e-5 * abs(exact).max())
+    for batch, at_once in ((1, 7), (5, 3), (23, 1)):
+        monkeypatch.setattr(hessian, "VECTORS", at_once)
+        np.testing.assert_allclose(hessian.products(model, X, Y, vectors, batch=batch), exact, atol=1e-13)
+
+
+def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
+    model, plain, sizes = models.build("mlp:6", (4,), 2, seed=2), signals.precise_loss, []
+    vectors = RNG.normal(size=(3, models.parameter_count(model)))
+    exact = hessian.products(model, X, Y, vectors)
+
+    def cramped(outputs, labels, kind):
+        sizes.append(len(labels))
+        if len(labels) > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return plain(outputs, labels, kind)
+
+    monkeypatch.setattr(model_signals, "precise_loss", cramped)
+    np.testing.assert_allclose(hessian.products(model, X, Y, vectors), exact, atol=1e-13)
+    assert sizes[:4] == [23, 12, 6, 3]
+
+
+def test_a_unit_exactly_at_its_kink_counts_as_one_that_is_off():
+    model = models.build("mlp:2", (4,), 2, seed=0)
+    with torch.no_grad():
+        model.body[1].weight[0], model.body[1].bias[0] = 0.0, 0.0  # its input is 0 for every record
+    size = models.parameter_count(model)
+    found = hessian.products(model, X, Y, np.eye(size))
+    names = np.concatenate([[name] * w.numel() for name, w in model.named_parameters()])
+    first = (names == "body.1.weight") & (np.cumsum(names == "body.1.weight") <= 4)
+    assert (found[first] == 0).all() and (found[:, first] == 0).all() and np.abs(found).max() > 0
+
+
+@pytest.mark.parametrize("how,words", [
+    ({"vectors": np.zeros((2, 5))}, r"shape \(2, 5\): \[k, 44\] is needed"), ({"vectors": np.zeros(44)}, r"\(44,\)"),
+    ({"loss": "brierr"}, "Did you mean 'brier'"), ({"dtype": "float16"}, "Allowed: float32, float64"),
+    ({"y": Y[1:]}, "23 records and y 22 labels"), ({"x": X[:0], "y": Y[:0]}, "at least one record")])
+def test_bad_input_is_refused(how, words):
+    model = models.build("mlp:6", (4,), 2, seed=2)
+    with pytest.raises(MiaError, match=words):
+        hessian.products(model, **{"x": X, "y": Y, "vectors": np.zeros((1, 44)), **how})
+
+
+# ------------------------------------------------------------------------------------------------------------ H itself
+
+
+@pytest.mark.parametrize("narrow", [hessian.NARROW, 2])  # 2: Gram matrices one by one, in two blocks of columns
+@pytest.mark.parametrize("loss", recipe.LOSSES)
+@pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:3", "mlp:4,3"])
+def test_the_exact_hessian_is_that_of_pytorch(architecture, loss, narrow, monkeypatch):
+    monkeypatch.setattr(hessian, "NARROW", narrow)
+    monkeypatch.setattr(hessian, "COLUMNS", 3)
+    model = models.build(architecture, (4,), 2, seed=1)
+    expected = brute_force(model, X, Y, loss)
+    found = hessian.exact(model, X, Y, loss)
+    np.testing.assert_allclose(found, expected, atol=1e-13 * abs(expected).max())
+    assert (found == found.T).all()
+
+
+@pytest.mark.parametrize("architecture", ["mlp:3", "tanh_cnn:1,2,3"])
+def test_the_exact_hessian_for_images_of_three_classes_is_that_of_pytorch(architecture):
+    model = models.build(architecture, (8, 8, 1), 3, seed=1)
+    expected = brute_force(model, IMAGES, LABELS, "cross_entropy")
+    np.testing.assert_allclose(hessian.exact(model, IMAGES, LABELS), expected, atol=1e-12 * abs(expected).max())
+
+
+@pytest.mark.parametrize("architecture,closed", [
+    ("logistic_regression", True), ("sigmoid_regression", True), ("mlp:3", True), ("mlp:4,3", False)])
+def test_networks_of_one_hidden_layer_need_no_products(architecture, closed, monkeypatch):
+    calls, plain = [], hessian.operator
+    monkeypatch.setattr(hessian, "operator", lambda *given: calls.append(1) or plain(*given))
+    hessian.exact(models.build(architecture, (4,), 2, seed=1), X, Y)
+    assert not calls == closed
+
+
+def test_a_network_of_another_kind_has_no_closed_form():
+    model = models.build("mlp:3", (4,), 2, seed=1)
+    model.body[2] = torch.nn.Tanh()
+    np.testing.assert_allclose(hessian.exact(model, X, Y), brute_force(model, X, Y, "cross_entropy"), atol=1e-13)
+    wrapped = torch.nn.Sequential(model)
+    np.testing.assert_array_equal(hessian.exact(wrapped, X, Y), hessian.exact(model, X, Y))
+
+
+@pytest.mark.parametrize("architecture", ["mlp:6", "logistic_regression", "mlp:4,3"])
+def test_batches_and_precision_hardly_change_the_exact_hessian(architecture):
+    model = models.build(architecture, (4,), 2, seed=2)
+    expected = hessian.exact(model, X, Y)
+    for batch in (1, 5, 23):
+        np.testing.assert_allclose(hessian.exact(model, X, Y, batch=batch), expected, atol=1e-14)
+    short = hessian.exact(model, X, Y, dtype="float32")
+    assert short.dtype == np.float32 and (short == short.T).all()
+    np.testing.assert_allclose(short, expected, atol=1e-6 * abs(expected).max())
+
+
+def test_the_exact_hessian_leaves_the_model_alone():
+    model = models.build("mlp:6", (4,), 2, seed=2).train()
+    before = [w.clone() for w in model.parameters()]
+    hessian.exact(model, X, Y)
+    assert model.training and all(w.requires_grad and (w == b).all() for w, b in zip(model.parameters(), before, strict=True))
+
+
+def test_a_batch_that_runs_out_of_memory_is_not_counted_twice(monkeypatch):
+    model, plain, sizes = models.build("mlp:6", (4,), 2, seed=2), hessian._grams, []
+    expected = hessian.exact(model, X, Y)
+
+    def cramped(x, weights):
+        sizes.append((len(x), x.shape[1]))
+        if len(x) > 6 and x.shape[1] == 5:  # the second product of a batch
+            raise MemoryError
+        return plain(x, weights)
+
+    monkeypatch.setattr(hessian, "_grams", cramped)
+    np.testing.assert_allclose(hessian.exact(model, X, Y), expected, atol=1e-14)
+    assert [n for n, columns in sizes if columns == 5][:4] == [23, 12, 6, 6]
+
+
+def test_a_hessian_that_does_not_fit_is_refused_before_any_work(monkeypatch):
+    model = models.build("mlp:6", (4,), 2, seed=2)  # 44 parameters: 4 * 44^2 numbers
+    monkeypatch.setattr(hessian, "_sums", lambda *given: pytest.fail("work was done"))
+    monkeypatch.setattr(hessian, "_available_memory", lambda device: 4 * 44**2 * 8 - 1)
+    with pytest.raises(MiaError, match="of 44 parameters takes .* GB in float64, .* free on cpu. Use dtype = 'float32'.*"
+                                       "conjugate_gradient"):
+        hessian.exact(model, X, Y)
+    monkeypatch.setattr(hessian, "_available_memory", lambda device: 4 * 44**2 * 4 - 1)
+    with pytest.raises(MiaError, match="in float32, .* Use conjugate_gradient"):
+        hessian.exact(model, X, Y, dtype="float32")
+
+
+@pytest.mark.parametrize("how,words", [
+    ({"loss": "brierr"}, "Did you mean 'brier'"), ({"dtype": "float16"}, "Allowed: float32, float64"),
+    ({"y": Y[1:]}, "23 records and y 22 labels"), ({"x": X[:0], "y": Y[:0]}, "at least one record")])
+def test_bad_input_of_the_exact_hessian_is_refused(how, words):
+    with pytest.raises(MiaError, match=words):
+        hessian.exact(models.build("mlp:6", (4,), 2, seed=2), **{"x": X, "y": Y, **how})
+
+
+@pytest.mark.parametrize("architecture", ["logistic_regression", "mlp:5", "mlp:4,3"])
+def test_curvlinops_has_the_same_hessian(architecture):
+    curvlinops = pytest.importorskip("curvlinops")
+    model = models.build(architecture, (4,), 2, seed=1).double()
+    data = [(torch.tensor(X).double(), torch.tensor(Y))]
+    theirs = curvlinops.HessianLinearOperator(model, torch.nn.CrossEntropyLoss(), list(model.parameters()), data,
+                                              check_deterministic=False)
+    vectors = RNG.normal(size=(3, models.parameter_count(model)))
+    expected = (theirs @ torch.tensor(vectors).T).T.detach().numpy()
+    np.testing.assert_allclose(vectors @ hessian.exact(model, X, Y), expected, atol=1e-12)
+    np.testing.assert_allclose(hessian.operator(model, X, Y)(vectors), expected, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
+@pytest.mark.parametrize("narrow", [hessian.NARROW, 2])
+@pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:6", "mlp:4,3"])
+def test_a_graphics_card_gives_the_hessian_of_the_cpu(architecture, narrow, monkeypatch):
+    monkeypatch.setattr(hessian, "NARROW", narrow)
+    model = models.build(architecture, (4,), 2, seed=2)
+    expected = hessian.exact(model, X, Y)
+    vectors = RNG.normal(size=(3, len(expected)))
+    model = model.to("cuda")
+    np.testing.assert_allclose(hessian.exact(model, X, Y), expected, atol=1e-13)
+    np.testing.assert_allclose(hessian.exact(model, X, Y, dtype="float32"), expected, atol=1e-5 * abs(expected).max())
+    np.testing.assert_allclose(hessian.operator(model, X, Y)(vectors), vectors @ expected, atol=1e-12)
+    found = hessian.spectrum(expected, device="cuda")
+    np.testing.assert_allclose(found.values, hessian.spectrum(expected, device="cpu").values, atol=1e-13)
+    np.testing.assert_allclose(found.inverse(1.0).matrix(), np.linalg.inv(expected + np.eye(len(expected))), atol=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------------- its inverse
+
+
+def symmetric(values):
+    """A matrix with the given eigenvalues, in directions drawn at random."""
+    vectors = np.linalg.qr(np.random.default_rng(1).normal(size=(len(values), len(values))))[0]
+    return vectors * np.asarray(values, float) @ vectors.T
+
+
+MIXED = symmetric([-0.3, -0.05, 0.0, 0.01, 0.4, 2.0, 30.0])
+VECTORS = RNG.normal(size=(5, 7))
+
+
+def test_eigenvectors_in_the_memory_of_the_matrix_are_the_same_to_the_last_bit():
+    matrix = np.tril(MIXED) + np.tril(MIXED, -1).T
+    expected, found = hessian.spectrum(matrix, "cpu"), hessian.spectrum(matrix, "cpu", overwrite=True)
+    assert np.array_equal(found.values, expected.values) and np.array_equal(found.vectors, expected.vectors)
+    assert np.shares_memory(found.vectors, matrix) and not np.shares_memory(expected.vectors, matrix)
+
+
+def test_one_spectrum_serves_every_damping():
+    spectrum = hessian.spectrum(MIXED)
+    np.testing.assert_allclose(spectrum.values, [-0.3, -0.05, 0.0, 0.01, 0.4, 2.0, 30.0], atol=1e-13)
+    np.testing.assert_allclose(spectrum.vectors * spectrum.values @ spectrum.vectors.T, MIXED, atol=1e-13)
+    for damping in (0.31, 0.5, 1.0, 100.0):
+        damped, found = MIXED + damping * np.eye(7), spectrum.inverse(damping)
+        np.testing.assert_allclose(found.apply(VECTORS), np.linalg.solve(damped, VECTORS.T).T, rtol=1e-10)
+        np.testing.assert_allclose(found.matrix(), np.linalg.inv(damped), atol=1e-11)
+        np.testing.assert_array_equal(hessian.inverse(MIXED, damping).weights, found.weights)
+        np.testing.assert_array_equal(hessian.inverse(spectrum, damping).weights, found.weights)
+
+
+def test_vectors_keep_their_shape():
+    found = hessian.inverse(MIXED, 0.5)
+    one, many = found.apply(VECTORS[0]), found.apply(np.stack([VECTORS, 2 * VECTORS]))
+    assert one.shape == (7,) and many.shape == (2, 5, 7)
+    np.testing.assert_allclose(many[1], 2 * found.apply(VECTORS), rtol=1e-12)
+    np.testing.assert_allclose(many[0, 0], one, rtol=1e-12)
+
+
+def test_the_default_damping_is_that_of_the_paper():
+    np.testing.assert_allclose(hessian.inverse(np.diag([0.0, 0.8])).matrix(), np.diag([5.0, 1.0]))
+
+
+@pytest.mark.parametrize("threshold,kept", [(0.0, 6), (0.03, 5), (0.1, 4), (0.35, 3), (3.0, 1)])
+def test_low_rank_is_the_pseudo_inverse_of_the_large_directions(threshold, kept):
+    """Large in absolute value, as in the released code; a zero eigenvalue is never kept."""
+    found = hessian.inverse(MIXED, rank_threshold=threshold)
+    assert np.count_nonzero(found.weights) == kept
+    expected = np.linalg.pinv(MIXED, rcond=max(threshold, 1e-12) / 30.0, hermitian=True)
+    np.testing.assert_allclose(found.matrix(), expected, atol=1e-10)
+    np.testing.assert_allclose(found.apply(VECTORS), VECTORS @ expected, atol=1e-10)
+
+
+def test_single_precision_stays_single_and_input_is_left_alone():
+    given = MIXED.astype(np.float32)
+    given.flags.writeable = False
+    found = hessian.inverse(given, 0.5)
+    assert found.weights.dtype == found.vectors.dtype == np.float32
+    np.testing.assert_allclose(found.matrix(), np.linalg.inv(MIXED + 0.5 * np.eye(7)), atol=1e-4)
+    np.testing.assert_array_equal(given, MIXED.astype(np.float32))
+
+
+ROTTEN, ASKEW = MIXED.copy(), MIXED.copy()
+ROTTEN[2, 3], ASKEW[2, 3] = np.nan, 5.0
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: hessian.inverse(MIXED, 0.2), "damping = 0.2 leaves H singular or indefinite: its smallest eigenvalue is -0.3, "
+                                          "with damping -0.1. Give more than 0.3"),
+    (lambda: hessian.inverse(np.diag([0.0, 1.0]), 0.0), "damping = 0.0 leaves H singular"),
+    (lambda: hessian.inverse(MIXED, -0.1), "damping = -0.1 is out of range: allowed is at least 0.0"),
+    (lambda: hessian.inverse(MIXED, float("nan")), "damping = nan is out of range"),
+    (lambda: hessian.inverse(MIXED, rank_threshold=-1.0), "rank_threshold = -1.0 is out of range"),
+    (lambda: hessian.inverse(MIXED, rank_threshold=31.0), "leaves no direction: the largest absolute eigenvalue is 30"),
+    (lambda: hessian.inverse(np.zeros((2, 2)), rank_threshold=0.0), "leaves no direction"),
+    (lambda: hessian.spectrum(MIXED).inverse(), "give one of the two"),
+    (lambda: hessian.spectrum(MIXED).inverse(0.5, 0.1), "damping = 0.5 and rank_threshold = 0.1: give one of the two"),
+    (lambda: hessian.spectrum(MIXED[:3]), r"shape \(3, 7\): a square one"),
+    (lambda: hessian.spectrum(MIXED[0]), r"shape \(7,\)"), (lambda: hessian.spectrum(np.zeros((0, 0))), r"shape \(0, 0\)"),
+    (lambda: hessian.spectrum(ROTTEN), "1 entries that are not finite"),
+    (lambda: hessian.inverse(ASKEW, 1.0), "not symmetric: it differs from its transpose by up to"),
+    (lambda: hessian.spectrum(MIXED, device="gpu"), "device = 'gpu'"),
+    (lambda: hessian.inverse(MIXED, 1.0).apply(np.zeros((2, 6))), r"v has shape \(2, 6\): \[..., 7\] is needed"),
+    (lambda: hessian.inverse(MIXED, 1.0).apply(1.0), r"v has shape \(\)")])
+def test_what_has_no_inverse_is_refused(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
+
+
+# ------------------------------------------------------------------------------------------------------- without a matrix
+
+
+def test_conjugate_gradient_solves():
+    for damping in (0.35, 1.0, 50.0):
+        found = hessian.conjugate_gradient(MIXED, VECTORS, damping, 1e-10)
+        expected = np.linalg.solve(MIXED + damping * np.eye(7), VECTORS.T).T
+        np.testing.assert_allclose(found.check().x, expected, rtol=1e-6, atol=1e-9)
+        assert found.converged.all() and (found.residuals <= 1e-10).all() and (found.iterations <= 9).all()
+
+
+def test_residuals_are_those_of_the_systems():
+    found = hessian.conjugate_gradient(MIXED, VECTORS, 0.5, iterations=3)
+    apart = np.linalg.norm(VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1) / np.linalg.norm(VECTORS, axis=1)
+    np.testing.assert_allclose(found.residuals, apart, rtol=1e-8)
+    assert (found.iterations == 3).all()
+
+
+@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:4,3", "cross_entropy")])
+def test_conjugate_gradient_on_products_is_the_exact_inverse(architecture, loss):
+    model = models.build(architecture, (4,), 2, seed=1)
+    gradients = np.concatenate(list(signals.record_gradients(model, X, Y, loss, "float64")))
+    found = hessian.conjugate_gradient(hessian.operator(model, X, Y, loss), gradients, 1.0, 1e-9).check()
+    np.testing.assert_allclose(found.x, hessian.inverse(hessian.exact(model, X, Y, loss), 1.0).apply(gradients), atol=1e-8)
+
+
+def test_systems_are_solved_as_if_each_were_alone_and_multiplied_no_longer_than_needed():
+    eigenvector = np.linalg.eigh(MIXED)[1][:, 6]
+    right, asked = np.stack([VECTORS[0], 3 * eigenvector, np.zeros(7), VECTORS[1]]), []
+    found = hessian.conjugate_gradient(lambda v: asked.append(len(v)) or v @ MIXED, right, 0.5, 1e-10)
+    assert found.converged.all() and found.iterations[1] == 1 and found.iterations[2] == 0
+    assert (found.x[2] == 0).all() and found.residuals[2] == 0
+    assert asked[:2] == [3, 2] and sum(asked) == found.iterations.sum()
+    for k, row in enumerate(right):
+        alone = hessian.conjugate_gradient(MIXED, row[None], 0.5, 1e-10)
+        np.testing.assert_allclose(found.x[k], alone.x[0], rtol=1e-8, atol=1e-12)
+        assert found.iterations[k] == alone.iterations[0]
+
+
+def test_only_the_systems_that_meet_downward_curvature_fail():
+    values, vectors = np.linalg.eigh(MIXED)
+    right = np.stack([vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]])  # the first has no part in what is below 0
+    found = hessian.conjugate_gradient(MIXED, right, 0.1)
+    assert found.converged.tolist() == [True, False, False]
+    np.testing.assert_allclose(found.x[0], vectors[:, 6] / 30.1 + vectors[:, 4] / 0.5, atol=1e-4)
+    assert found.iterations[1] == 1 and found.residuals[1] == 1
+    with pytest.raises(MiaError, match=r"2 of 3 systems did not converge; .* after .*\(number 1\).*give more damping"):
+        found.check()
+
+
+def test_systems_that_need_more_iterations_are_not_passed_over():
+    found = hessian.conjugate_gradient(MIXED, VECTORS, 0.5, iterations=2)
+    assert not found.converged.any() and (found.iterations == 2).all()
+    with pytest.raises(MiaError, match="5 of 5 systems did not converge; .* after 2 iterations .*need more iterations"):
+        found.check()
+    broken = hessian.conjugate_gradient(lambda v: np.full_like(v, np.nan), VECTORS, 0.5)
+    assert not broken.converged.any()
+
+
+def test_conjugate_gradient_in_single_precision():
+    found = hessian.conjugate_gradient(MIXED, VECTORS.astype(np.float32), 0.5).check()
+    assert found.x.dtype == np.float32
+    np.testing.assert_allclose(found.x, np.linalg.solve(MIXED + 0.5 * np.eye(7), VECTORS.T).T, atol=1e-3)
+
+
+@pytest.mark.parametrize("how,words", [
+    ({"damping": -1.0}, "damping = -1.0 is out of range"), ({"iterations": 0}, "iterations = 0 is out of range"),
+    ({"tolerance": 0.0}, "tolerance = 0.0 is out of range"), ({"tolerance": float("nan")}, "tolerance = nan"),
+    ({"right": VECTORS[0]}, r"right has shape \(7,\)"), ({"right": np.full((2, 7), np.inf)}, "14 entries that are not finite"),
+    ({"right": VECTORS[:, :6]}, r"right has shape \(5, 6\), product \(7, 7\)"), ({"product": ASKEW}, "not symmetric")])
+def test_systems_that_cannot_be_solved_are_refused(how, words):
+    with pytest.raises(MiaError, match=words):
+        hessian.conjugate_gradient(**{"product": MIXED, "right": VECTORS, **how})

@@ -1,0 +1,94 @@
+"""Which room may import which: data flow one way, and no paper knows another."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from mia_lib.definitions import LIBRARY
+
+GROUND = {"errors", "checks"}
+BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
+    "errors": set(),
+    "checks": {"errors"},
+    "progress": set(),
+    "bars": set(),
+    "definitions": {"errors"},
+    "data": GROUND | {"progress", "definitions"},
+    "membership": GROUND,
+    "models": GROUND | {"definitions", "data._torchvision"},
+    "store": GROUND | {"progress", "definitions"},
+    "training": GROUND | {"progress", "definitions", "data", "membership", "models", "store"},
+    "signals": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training"},
+    "attacks": GROUND,
+    "attacks.quantile.networks": GROUND | {"models", "training.devices", "data._torchvision"},
+    "metrics": GROUND | {"store"},
+    "evidence": GROUND | {"definitions", "metrics"},
+    "papers": {"errors", "checks", "progress", "definitions", "data", "membership", "models", "store", "training", "signals",
+               "attacks", "metrics", "evidence"},
+    "publish": {"errors", "checks", "progress", "bars", "definitions", "data", "membership", "models", "store", "training",
+                "signals", "attacks", "metrics", "evidence", "papers"},
+}
+PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
+MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py")
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(LIBRARY).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {name_of(path) for path in MODULES}
+PAPERS = {f"papers.{path.name}" for path in (LIBRARY / "papers").iterdir() if path.is_dir()}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of the library that a module imports anywhere in it, without the package's name."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("mia_lib")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mia_lib":
+            assert not node.level
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}".removeprefix("mia_lib.")
+                found.add(whole if whole in NAMES else node.module.removeprefix("mia_lib").lstrip("."))
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_only_from_rooms_below(path):
+    here = name_of(path)
+    room = here.partition(".")[0]
+    allowed = BELOW.get(here, BELOW[room])
+    for module in imports(path):
+        inside = module == room or module.startswith(f"{room}.")
+        if room == "papers" and inside:  # its own folder, or what all chapters share
+            inside = module.split(".")[1] == here.split(".")[1] or module.count(".") == 1 and module not in PAPERS
+        assert inside or any(module == one or module.startswith(f"{one}.") for one in allowed), (
+            f"{here} imports {module}; it may import {sorted(allowed)}")
+
+
+def test_rooms_have_an_order():
+    """No room is, by way of others, below itself."""
+    order: list[str] = []
+    left = {room: {one.partition(".")[0] for one in below} - {room} for room, below in BELOW.items() if "." not in room}
+    left["attacks"] |= {"models"}
+    while left:
+        ready = [room for room, below in left.items() if below <= set(order)]
+        assert ready, f"a circle among {sorted(left)}"
+        order += ready
+        for room in ready:
+            del left[room]
+    assert order[-1] == "publish"
+
+
+def test_what_users_were_promised_is_where_it_was():
+    import mia_lib
+
+    for name in ("data", "membership", "models", "store", "training", "signals", "attacks", "metrics", *PROMISED):
+        module = getattr(mia_lib, name)
+        room = PROMISED.get(name, name)
+        assert module.__name__ == f"mia_lib.{room}" or module.__name__.startswith(f"mia_lib.{room}.")
+        assert name in dir(mia_lib)

@@ -1,0 +1,706 @@
+"""The engine: one model or many, here or elsewhere, stopped or not, the same models come out."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from mia_lib import data, membership, models, store, training
+from mia_lib.errors import MiaError
+from mia_lib.training import devices, recipe
+from mia_lib.training import ensemble as ensembles
+from mia_lib.training import shared as shared_ensembles
+from mia_lib.training.backends import gpu, loop, pool
+from mia_lib.training.recipe import TrainConfig
+from mia_lib.training.stacking import Stacked
+
+RNG = np.random.default_rng(0)
+IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 3)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
+                      ("a", "b", "c"))
+TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
+CPU = torch.device("cpu")
+TOLERANCE = 2e-4  # stated in book/machines.md: of per-record losses, between back ends, after short trainings
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(isolated_cache):
+    """Every test here starts with an empty cache of its own."""
+
+
+def halves(records, count):
+    return [np.flatnonzero(row) for row in membership.balanced_halves(len(records), count)]
+
+
+def fitted(records, config, rows, indices, **how):
+    return loop.fit_group(records.x, records.y, rows, len(records.classes), config, indices, **how)
+
+
+def losses(records, config, outcome):
+    network = ensembles._network(config, records.shape, len(records.classes), outcome.arrays)
+    with torch.no_grad():
+        return recipe.record_loss(network(models.to_input(records.x)), torch.from_numpy(records.y), config.loss).numpy()
+
+
+RECIPES = [
+    (TABLE, TrainConfig("logistic_regression", epochs=5)), (TABLE, TrainConfig("mlp:8,4", epochs=5, schedule="cosine")),
+    (TABLE, TrainConfig("sigmoid_regression", epochs=5, loss="brier", optimizer="sgd", learning_rate=0.1, momentum=0.9)),
+    (TABLE, TrainConfig("mlp:4", epochs=5, loss="double_softmax", weight_decay=1e-2)),
+    (IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=3, batch_size=8, augmentation="flip_crop:2")),
+    (IMAGES, TrainConfig("leino_cnn:2,3,8", epochs=3, batch_size=8, augmentation="flip_resized_crop")),  # with dropout
+    (IMAGES, TrainConfig("watson_cnn:4,4,4,4", epochs=3, batch_size=8, optimizer="sgd", momentum=0.9, nesterov=True)),
+    (IMAGES, TrainConfig("resnet10", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01))]  # batch normalisation
+
+
+@pytest.mark.parametrize("records,config", RECIPES, ids=lambda value: getattr(value, "architecture", ""))
+def test_many_models_at_once_are_the_models_one_by_one(records, config):
+    rows = halves(records, 4)
+    together = fitted(records, config, rows, [0, 1, 2, 3], stacked=True)
+    for m in (0, 3):
+        [alone] = fitted(records, config, [rows[m]], [m], stacked=False)
+        np.testing.assert_allclose(losses(records, config, together[m]), losses(records, config, alone), rtol=TOLERANCE,
+                                   atol=TOLERANCE)
+        np.testing.assert_allclose(together[m].arrays["history"], alone.arrays["history"], rtol=1e-3, atol=1e-4)
+        assert set(together[m].arrays) == set(alone.arrays)
+
+
+@pytest.mark.parametrize("architecture", ["resnet10", "leino_cnn:2,3,8", "mlp:4"])
+def test_in_double_precision_stacked_training_is_exact(architecture):
+    """So what a deep network shows in single precision after many steps is rounding that grows, not another training."""
+    networks = [models.build(architecture, (12, 12, 3), 3, seed=seed).double().train() for seed in range(2)]
+    stacked = Stacked(networks).train()
+    optimizers = [torch.optim.SGD(n.parameters(), 0.01, momentum=0.9) for n in (stacked, *networks)]
+    for step in range(6):
+        generator = torch.Generator().manual_seed(step)
+        x = torch.randn(2, 8, 3, 12, 12, dtype=torch.float64, generator=generator)
+        y = torch.randint(3, (2, 8), generator=generator)
+        outputs = [stacked(x), torch.stack([n(b) for n, b in zip(networks, x, strict=True)])]
+        for out in outputs:
+            recipe.record_loss(out, y, "cross_entropy").mean(1).sum().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
+
+
+def test_stacked_networks_answer_each_for_itself():
+    networks = [models.build("resnet18", (8, 8, 3), 3, seed=seed).eval() for seed in range(3)]
+    x = torch.randn(3, 5, 3, 8, 8)
+    with torch.no_grad():
+        np.testing.assert_allclose(Stacked(networks)(x), torch.stack([n(b) for n, b in zip(networks, x, strict=True)]),
+                                   atol=1e-5)
+    states = Stacked(networks).states()
+    assert all((states[g][name] == value).all() for g in range(3) for name, value in networks[g].state_dict().items())
+
+
+@pytest.mark.parametrize("config", [
+    TrainConfig("mlp:7", epochs=10), TrainConfig("logistic_regression", epochs=10, batch_size=7),
+    TrainConfig("mlp:5,3", epochs=10, batch_size=16, optimizer="sgd", momentum=0.9, weight_decay=1e-3)])
+def test_how_many_are_stacked_does_not_matter_to_the_last_bit(config):
+    rows = halves(TABLE, 12)
+    all_at_once = fitted(TABLE, config, rows, list(range(12)))
+    for part in ([0], [2, 5], [1, 4, 6, 7, 10], list(range(9))):
+        for m, outcome in zip(part, fitted(TABLE, config, [rows[m] for m in part], part), strict=True):
+            assert all((outcome.arrays[k] == all_at_once[m].arrays[k]).all() for k in outcome.arrays)
+
+
+def test_small_networks_are_stacked_and_convolutions_are_not():
+    assert loop.stacks("mlp:64", (100,), 10)
+    assert not loop.stacks("mlp:64", (28, 28, 1), 10) and not loop.stacks("tanh_cnn:2,3,4", (12, 12, 1), 3)
+
+
+def test_groups_share_the_work_and_hold_equally_large_training_sets():
+    members = np.vstack([membership.balanced_halves(80, 8), membership.random_subsets(80, 10, 3)])
+    ensemble = training.train(TABLE, members, TrainConfig("mlp:4"), workers=2)
+    groups = ensemble._groups(list(range(11)))
+    assert sorted(sum(groups, [])) == list(range(11))
+    assert all(len(set(members[group].sum(1))) == 1 for group in groups) and [len(g) for g in groups] == [3, 8]
+    assert ensemble._groups([4, 9]) == [[9], [4]]
+    store.keep(loop.slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
+    assert ensemble._groups([4, 9]) == [[9], list(range(8))]  # what was stopped goes on as the group it was
+    large = training.train(IMAGES, np.ones((3, 60), bool), TrainConfig("tanh_cnn"), workers=2)
+    assert [len(g) for g in large._groups([0, 1, 2])] == [1, 1, 1]
+
+
+# ------------------------------------------------------------------------------------------------- stopped and resumed
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("records,config", [
+    (TABLE, TrainConfig("mlp:8", epochs=6)), (IMAGES, RECIPES[5][1]),
+    (TABLE, TrainConfig("mlp:8", epochs=6, optimizer="sgd", momentum=0.9, schedule="step", step_epochs=2))])
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(monkeypatch, records, config, stacked,
+                                                                                 validated):
+    rows, numbers = (halves(records, 4)[:3], [0, 1, 2]) if stacked else (halves(records, 4)[:1], [0])
+    validation = [np.setdiff1d(np.arange(len(records)), r) for r in rows] if validated else None
+    fitted = partial(globals()["fitted"], validation=validation)
+    whole = fitted(records, config, rows, numbers, stacked=stacked)
+    spec = {"kind": "checkpoint", "of": "this test", "code": ""}
+    run_epoch, ran = loop.Group.run_epoch, []
+
+    def stop_after(epochs):
+        def run(group):
+            if len(ran) == epochs:
+                raise Stop
+            ran.append(group.epoch)
+            run_epoch(group)
+        return run
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(loop.Group, "run_epoch", stop_after(2))
+    with pytest.raises(Stop):
+        fitted(records, config, rows, numbers, stacked=stacked, checkpoint=spec)
+    monkeypatch.setattr(loop.Group, "run_epoch", stop_after(99))
+    again = fitted(records, config, rows, numbers, stacked=stacked, checkpoint=spec)
+    assert ran == list(range(config.epochs))  # no epoch twice
+    for one, two in zip(whole, again, strict=True):
+        assert all((one.arrays[name] == two.arrays[name]).all() for name in one.arrays)
+
+
+def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
+    config, rows = TrainConfig("mlp:8", epochs=6), halves(TABLE, 4)
+    spec, run_epoch, ran = {"kind": "checkpoint", "of": "this test", "code": ""}, loop.Group.run_epoch, []
+
+    def run(group):
+        if len(ran) == 4:
+            raise Stop
+        ran.append(group.epoch)
+        run_epoch(group)
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(loop.Group, "run_epoch", run)
+    with pytest.raises(Stop):
+        fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
+    [latest] = [s for s in loop.slots(spec) if store.look_up(s).arrays["epoch"] == 4]
+    path, _ = store._paths(store.cache_dir(), latest, store.key(latest))
+    path.write_bytes(b"half a file")  # killed while it was written
+    ran.clear()
+    with pytest.warns(UserWarning, match="damaged"):
+        fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
+    assert ran == [3, 4, 5]
+
+
+def test_records_that_were_damaged_on_the_way_to_the_workers_are_written_again():
+    ensemble = training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1))
+    path = ensembles._data_file(TABLE)
+    for harm in (lambda content: content[:-40], lambda content: content[:-2] + b"xx"):
+        with open(path, "rb") as file:
+            content = file.read()
+        with open(path, "wb") as file:
+            file.write(harm(content))
+        ensembles._verified.clear()
+        assert (np.load(ensembles._data_file(TABLE)) == TABLE.x).all()
+    assert ensemble.fit().missing() == []
+
+
+def test_checkpoints_are_taken_away_when_the_models_are_kept(monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    members = membership.balanced_halves(80, 4)
+    with ThreadPoolExecutor(1) as executor:
+        training.train(TABLE, members, TrainConfig("mlp:4", epochs=3), executor=executor).fit()
+    assert not [p for p in (store.cache_dir() / "checkpoint").rglob("*") if p.suffix in (".npz", ".json")]
+
+
+def test_a_model_that_diverges_leaves_the_others_alone():
+    x = np.array(TABLE.x, np.float64)
+    x[0] = 1e300  # finite here, but not in float32
+    broken = data.Dataset("broken", x, TABLE.y, 80, TABLE.classes)
+    members = np.ones((4, 80), bool)
+    members[:3, 0] = False
+    members[3, 1] = False  # all four equally large
+    ensemble = training.train(broken, members, TrainConfig("mlp:4", epochs=2), workers=1)
+    with pytest.raises(MiaError, match="Model 3 .*diverged"):
+        ensemble.fit()
+    assert ensemble.missing() == [3]
+
+
+# ------------------------------------------------------------------------------------- where to start, and when to stop
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("records,config", [
+    (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9)),
+    (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02)),
+    (IMAGES, TrainConfig("resnet10", epochs=2, batch_size=15))])
+def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
+    rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
+    held = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]
+    found = fitted(records, config, rows, numbers, stacked=stacked, validation=held)
+    for m, (outcome, own) in enumerate(zip(found, held, strict=True)):
+        accuracy = outcome.arrays["validation"]
+        best = int(np.argmax(accuracy))
+        [stopped] = fitted(records, replace(config, epochs=best + 1), rows[m:m + 1], [m], stacked=stacked)
+        for name, value in stopped.arrays.items():
+            if name != "history":
+                np.testing.assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
+        network = ensembles._network(config, records.shape, len(records.classes), outcome.arrays)
+        with torch.no_grad():
+            right = network(models.to_input(records.x[own])).argmax(1).numpy() == records.y[own]
+        assert right.mean() == pytest.approx(accuracy[best])
+    assert np.ptp(np.concatenate([o.arrays["validation"] for o in found])) > 0
+
+
+def started(config, of, numbers, members, records=TABLE, **how):
+    return training.train(records, members, config, start=(of, numbers), **how)
+
+
+def test_a_warm_start_goes_on_from_the_weights_it_names():
+    config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
+    first = training.train(TABLE, members, config)
+    still = started(replace(config, epochs=0), first, [2, 0], members[:2])
+    for m, of in enumerate((2, 0)):
+        assert (still.parameters(m) == first.parameters(of)).all()
+    on = started(replace(config, epochs=1), first, [2, 0], members[:2])
+    afresh = training.train(TABLE, members[:2], replace(config, epochs=1))
+    assert np.linalg.norm(on.parameters(0) - first.parameters(2)) < np.linalg.norm(afresh.parameters(0) - first.parameters(2))
+    other = started(replace(config, epochs=1), first, [1, 0], members[:2])
+    assert len({store.key(e.spec(0)) for e in (still, on, afresh, other)}) == 4
+
+
+def test_warm_starts_are_the_same_one_by_one_and_together():
+    config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
+    first = training.train(TABLE, members, config)
+    weights = [ensembles._weights(first.arrays(m)) for m in range(4)]
+    rows = [np.flatnonzero(row) for row in members]
+    together = fitted(TABLE, config, rows, [0, 1, 2, 3], start=weights)
+    [alone] = fitted(TABLE, config, rows[2:3], [2], start=weights[2:3])
+    assert all((together[2].arrays[name] == alone.arrays[name]).all() for name in alone.arrays)
+
+
+def test_a_part_of_an_ensemble_holds_the_same_models_and_trains_no_others():
+    members = membership.balanced_halves(len(TABLE), 4)
+    validation = np.array([np.arange(80) < 79] * 4) & ~members
+    validation &= np.cumsum(validation, 1) <= 20
+    whole = training.train(TABLE, members, TrainConfig("mlp:8", epochs=3), validation=validation)
+    on = training.train(TABLE, members, TrainConfig("mlp:8", epochs=2), start=(whole, [3, 2, 1, 0]))
+    for ensemble in (whole, on):
+        part = ensemble.part([3, 1])
+        assert [store.key(part.spec(k)) for k in (0, 1)] == [store.key(ensemble.spec(m)) for m in (3, 1)]
+        assert part.part([1]).spec(0) == ensemble.spec(1)
+        part.fit()
+        if ensemble is whole:
+            assert ensemble.missing() == [0, 2]
+        found = part.parameters(0)
+        for m in range(4):
+            store.discard(ensemble.spec(m))
+        assert (found == ensemble.parameters(3)).all()
+
+
+def test_a_start_and_validation_that_do_not_fit_are_refused():
+    config, members = TrainConfig("mlp:8", epochs=1), membership.balanced_halves(len(TABLE), 4)
+    first = training.train(TABLE, members, config)
+    with pytest.raises(MiaError, match="start names 1 models, 0 to 0, of 4"):
+        started(config, first, [0], members)
+    with pytest.raises(MiaError, match="start names 4 models, 0 to 9"):
+        started(config, first, [0, 1, 2, 9], members)
+    with pytest.raises(MiaError, match="own architecture"):
+        started(replace(config, architecture="mlp:9"), first, range(4), members)
+    with pytest.raises(MiaError, match="40 records are in the training set"):
+        training.train(TABLE, members[:1], config, validation=members[:1])
+    with pytest.raises(MiaError, match="equally many"):
+        training.train(TABLE, members[:2], config, validation=np.array([~members[0], members[1] & False]))
+
+
+# ----------------------------------------------------------------------------------------------------- a graphics card
+
+
+def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory_runs_out(monkeypatch):
+    config, rows = TrainConfig("tanh_cnn:2,3,4", epochs=2, batch_size=8), halves(IMAGES, 6)
+    real, sizes, kept = gpu.fit_group, [], {}
+
+    def small_memory(x, y, rows, *arguments, **options):
+        sizes.append(len(rows))
+        if len(rows) > 2:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
+        return real(x, y, rows, *arguments, **options)
+
+    monkeypatch.setattr(gpu, "fit_group", small_memory)
+    monkeypatch.setattr(gpu, "at_once", lambda *_: 6)
+    others, before = halves(IMAGES, 6)[::-1], fitted(IMAGES, config, rows, list(range(6)), stacked=True)
+    start = [ensembles._weights(outcome.arrays) for outcome in before]
+    most = gpu.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
+                       lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""}, start, others)
+    assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
+    [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
+    np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
+
+
+def test_a_card_too_small_for_one_model_is_said(monkeypatch):
+    def none(*_, **__):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(gpu, "fit_group", none)
+    monkeypatch.setattr(gpu, "at_once", lambda *_: 1)
+    with pytest.raises(MiaError, match="too little memory for one mlp:4 with batch_size = 64"):
+        gpu.fit_on(CPU, TABLE.x, TABLE.y, halves(TABLE, 2), 2, TrainConfig("mlp:4"), [0, 1], dict().__setitem__, "models",
+                    lambda numbers: {"kind": "checkpoint", "code": ""})
+
+
+@pytest.mark.parametrize("speeds,expected", [
+    ({1: 10, 2: 19, 4: 35, 8: 38}, 4), ({1: 10, 2: 10}, 1), ({1: 1, 2: 2, 4: 4, 8: 8, 16: 16, 32: 32, 64: 64}, 64),
+    ({1: 10, 2: None}, 1), ({1: None, 2: None}, 1)])
+def test_as_many_models_at_once_as_pays(monkeypatch, speeds, expected):
+    def speed(x, y, rows, *_):
+        if speeds[len(rows)] is None:
+            raise RuntimeError("CUDA error: out of memory")
+        return speeds[len(rows)]
+
+    monkeypatch.setattr(gpu, "_models_per_second", speed)
+    assert gpu.at_once(TABLE.x, TABLE.y, [np.arange(4)] * 100, 2, TrainConfig("mlp:4"), CPU) == expected
+
+
+def test_the_number_at_once_is_found_by_trying():
+    assert gpu.at_once(TABLE.x, TABLE.y, halves(TABLE, 4), 2, TrainConfig("mlp:4"), CPU) in (1, 2, 4)
+
+
+@pytest.mark.parametrize("config", [TrainConfig("mlp:4"), TrainConfig("mlp:4", optimizer="sgd", momentum=0.9)])
+def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
+    """With a recording that runs its steps at once, as a CUDA graph does before it is replayed."""
+    def fake(step, device):
+        for _ in range(4):
+            step()
+        return step
+
+    monkeypatch.setattr(loop, "record", fake)
+    groups = [loop.Group(TABLE.x, TABLE.y, halves(TABLE, 2), 2, config, [0, 1], CPU, True) for _ in range(2)]
+    for k in range(3):
+        picked, views = groups[0]._rows[:, 8 * k:8 * k + 8], torch.zeros(2, 8, 0)
+        groups[0].step(picked, views)
+        groups[1]._recorded_step(picked, views)
+    for one, two in zip(*(g._tensors() for g in groups), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
+@pytest.mark.parametrize("records,config", RECIPES, ids=lambda value: getattr(value, "architecture", ""))
+def test_a_graphics_card_gives_the_models_of_the_cpu(records, config, tmp_path, monkeypatch):
+    members = membership.balanced_halves(len(records), 4)
+    found = []
+    for device in ("cpu", "cuda"):
+        monkeypatch.setenv("MIA_CACHE", str(tmp_path / device))
+        ensemble = training.train(records, members, config, device=device).fit()
+        found.append([losses(records, config, loop.Outcome(ensemble.arrays(m), 0.0)) for m in range(4)])
+    np.testing.assert_allclose(*found, rtol=10 * TOLERANCE, atol=10 * TOLERANCE)
+
+
+def test_a_machine_without_a_card_says_so(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    members = np.ones((1, 80), bool)
+    with pytest.raises(MiaError, match="device = 'cuda', but there is no CUDA here.*Say 'cpu'"):
+        training.train(TABLE, members, TrainConfig("mlp:4"), device="cuda")
+    monkeypatch.setenv("MIA_DEVICE", "cuda:1")
+    with pytest.raises(MiaError, match="MIA_DEVICE = 'cuda:1', but there is no CUDA"):
+        training.train(TABLE, members, TrainConfig("mlp:4"))
+    monkeypatch.setenv("MIA_DEVICE", "tpu")
+    with pytest.raises(MiaError, match="MIA_DEVICE = 'tpu': allowed are 'cpu', 'cuda'"):
+        devices.pick()
+    monkeypatch.delenv("MIA_DEVICE")
+    assert devices.pick() == CPU == devices.pick("cpu")
+
+
+def test_true_float32_is_set_for_a_while_whatever_was_set_before():
+    def short() -> bool:
+        switch = torch.backends.cuda.matmul
+        return switch.fp32_precision == "tf32" if hasattr(torch.backends.cudnn, "conv") else switch.allow_tf32
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert short()
+        with devices.plain_float32():
+            assert not short()
+        assert short()
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_card_says_in_many_ways_that_it_is_full():
+    for text in ("CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", "unable to find an engine"):
+        assert devices.out_of_memory(RuntimeError(text))
+    assert not devices.out_of_memory(RuntimeError("shapes cannot be multiplied"))
+
+
+def test_streams_halve_their_batch_when_memory_runs_out():
+    asked = []
+
+    def part(start, stop):
+        asked.append(stop - start)
+        if stop - start > 3:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return list(range(start, stop))
+
+    assert sum(devices.stream(part, 10, 8), []) == list(range(10))
+    assert asked == [8, 4, 2, 2, 2, 2, 2]
+    with pytest.raises(MiaError, match="on a single record"):
+        devices.stream(lambda a, b: (_ for _ in ()).throw(MemoryError()), 2, 4)
+    with pytest.raises(RuntimeError, match="something else"):
+        devices.stream(lambda a, b: (_ for _ in ()).throw(RuntimeError("something else")), 2, 4)
+
+
+# -------------------------------------------------------------------------------------------------------- the recipe
+
+
+def test_losses_by_hand():
+    z, y = torch.tensor([[0.0, np.log(3.0)]]), torch.tensor([1])  # p = (1/4, 3/4)
+    assert recipe.record_loss(z, y, "brier").item() == pytest.approx((1 - 0.75) ** 2)
+    assert recipe.record_loss(z, y, "cross_entropy").item() == pytest.approx(-np.log(0.75))
+    assert recipe.record_loss(z, y, "double_softmax").item() == pytest.approx(np.log(1 + np.exp(0.25 - 0.75)))
+
+
+def test_a_sigmoid_regression_has_one_weight_a_column():
+    network = models.build("sigmoid_regression", (5,), 2, seed=0)
+    assert models.parameter_count(network) == 6
+    z = network(torch.ones(3, 5))
+    assert (z[:, 0] == 0).all() and z.shape == (3, 2)
+    with pytest.raises(MiaError, match="two classes"):
+        models.build("sigmoid_regression", (5,), 3)
+
+
+def test_dropout_follows_from_its_key_alone():
+    x = torch.ones(200, 50)
+    torch.manual_seed(0)
+    one, two = models.Dropout(0.25), models.Dropout(0.25)
+    two.load_state_dict(one.state_dict())
+    first, second = one(x), one(x)
+    assert (two(x) == first).all() and (first != second).any()
+    assert (first == 0).float().mean() == pytest.approx(0.25, abs=0.02) and first.max() == pytest.approx(4 / 3)
+    zeros = torch.stack([first == 0, second == 0]).float() - 0.25
+    assert abs((zeros[0] * zeros[1]).mean()) < 0.01 and abs((zeros[0, 1:] * zeros[0, :-1]).mean()) < 0.01
+    assert (one.eval()(x) == x).all()
+
+
+@pytest.mark.parametrize("architecture,shape", [("leino_cnn", (28, 28, 1)), ("vgg16", (32, 32, 3)), ("resnet18", (8, 8, 3))])
+def test_no_architecture_draws_masks_from_the_global_generator(architecture, shape):
+    layers = models.build(architecture, shape, 3, seed=0).modules()
+    assert not any(isinstance(layer, torch.nn.modules.dropout._DropoutNd) for layer in layers)
+
+
+def test_history_counts_the_records_it_has_seen():
+    x, y = np.repeat([[-9.0], [9.0]], [9, 8], 0).astype(np.float32), np.repeat([0, 1], [9, 8])
+    easy = data.Dataset("easy", x, y, 17, ("a", "b"))
+    [one] = fitted(easy, TrainConfig("logistic_regression", epochs=30, batch_size=16, learning_rate=0.5), [np.arange(17)], [0])
+    assert one.arrays["history"][-1, 1] == 1
+
+
+@pytest.mark.parametrize("given,words", [({"seed": -1}, "seed = -1"), ({"epochs": 2.5}, "epochs = 2.5: a whole number")])
+def test_a_recipe_takes_whole_numbers(given, words):
+    with pytest.raises(MiaError, match=words):
+        TrainConfig("mlp:4", **given)
+
+
+def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
+    generator = torch.Generator().manual_seed(3)
+    views = recipe.draw_views("flip_crop:2", 20, generator)
+    x = torch.rand(20, 3, 6, 6)
+    whole = recipe.augment(x, "flip_crop:2", views)
+    parts = [recipe.augment(x[k:k + 7], "flip_crop:2", views[k:k + 7]) for k in range(0, 20, 7)]
+    assert (torch.cat(parts) == whole).all()
+
+
+def test_precision_is_part_of_what_determines_a_model():
+    short = training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=2, precision="bfloat16"))
+    full = training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=2))
+    assert store.key(short.spec(0)) != store.key(full.spec(0))
+    assert 0 < np.abs(short.parameters(0) - full.parameters(0)).max() < 0.05
+    with pytest.raises(MiaError, match="precision"):
+        TrainConfig("mlp:4", precision="float16")
+
+
+# ---------------------------------------------------------------------------------------------------------- sharing
+
+
+def test_an_ensemble_wanted_twice_is_trained_once():
+    first = training.train(TABLE, membership.balanced_halves(80, 4, seed=3), TrainConfig("mlp:4", epochs=1))
+    first.fit()
+    longer = training.train(TABLE, membership.balanced_halves(80, 8, seed=3), TrainConfig("mlp:4", epochs=1))
+    assert longer.missing() == [4, 5, 6, 7]
+
+
+SHARER = """
+import sys
+import numpy as np
+from mia_lib import data, membership, training
+rng = np.random.default_rng(0)
+table = data.Dataset("t", rng.normal(size=(2000, 20)).astype(np.float32), rng.integers(0, 2, 2000), 2000, ("a", "b"))
+if __name__ == "__main__":
+    config = training.TrainConfig("mlp:2000", epochs=3, batch_size=16)
+    members = membership.balanced_halves(2000, int(sys.argv[1]))
+    training.train(table, members, config, workers=1, label="shared models").fit()
+"""
+
+
+def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(tmp_path):
+    script = tmp_path / "share.py"
+    script.write_text(SHARER)
+    runs = [subprocess.Popen([sys.executable, str(script), count], stderr=subprocess.PIPE, text=True) for count in ("4", "6")]
+    said = [run.communicate(timeout=120)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert sum("waiting for another process" in text and "training shared models" in text for text in said) == 1
+    dates = sorted(p.stat().st_mtime for p in (store.cache_dir() / "model").rglob("*.safetensors"))
+    assert len(dates) == 6
+
+
+def test_shared_ensembles_have_the_sizes_they_state(shared, monkeypatch, tmp_path):
+    subprocess.run([sys.executable, str(shared / "data" / "unpack.py"), str(tmp_path), "hepatitis"], check=True,
+                   capture_output=True)
+    monkeypatch.setenv("MIA_DATA", str(tmp_path))
+    ensemble = shared_ensembles.get("hepatitis_mlp")
+    assert ensemble.members.shape == (120, 124) and (ensemble.members.sum(1) == 31).all()
+
+
+def test_shared_ensembles_are_known_by_name():
+    credit = shared_ensembles.get("german_credit_mlp")
+    assert credit.members.shape == (120, 800) and (credit.members.sum(1) == 200).all()
+    assert shared_ensembles.get("german_credit_mlp_double_softmax").config.loss == "double_softmax"
+    with pytest.raises(MiaError, match="Did you mean 'adult_mlp'"):
+        shared_ensembles.get("adult_mpl")
+    for one in shared_ensembles.SHARED.values():
+        assert one.title and one.chapters and one.cpu_minutes > 0 and one.scale
+
+
+def test_calibration_splits_keep_references_out_of_the_private_half():
+    members, private = membership.calibration_splits(40, repeats=3, references=2, seed=1)
+    assert members.shape == (9, 40) and (members.sum(1) == 10).all() and (private.sum(1) == 20).all()
+    for t in range(3):
+        assert (members[3 * t] <= private[t]).all() and not (members[3 * t + 1:3 * t + 3] & private[t]).any()
+    assert (membership.calibration_splits(40, 5, 2, seed=1)[0][:9] == members).all()
+
+
+# ------------------------------------------------------------------------------------------------------ other machines
+
+
+@pytest.fixture
+def dask(tmp_path):
+    """A scheduler and two workers as processes of their own, and the scheduler's address."""
+    pytest.importorskip("distributed", reason="needs the extra `cluster`")
+    file = tmp_path / "scheduler.json"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__LOGGING": "{}"}
+    command = [sys.executable, "-m", "dask"]
+    quiet = {"env": env, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen([*command, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file),
+                                 "--no-dashboard"], **quiet)]
+    deadline = time.time() + 60
+    while not file.is_file() and time.time() < deadline:
+        time.sleep(0.1)
+    started += [subprocess.Popen([*command, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny",
+                                  "--no-dashboard", "--local-directory", str(tmp_path)], **quiet) for _ in range(2)]
+    import json
+
+    address = json.loads(file.read_text())["address"]
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+    yield address, started[1:]
+    executor = pool._clusters.pop(address, None)
+    if executor is not None:
+        executor._client.close()
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_cluster_that_loses_a_worker_still_trains_every_model_to_the_last_bit(dask, tmp_path, monkeypatch):
+    address, workers = dask
+    records = data.Dataset("t", RNG.normal(size=(1500, 20)).astype(np.float32), RNG.integers(0, 2, 1500), 1500, ("a", "b"))
+    members = membership.balanced_halves(1500, 10)
+    config = TrainConfig("mlp:2000", epochs=3, batch_size=16)  # too large to be stacked
+    here = training.train(records, members, config).fit()
+    expected = [here.parameters(m) for m in range(10)]
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
+    monkeypatch.setenv("MIA_CLUSTER", address)
+    real, done = store.keep, []
+
+    def keep(*arguments, **notes):
+        done.append(1)
+        if len(done) == 2:
+            workers[0].send_signal(signal.SIGKILL)
+        return real(*arguments, **notes)
+
+    monkeypatch.setattr(store, "keep", keep)
+    there = training.train(records, members, config).fit()
+    assert workers[0].wait(10) == -signal.SIGKILL and len(done) == 10
+    assert all((there.parameters(m) == expected[m]).all() for m in range(10))
+
+
+def test_a_scheduler_that_goes_away_is_said():
+    from concurrent.futures import Executor, Future
+
+    class Gone(Executor):
+        def submit(self, *_):
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    with pytest.raises(MiaError, match="scheduler of the cluster went away during 'work'"):
+        pool.run_tasks(len, [([],)], lambda *_: None, "work", executor=Gone())
+
+
+def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "file"))
+    with pytest.raises(MiaError, match="cannot write to .*file"):
+        training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1)).fit()
+
+
+def test_an_idle_worker_that_died_is_reported_and_replaced():
+    pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+    [process] = pool.pool(1)._processes.values()
+    process.kill()
+    process.join()
+    time.sleep(0.5)
+    with pytest.raises(MiaError, match="died"):
+        pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+    pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+
+
+def test_a_cluster_that_is_not_there_is_said(monkeypatch):
+    pytest.importorskip("distributed", reason="needs the extra `cluster`")
+    monkeypatch.setattr(pool, "CONNECT_SECONDS", 1)
+    with pytest.raises(MiaError, match="No dask scheduler answers at 'tcp://127.0.0.1:9'"):
+        pool.cluster("tcp://127.0.0.1:9")
+    with pytest.raises(MiaError, match="No dask scheduler answers at 'nonsense://x'"):
+        pool.cluster("nonsense://x")
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MiaError, match=r"mia_lib\[cluster\]"):
+        pool.cluster("tcp://127.0.0.1:9")
+    assert pool.cluster() is None
+
+
+def test_workers_that_do_not_share_the_store_or_the_version_are_refused(monkeypatch):
+    class Client:
+        def __init__(self, answers):
+            self.answers = answers
+
+        def scheduler_info(self):
+            return {"workers": self.answers}
+
+        def run(self, function, path):
+            return self.answers
+
+    for answers, words in (({}, "has no workers yet"), ({"tcp://a": (False, "2.0")}, "does not see.*MIA_CACHE"),
+                           ({"tcp://a": (True, "1.0")}, "has PyTorch 1.0")):
+        with pytest.raises(MiaError, match=words):
+            pool._meet(Client(answers), "tcp://x")
+    assert pool._greet(__file__) == (True, torch.__version__.partition("+")[0])
+
+
+def test_a_process_that_does_not_see_the_records_says_where_they_should_be():
+    with pytest.raises(MiaError, match="does not see .*MIA_CACHE"):
+        training.open_records("/nowhere/x.npy")

@@ -1,0 +1,289 @@
+"""Private training: steps worked out by hand, noise of the stated size, a budget that is kept, and errors before any work."""
+
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mia_lib import data, membership, models, signals, store, training
+from mia_lib.errors import MiaError
+from mia_lib.training import TrainConfig, recipe
+from mia_lib.training import ensemble as ensembles
+from mia_lib.training import private as dp
+from mia_lib.training.private import Privacy
+
+pytest.importorskip("opacus", reason="Opacus is not installed: pip install -e '.[dp]'")
+
+RNG = np.random.default_rng(0)
+TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 3, 80), 80, ("a", "b", "c"))
+IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (40, 8, 8, 3)).astype(np.uint8), RNG.integers(0, 3, 40), 40,
+                      ("a", "b", "c"))
+GREY = data.Dataset("grey images", IMAGES.x[..., :1], IMAGES.y, 40, IMAGES.classes)
+MLP = TrainConfig("mlp:7", epochs=2, batch_size=10, optimizer="sgd", learning_rate=0.5)
+ONE_STEP = replace(MLP, epochs=1, batch_size=80)  # drawn with probability 80/80, so the batch is the training set
+SILENT = 1e14  # an epsilon that leaves next to no noise
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(isolated_cache):
+    """Every test here starts with an empty cache of its own."""
+
+
+def private(epsilon=5.0, config=MLP, records=TABLE, count=2, **kwargs):
+    members = membership.balanced_halves(len(records), count)
+    return dp.train(records, members, config, Privacy(epsilon), workers=1, **kwargs)
+
+
+def fit(config=ONE_STEP, records=TABLE, index=0, **privacy):
+    return dp.fit(records.x, records.y, 3, config, Privacy(**privacy), index)
+
+
+def vector(arrays):
+    return np.concatenate([value.ravel() for name, value in arrays.items() if name not in ensembles.NOT_WEIGHTS])
+
+
+def by_hand(records, config, clip=np.inf):
+    """Weights after one step over all records, from the gradient of each record by itself."""
+    network = models.build(config.architecture, records.shape, 3, seed=recipe.seed_of(config, 0))
+    weights, total = list(network.parameters()), 0.0
+    for record, label in zip(records.x, records.y, strict=True):
+        outputs = network(models.to_input(record[None]))
+        loss = recipe.record_loss(outputs, torch.tensor([label]), config.loss).sum()
+        gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, weights)])
+        total = total + gradient * min(1.0, clip / float(gradient.norm()))
+    before = torch.nn.utils.parameters_to_vector(weights).detach()
+    return before.numpy(), (before - config.learning_rate * total / len(records)).numpy()
+
+
+@pytest.mark.parametrize("config", [ONE_STEP, replace(ONE_STEP, loss="squared_error"), replace(ONE_STEP, loss="brier")])
+def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
+    before, after = by_hand(TABLE, config)
+    found = vector(fit(config, epsilon=SILENT, clip=100.0).arrays)
+    np.testing.assert_allclose(found, after, atol=3e-6)
+    assert np.abs(after - before).max() > 1e-2
+
+
+@pytest.mark.parametrize("records, architecture, augmentation", [
+    (TABLE, "mlp:7", "none"), (IMAGES, "tanh_cnn:2,3,4", "none"), (GREY, "watson_cnn:3,4,5,6", "none"),
+    (GREY, "watson_cnn:3,4,5,6", "crop:0"),
+    (IMAGES, "watson_cnn:3,4,5,6", "crop:0")])  # this leaves images as they are, but with channels last in memory
+def test_each_record_is_clipped_by_itself(records, architecture, augmentation):
+    config, clip = replace(ONE_STEP, architecture=architecture, batch_size=len(records), learning_rate=20.0,
+                           augmentation=augmentation), 0.05
+    before, after = by_hand(records, config, clip)
+    found = vector(fit(config, records, epsilon=SILENT, clip=clip).arrays)
+    np.testing.assert_allclose(found, after, atol=2e-5)
+    assert 0.05 < np.linalg.norm(found - before) < config.learning_rate * clip * (1 + 1e-5)
+    assert not np.allclose(after, by_hand(records, config)[1], atol=1e-2)
+
+
+def test_noise_has_the_standard_deviation_sigma_clip_over_batch():
+    config = replace(ONE_STEP, architecture="mlp:300", learning_rate=1.0)
+    outcome = fit(config, epsilon=1.0, clip=0.3)
+    _, after = by_hand(TABLE, config, 0.3)
+    noise = vector(outcome.arrays) - after
+    expected = float(outcome.arrays["noise_multiplier"]) * 0.3 / 80
+    assert len(noise) == 2703 and noise.std() == pytest.approx(expected, rel=0.07)  # 5 standard errors
+    assert abs(noise.mean()) < 5 * expected / len(noise) ** 0.5
+
+
+def test_sums_are_divided_by_the_expected_size_of_a_batch():
+    config = replace(ONE_STEP, architecture="mlp:300", learning_rate=1.0, batch_size=40)  # two steps
+    outcome = fit(config, epsilon=0.05)  # so much noise that gradients do not count
+    moved = vector(outcome.arrays) - by_hand(TABLE, config)[0]
+    assert moved.std() == pytest.approx(2**0.5 * float(outcome.arrays["noise_multiplier"]) / 40, rel=0.07)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 1000.0])
+def test_what_is_spent_is_just_below_the_budget(epsilon):
+    from opacus.accountants import RDPAccountant
+
+    ensemble = private(epsilon)
+    assert ((0.95 * epsilon <= ensemble.epsilon()) & (ensemble.epsilon() <= epsilon)).all()
+    accountant = RDPAccountant()
+    accountant.history = [(ensemble.noise()[0], 10 / 40, 8)]  # 40 members, batches of 10 on average, two epochs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert accountant.get_epsilon(1 / 40) == pytest.approx(ensemble.epsilon()[0], rel=1e-12)
+
+
+def test_noise_grows_with_privacy_steps_and_the_share_drawn():
+    def sigma(epsilon=2.0, size=200, **changes):
+        return dp.noise_multiplier(Privacy(epsilon), size, replace(MLP, **changes))
+
+    assert sigma(0.5) > sigma(1) > sigma(10) > sigma(1000) > 0
+    assert sigma(epochs=20) > sigma(epochs=2) and sigma(batch_size=50) > sigma(batch_size=10)
+    assert dp.noise_multiplier(Privacy(2.0, delta=1e-9), 200, MLP) > dp.noise_multiplier(Privacy(2.0, delta=1e-2), 200, MLP)
+    assert sigma(epochs=0) == 0.0
+
+
+def test_without_epochs_nothing_is_spent_and_nothing_learned():
+    outcome = fit(replace(MLP, epochs=0), epsilon=1.0)
+    assert outcome.arrays["epsilon"] == outcome.arrays["noise_multiplier"] == 0
+    assert (vector(outcome.arrays) == by_hand(TABLE, MLP)[0]).all()
+
+
+def test_noise_drawn_on_the_processor_is_that_of_opacus():
+    from opacus.grad_sample import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+
+    found = []
+    for build in (dp._optimizer, lambda w, config, **k: DPOptimizer(torch.optim.SGD(w, config.learning_rate), **k)):
+        network = models.build("mlp:7", (5,), 3, seed=0)
+        watched = GradSampleModule(network, loss_reduction="sum")
+        optimizer = build(list(network.parameters()), MLP, noise_multiplier=1.5, max_grad_norm=0.7, expected_batch_size=80,
+                          generator=torch.Generator().manual_seed(3))
+        watched(torch.from_numpy(TABLE.x).requires_grad_()).square().sum().backward()
+        optimizer.step()
+        found.append(torch.nn.utils.parameters_to_vector(network.parameters()))
+    assert (found[0] == found[1]).all()
+
+
+def test_batches_are_drawn_record_by_record_and_may_be_empty(monkeypatch):
+    seen = []
+    monkeypatch.setattr(recipe, "draw_views", lambda name, count, generator: seen.append(count) or torch.zeros(count, 0))
+    few = data.Dataset("few images", GREY.x[:6], GREY.y[:6], 6, GREY.classes)
+    config = TrainConfig("leino_cnn:2,2,4", epochs=20, batch_size=1)
+    outcome = fit(config, few, epsilon=3.0)
+    assert len(seen) == 120 and 0 in seen and max(seen) > 1
+    assert abs(np.mean(seen) - 1) < 5 * (5 / 6 / 120) ** 0.5  # binomial with mean 1
+    assert all(np.isfinite(value).all() for value in outcome.arrays.values())
+    assert outcome.arrays["body.6.calls"] == 120
+
+
+def test_the_same_models_come_out_again_and_other_ones_otherwise():
+    config = TrainConfig("leino_cnn:2,2,4", epochs=2, batch_size=8, augmentation="flip_crop:1")
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    first, again, second = (vector(fit(config, IMAGES, index, epsilon=2.0).arrays) for index in (0, 0, 1))
+    assert (torch.rand(3) == expected).all()  # the global random state is left alone
+    assert (first == again).all() and (first == second).mean() < 0.05
+    records = data.Dataset("but one", IMAGES.x[:-1], IMAGES.y[:-1], 39, IMAGES.classes)
+    assert not (vector(fit(config, records, epsilon=2.0).arrays) == first).all()
+
+
+def test_models_with_the_same_start_have_noise_of_their_own():
+    start = {name: value.numpy() for name, value in models.build("mlp:7", (5,), 3, seed=0).state_dict().items()}
+    one, two = (vector(dp.fit(TABLE.x, TABLE.y, 3, MLP, Privacy(2.0), m, start=start).arrays) for m in (0, 1))
+    assert not (one == two).any()
+
+
+def test_the_pool_trains_what_this_process_does(tmp_path, monkeypatch):
+    there = [private().parameters(m) for m in (0, 1)]
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another"))
+    monkeypatch.setattr(dp, "run_tasks", dp._run_here)  # as on a graphics card
+    threads = torch.get_num_threads()
+    here = [private().parameters(m) for m in (0, 1)]
+    torch.set_num_threads(threads)
+    assert (np.array(there) == np.array(here)).all()
+
+
+def test_private_models_are_models():
+    with ThreadPoolExecutor(1) as executor:
+        ensemble = private(executor=executor)
+        assert ensemble.missing() == [0, 1] and len(ensemble) == 2
+        assert signals.loss(ensemble, TABLE).shape == signals.gradient_norm(ensemble, TABLE).shape == (2, 80)
+    assert ensemble.missing() == [] and ensemble.history().shape == (2, 2, 2)
+    assert np.isfinite(ensemble.history()).all() and not ensemble.model(0).training
+    assert signals.loss(ensemble, TABLE)[0] == pytest.approx(
+        torch.nn.functional.cross_entropy(ensemble.model(0)(torch.from_numpy(TABLE.x)), torch.from_numpy(TABLE.y),
+                                          reduction="none").detach().numpy(), rel=1e-4, abs=1e-5)
+
+
+def test_each_model_is_kept_and_used_without_being_trained_again(monkeypatch):
+    first = private().epsilon()
+    store.discard(private().spec(1))
+    assert private().missing() == [1]
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "opacus", None)
+        assert private().arrays(0)["epsilon"] == first[0]  # what is kept needs no Opacus
+    trained = []
+    monkeypatch.setattr(dp, "run_tasks", lambda f, tasks, *a: trained.extend(task[6] for task in tasks))
+    private().fit()
+    assert trained == [1]
+
+
+def test_a_private_model_can_go_on_from_another():
+    plain = training.train(TABLE, membership.balanced_halves(80, 2), MLP, workers=1)
+    ensemble = private(config=replace(MLP, epochs=0), start=(plain, [1, 0]))
+    assert (ensemble.parameters(0) == plain.parameters(1)).all()
+    assert ensemble.key != private(config=replace(MLP, epochs=0)).key
+
+
+def test_privacy_is_part_of_what_determines_a_model():
+    members = membership.balanced_halves(80, 2)
+    plain = training.train(TABLE, members, MLP)
+    private_ones = [dp.train(TABLE, members, MLP, p) for p in (
+        Privacy(1), Privacy(2), Privacy(1, delta=1e-5), Privacy(1, clip=2))]
+    assert len({plain.key, *(ensemble.key for ensemble in private_ones)}) == 5
+    assert dp.train(TABLE, members, MLP, Privacy(1.0, clip=1)).key == private_ones[0].key
+    private, other = private_ones[0].spec(0), plain.spec(0)
+    assert private.pop("code") != other.pop("code")  # another training
+    assert {**private, "privacy": None} == {**other, "privacy": None}
+    assert set(private_ones[0].spec(0)) - set(plain.spec(0)) == {"privacy"}
+
+
+def test_less_noise_learns_more():
+    losses = [private(epsilon, replace(MLP, epochs=30), count=4).history()[:, -1, 0].mean() for epsilon in (0.2, 1e5)]
+    assert losses[1] < 0.9 * np.log(3) < losses[0]
+
+
+def test_nothing_that_opacus_warns_of_in_passing_reaches_the_user():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(replace(MLP, batch_size=80), epsilon=0.1)
+        fit(replace(MLP, batch_size=80), epsilon=1e6)
+
+
+def test_why_nothing_can_be_trained_privately_is_said_without_an_import(monkeypatch):
+    assert dp.lacking() == ""
+    monkeypatch.setattr(dp.importlib.util, "find_spec", lambda name: None if name == "opacus" else pytest.fail(name))
+    assert "Opacus is not installed" in dp.lacking() and "pip install -e '.[dp]'" in dp.lacking()
+
+
+def test_the_module_imports_without_opacus_and_asks_for_it_when_it_trains(monkeypatch):
+    code = "import sys; sys.modules['opacus'] = None; import mia_lib.training.private; print('fine')"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "fine\n"
+    monkeypatch.setitem(sys.modules, "opacus", None)
+    monkeypatch.setattr(dp, "run_tasks", lambda *a: pytest.fail("work was begun"))
+    with pytest.raises(MiaError, match=r"pip install 'mia_lib\[dp\]'.*pip install -e '\.\[dp\]'"):
+        private().fit()
+
+
+def test_batch_normalisation_is_refused_by_name():
+    with pytest.raises(MiaError, match=r"layer body\.0\.1 \(BatchNorm2d\).*watson_cnn.*group normalisation"):
+        private(config=TrainConfig("resnet18", batch_size=4), records=IMAGES)
+
+
+def test_an_epsilon_that_no_noise_reaches_is_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr(dp, "run_tasks", lambda *a: pytest.fail("work was begun"))
+    with pytest.raises(MiaError, match="epsilon = 0.1 is less than.*delta = 1e-09"):
+        dp.train(TABLE, membership.balanced_halves(80, 2), MLP, Privacy(0.1, delta=1e-9)).fit()
+
+
+def test_a_loss_that_is_no_number_names_model_epoch_and_what_to_lower():
+    wild = TrainConfig("mlp:" + ",".join(["8"] * 12), epochs=3, batch_size=10, optimizer="sgd", learning_rate=999.0,
+                       loss="squared_error")
+    with pytest.raises(MiaError, match=r"Model \d .*diverged.*epoch \d of 3\. Lower learning_rate \(999 was given\)"):
+        private(config=wild).fit()
+    assert private(config=wild).missing() == [0, 1]
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: Privacy(0), "epsilon = 0: .*above 0"), (lambda: Privacy(float("nan")), "epsilon = nan"),
+    (lambda: Privacy(float("inf")), "epsilon = inf"), (lambda: Privacy("1"), "epsilon = '1'"),
+    (lambda: Privacy(1, delta=0), "delta = 0: .*between 0 and 1"), (lambda: Privacy(1, delta=1.0), "delta = 1.0"),
+    (lambda: Privacy(1, clip=-1), "clip = -1: .*above 0"),
+    (lambda: private(config=replace(MLP, batch_size=41)), "batch_size = 41, but .* 40 records.*at most 40"),
+    (lambda: private(config=replace(MLP, precision="bfloat16")), "precision = 'bfloat16'.*'float32'"),
+    (lambda: dp.train(TABLE, np.eye(80, dtype=bool)[:1], replace(MLP, batch_size=1), Privacy(1)), "1 record: give delta"),
+    (lambda: dp.train(TABLE, np.ones((1, 3), bool), MLP, Privacy(1)), "members has 3 columns")])
+def test_bad_input_is_refused_before_any_work(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()

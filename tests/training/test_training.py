@@ -1,0 +1,250 @@
+"""Training: the same models whatever the pool, resumable, and errors before or during the work."""
+
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from mia_lib import data, membership, models, signals, store, training
+from mia_lib.errors import MiaError
+from mia_lib.training import TrainConfig
+from mia_lib.training import ensemble as ensembles
+
+RNG = np.random.default_rng(0)
+IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
+                      ("a", "b", "c"))
+TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
+FAST = TrainConfig("logistic_regression", epochs=2, learning_rate=0.05)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(isolated_cache):
+    """Every test here starts with an empty cache of its own."""
+
+
+def bank(records=TABLE, config=FAST, count=4, **kwargs):
+    return training.train(records, membership.balanced_halves(len(records), count), config, **kwargs)
+
+
+def test_models_are_bit_identical_whatever_the_size_of_the_pool(tmp_path, monkeypatch):
+    config = TrainConfig("tanh_cnn:2,3,4", epochs=2, batch_size=8, augmentation="flip_crop:2")
+    weights = []
+    for workers in (1, 2):
+        monkeypatch.setenv("MIA_CACHE", str(tmp_path / str(workers)))
+        ensemble = bank(IMAGES, config, workers=workers).fit()
+        weights.append([ensemble.parameters(m) for m in range(4)])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    here, _ = training.fit(IMAGES.x[ensemble.members[1]], IMAGES.y[ensemble.members[1]], 3, config, index=1)
+    torch.set_num_threads(threads)
+    for one, two in zip(*weights, strict=True):
+        assert (one == two).all()
+    assert (torch.nn.utils.parameters_to_vector(here.parameters()).detach().numpy() == weights[0][1]).all()
+    assert not (weights[0][0] == weights[0][2]).all()
+
+
+def test_training_leaves_the_global_random_state_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    training.fit(TABLE.x, TABLE.y, 2, FAST)
+    assert (torch.rand(3) == expected).all()
+
+
+def test_nothing_is_trained_before_it_is_needed_and_nothing_twice(monkeypatch):
+    ensemble = bank()
+    assert ensemble.missing() == [0, 1, 2, 3]
+    first = signals.loss(ensemble, TABLE)
+    assert ensemble.missing() == []
+    monkeypatch.setattr(ensembles, "run_tasks", lambda *a, **k: pytest.fail("everything is in the store"))
+    assert (signals.loss(bank(), TABLE) == first).all()
+    assert signals.correctness(bank(), TABLE).dtype == bool
+
+
+def test_a_longer_bank_reuses_the_models_of_a_shorter_one():
+    bank().fit()
+    members = np.vstack([bank().members, membership.random_halves(80, 2, seed=9)])
+    assert training.train(TABLE, members, FAST).missing() == [4, 5]
+
+
+def test_a_damaged_model_is_trained_again_and_comes_out_the_same():
+    ensemble = bank().fit()
+    before = ensemble.parameters(2)
+    path, _ = store._paths(store.cache_dir(), ensemble.spec(2), store.key(ensemble.spec(2)))
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.warns(UserWarning, match="damaged"):
+        assert (ensemble.parameters(2) == before).all()
+
+
+def test_a_damaged_recorded_model_is_trained_again(tmp_path, monkeypatch):
+    bank().fit()
+    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
+    for spec in map(bank().spec, range(4)):
+        kept = zip(store._paths(store.cache_dir(), spec, store.key(spec)),
+                   store._paths(store.RECORDED, spec, store.address(spec)), strict=True)
+        for source, target in kept:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+    assert bank().missing() == []
+    path, _ = store._paths(store.RECORDED, bank().spec(1), store.address(bank().spec(1)))
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    with pytest.warns(UserWarning, match="damaged"):
+        assert bank().missing() == [1]
+        assert len(bank().parameters(1)) == 12
+
+
+def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
+    from sklearn.linear_model import LogisticRegression
+
+    config = TrainConfig("logistic_regression", epochs=400, batch_size=80, optimizer="sgd", learning_rate=1.0,
+                         weight_decay=0.02)
+    model, history = training.fit(TABLE.x, TABLE.y, 2, config)
+    # Two outputs with penalty w on each are one logit with w / 2; the bias is penalised too, hence the added column.
+    x = np.hstack([TABLE.x, np.ones((80, 1), np.float32)])
+    exact = LogisticRegression(C=1 / (80 * 0.01), fit_intercept=False, tol=1e-10).fit(x, TABLE.y).coef_[0]
+    weight = model.head.weight.detach().numpy()
+    bias = model.head.bias.detach().numpy()
+    found = np.append(weight[1] - weight[0], bias[1] - bias[0])
+    np.testing.assert_allclose(found, exact, atol=2e-3)
+    assert history[-1, 0] < history[0, 0]
+
+
+@pytest.mark.parametrize("config", [
+    TrainConfig("mlp:4", epochs=1, optimizer="sgd", momentum=0.9, nesterov=True, loss="squared_error"),
+    TrainConfig("mlp:4", epochs=1, schedule="cosine"), TrainConfig("mlp:4", epochs=1, schedule="step", step_epochs=1)])
+def test_every_optimiser_loss_and_schedule_trains(config):
+    _, history = training.fit(TABLE.x, TABLE.y, 2, config)
+    assert np.isfinite(history).all()
+
+
+def test_schedules_by_hand():
+    step = TrainConfig("mlp:4", epochs=9, learning_rate=1.0, schedule="step", step_epochs=3)
+    assert [ensembles.learning_rate(step, e) for e in (0, 2, 3, 8)] == pytest.approx([1, 1, 0.1, 0.01])
+    cosine = TrainConfig("mlp:4", epochs=4, learning_rate=1.0, schedule="cosine")
+    assert [ensembles.learning_rate(cosine, e) for e in (0, 2)] == pytest.approx([1, 0.5])
+
+
+def test_squared_error_by_hand():
+    outputs = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    assert ensembles.record_loss(outputs, torch.tensor([0, 0]), "squared_error").tolist() == [0, 0.25]
+
+
+def test_flips_and_shifts_only_move_pixels():
+    x = torch.arange(2 * 36.0).reshape(2, 1, 6, 6)
+    torch.manual_seed(0)
+    views = [ensembles.augment(x, "flip") for _ in range(20)]
+    assert all((v[0] == x[0]).all() or (v[0] == x[0].flip(2)).all() for v in views)
+    assert any((v[0] != x[0]).any() for v in views) and any((v[0] == x[0]).all() for v in views)
+    moved = {ensembles.augment(x, "crop:1")[0, 0, 2, 2].item() for _ in range(60)}
+    assert moved == {x[0, 0, r, c].item() for r in (1, 2, 3) for c in (1, 2, 3)}
+    assert ensembles.augment(x, "none") is x
+
+
+def test_resized_crops_stay_within_the_image_and_the_whole_image_is_one_of_them():
+    x = torch.rand(200, 1, 8, 8)
+    view = ensembles.augment(x, "flip_resized_crop:0.25")
+    assert view.shape == x.shape and view.min() >= x.min() and view.max() <= x.max()
+    constant = torch.ones(4, 3, 8, 8)
+    assert torch.allclose(ensembles.augment(constant, "flip_resized_crop"), constant, atol=1e-5)
+
+
+def test_any_executor_will_do():
+    with ThreadPoolExecutor(1) as executor:
+        ensemble = bank(executor=executor).fit()
+    assert ensemble.missing() == []
+    assert (ensemble.parameters(0) == bank().parameters(0)).all()
+
+
+def test_history_shows_the_training_of_every_model():
+    history = bank().history()
+    assert history.shape == (4, 2, 2) and (history[:, :, 1] <= 1).all()
+
+
+def test_a_loss_that_is_no_number_names_model_epoch_and_what_to_lower():
+    wild = TrainConfig("mlp:8", epochs=5, optimizer="sgd", learning_rate=999.0, momentum=0.99, loss="squared_error")
+    with pytest.raises(MiaError, match=r"Model \d .*diverged.*epoch \d.*Lower learning_rate \(999 was given\)"):
+        bank(config=wild).fit()
+
+
+SLOW = """
+import numpy as np
+from mia_lib import data, membership, training
+rng = np.random.default_rng(0)
+table = data.Dataset("t", rng.normal(size=(2000, 20)).astype(np.float32), rng.integers(0, 2, 2000), 2000, ("a", "b"))
+config = training.TrainConfig("mlp:2000", epochs=4, batch_size=16)  # too large to be stacked
+if __name__ == "__main__":
+    ensemble = training.train(table, membership.random_halves(2000, 12), config, workers=2)
+    print(len(ensemble.missing()), flush=True)
+    ensemble.fit()
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path, how):
+    script = tmp_path / "run.py"
+    script.write_text(SLOW)
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.time() + 60
+    while len(list(store.cache_dir().rglob("*.safetensors"))) < 2 and time.time() < deadline and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    kept = len(list(store.cache_dir().rglob("*.safetensors")))
+    again = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120).stdout.split()
+    assert 2 <= kept < 12
+    assert 0 < int(again[0]) <= 12 - kept + 1 and again[1] == "done"
+
+
+def test_a_script_without_a_guard_is_told_so_instead_of_waiting_for_itself(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(SLOW.replace('if __name__ == "__main__":', "if True:"))
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert ended.returncode and "if __name__ == '__main__':" in ended.stderr
+
+
+def test_a_process_that_dies_is_reported_and_the_pool_recovers():
+    with pytest.raises(MiaError, match="died"):
+        ensembles.run_tasks(exec, [("import os; os._exit(3)",)], lambda k, r: None, "dying", workers=1)
+    bank(workers=1).fit()
+
+
+def test_workers_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("MIA_WORKERS", "3")
+    assert ensembles.default_workers() == 3
+    for bad in ("0", "many"):
+        monkeypatch.setenv("MIA_WORKERS", bad)
+        with pytest.raises(MiaError, match="MIA_WORKERS"):
+            ensembles.default_workers()
+    monkeypatch.delenv("MIA_WORKERS")
+    assert ensembles.default_workers() >= 1
+
+
+ONE_CLASS = data.Dataset("one", TABLE.x, np.zeros(80, int), 80, ("only",))
+
+
+@pytest.mark.parametrize("call,words", [
+    (lambda: TrainConfig("tanh_cn"), "Did you mean 'tanh_cnn'"),
+    (lambda: TrainConfig("mlp:4", optimizer="sgdd"), "Did you mean 'sgd'"),
+    (lambda: TrainConfig("mlp:4", epochs=-1), "epochs = -1"),
+    (lambda: TrainConfig("mlp:4", learning_rate=-0.1), "learning_rate"),
+    (lambda: TrainConfig("mlp:4", nesterov=True), "needs momentum"),
+    (lambda: TrainConfig("mlp:4", augmentation="flip_crop:x"), "must be a number"),
+    (lambda: TrainConfig("mlp:4", augmentation="flip_resized_crop:2"), "out of range"),
+    (lambda: training.train(TABLE, np.ones((1, 7), bool), FAST), "7 columns, but there are 80"),
+    (lambda: training.train(TABLE, np.zeros((2, 80), bool), FAST), "row 0 has no member"),
+    (lambda: training.train(ONE_CLASS, np.ones((1, 80), bool), FAST), "at least 2"),
+    (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("tanh_cnn")), "image"),
+    (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", augmentation="flip")), "needs images")])
+def test_bad_input_is_refused_before_any_work(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
+
+
+def test_models_can_be_named():
+    assert "tanh_cnn" in models.names()
