@@ -19,19 +19,19 @@ import mia_lib
 import numpy as np
 import torch
 
-from mia_lib import regressors
-from mia_lib.backends import loop
-from mia_lib.recipe import TrainConfig
+from mia_lib.attacks.quantile import networks
+from mia_lib.training.backends import loop
+from mia_lib.training.recipe import TrainConfig
 
 torch.set_num_threads(1)
 rng = np.random.default_rng(0)
 x, y = rng.integers(0, 256, (240, 28, 28, 1)).astype(np.uint8), rng.integers(0, 10, 240)
 out = {}
-config = regressors.NetworkConfig(epochs=2, batch_size=64)
+config = networks.NetworkConfig(epochs=2, batch_size=64)
 target, held = y / 4, slice(180, 240)
-fitted = regressors.fit(x[:180], target[:180], config, 2, regressors.gaussian_loss, y[:180], 10,
+fitted = networks.fit(x[:180], target[:180], config, 2, networks.gaussian_loss, y[:180], 10,
                         (x[held], target[held], y[held]))
-out["regression"] = regressors.predict(fitted, x, y)
+out["regression"] = networks.predict(fitted, x, y)
 for name, sets in (("tanh_cnn:4,8,16", 1), ("mlp:16", 2)):
     rows = [np.arange(120) + k for k in range(sets)]
     for k, one in enumerate(loop.fit_group(x, y, rows, 10, TrainConfig(name, epochs=2, batch_size=40), list(range(sets)))):

@@ -67,7 +67,7 @@ BEARS = {
     "an attack": ("attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)", {"bayes study", "bayes page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
                                {"bayes study", "bayes page", "calibration page"}),
-    "a signal": ("signals.py", "return np.log1p(np.where(one_hot", "return np.log(np.where(one_hot",
+    "a signal": ("signals/outputs.py", "return np.log1p(np.where(one_hot", "return np.log(np.where(one_hot",
                  ALL_STUDIES | ALL_PAGES | {"loss"}),
     "a training detail": ("training/backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
                           EVERYTHING_TRAINED),

@@ -271,7 +271,7 @@ def test_torchvision_is_imported_only_when_needed():
 
 def test_torchvision_imports_here_and_with_an_extension_that_cannot_be_loaded():
     done = run(
-        "from mia_lib import _torchvision as t\nt._extension_loads = lambda folder: False\n"
+        "from mia_lib.data import _torchvision as t\nt._extension_loads = lambda folder: False\n"
         "import torch\ntorch.ops.load_library = lambda path: (_ for _ in ()).throw(OSError('does not fit'))\n"
         "print(t.import_torchvision().models.resnet18.__name__, t._library is not None)"
     )

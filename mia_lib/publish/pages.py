@@ -182,7 +182,8 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                 files[name.as_posix()] = path.read_bytes()
     library = runner._library(root)  # the reference pages are made from it, so a change must reach Sphinx
     files |= {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
-    files |= reference.pages(library)
+    if f"{reference.FOLDER}/index.md" in files:
+        files |= reference.pages(library)
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     files["_toc.yml"] = yaml.safe_dump(reference.contents(toc), sort_keys=False).encode()
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))

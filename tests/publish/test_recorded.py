@@ -38,7 +38,7 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import claims, plotting, results, store
-from mia_lib.intervals import Interval
+from mia_lib.metrics.interval import Interval
 
 
 def compute():  # a comment

@@ -509,7 +509,7 @@ def test_the_scorecard_page_holds_what_claims_makes_of_them(tiny, monkeypatch):
     (tiny / "book" / "scorecard.md").write_text("# Scorecard\n\n<!-- generated -->\n")
     made = {"metadata": {"mia": RECORD}, "cells": [cell(shown({pages.CLAIMS_MIME: [{"id": 1}]}))]}
     files = pages._pages(tiny, {"tiny": made})
-    assert "mia_lib/runner.py" in files, "pages include code"
+    assert "mia_lib/publish/runner.py" in files, "pages include code"
     assert b"1 claims" in files["book/scorecard.md"] and b"execute_notebooks: 'off'" in files["_config.yml"]
 
 

@@ -33,7 +33,7 @@ import os
 import pandas as pd
 
 from mia_lib import claims, results
-from mia_lib.intervals import Interval, t_interval
+from mia_lib.metrics.interval import Interval, t_interval
 
 with open(os.environ["TINY_LOG"], "a") as log:
     log.write(f"{steps}/{rate}/{mode}/{sizes}\\\\n")
@@ -288,6 +288,6 @@ def test_one_cell_is_a_page_without_charts(swept):
 
 
 def test_grid_and_table_need_neither_torch_nor_matplotlib(tmp_path):
-    code = ("import sys\nfrom mia_lib import sweep\nassert not {'torch', 'matplotlib', 'seaborn'} & set(sys.modules)\n"
-            "from mia_lib import _sweep_page\nassert 'torch' not in sys.modules")
+    code = ("import sys\nfrom mia_lib.publish.sweep import cells\nassert not {'torch', 'matplotlib', 'seaborn'} & set(sys.modules)\n"
+            "from mia_lib.publish.sweep import page\nassert 'torch' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True)
