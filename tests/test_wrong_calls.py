@@ -387,6 +387,7 @@ def test_a_set_of_records_and_an_ensemble_are_a_line():
 UNGUARDED = """
 import numpy as np
 from mia_lib import data, membership, signals, training
+from mia_lib.training.backends import pool
 rng = np.random.default_rng(0)
 table = data.Dataset("t", rng.normal(size=(60, 3)).astype(np.float32), rng.integers(0, 2, 60), 60, ("a", "b"))
 models = training.train(table, membership.random_halves(60, 4), training.TrainConfig("mlp:3", epochs=1), workers=1)
@@ -396,9 +397,9 @@ models = training.train(table, membership.random_halves(60, 4), training.TrainCo
 @pytest.mark.parametrize("call, said", [
     ("models.fit()", "Put what it does under `if __name__ == '__main__':`."),
     ("signals.loss(models, table)", "Put what it does under `if __name__ == '__main__':`."),
-    ("training.run_tasks(exec, [('import os; os._exit(3)',)], print, 'dying', 1) if __name__ == '__main__' else None",
+    ("pool.run_tasks(exec, [('import os; os._exit(3)',)], print, 'dying', 1) if __name__ == '__main__' else None",
      "(exit code 3)"),
-    ("training.run_tasks(exec, [('import os; os.kill(os.getpid(), 9)',)], print, 'dying', 1) "
+    ("pool.run_tasks(exec, [('import os; os.kill(os.getpid(), 9)',)], print, 'dying', 1) "
      "if __name__ == '__main__' else None", "(out of memory?)")])
 def test_why_a_process_died_is_said_last(tmp_path, isolated_cache, call, said):
     script = tmp_path / "run.py"

@@ -259,7 +259,7 @@ def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping)
     rates = 0.1, 0.9, world.weight_decay
 
     def i1_i2(taken_out, stationary):
-        parts = iha.split(found, taken_out, n, *rates, stationary=theory)
+        parts = iha.split(found, taken_out, n, *rates, stationary=stationary)
         return iha.combine(world.losses, parts, *rates[:2], terms=("I1", "I2"))
 
     assert auc(i1_i2(world.members / n, True), world.members) == 1
