@@ -29,7 +29,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from mia_lib import data, membership, models, training
 from mia_lib.training import devices, recipe
-from mia_lib.training import ensemble as ensembles
+from mia_lib.training.backends import pool
 from mia_lib.training.recipe import TrainConfig
 
 
@@ -144,7 +144,7 @@ if __name__ == "__main__":
         if arguments.only not in name:
             continue
         members = membership.random_halves(len(records), many)
-        ours(records, members[:2 * ensembles.default_workers()], TrainConfig(config.architecture, epochs=1), device)  # warm
+        ours(records, members[:2 * pool.default_workers()], TrainConfig(config.architecture, epochs=1), device)  # warm
         loaders = min((0, 2), key=lambda n: plain(records, members[:1], config, device, n)[0])
         ratios, accuracies, spent = [], [], []
         for _ in range(arguments.repeats):
@@ -159,4 +159,4 @@ if __name__ == "__main__":
               f"training accuracy {mine:.3f}, plain {other:.3f}; {each:.3f} s a model, plain {alone:.3f} ({loaders} loaders)",
               flush=True)
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}, "
-          f"{ensembles.default_workers()} processes; plain loop with {torch.get_num_threads()} threads")
+          f"{pool.default_workers()} processes; plain loop with {torch.get_num_threads()} threads")

@@ -6,6 +6,8 @@ its arguments and a seed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mia_lib.checks import check_mask
@@ -79,6 +81,50 @@ def references_of(target: int, models: int) -> np.ndarray:
     check_range("target", target, 0, models - 1)
     pair = target - target % 2
     return np.array([m for m in range(models) if m not in (pair, pair + 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Models in complementary pairs, some of which are attacked with the help of the others.
+
+    Attributes:
+        members: bool [M, N], as `balanced_halves` makes it.
+        attacked: T numbers of models.
+    """
+
+    members: np.ndarray
+    attacked: tuple[int, ...]
+
+    @property
+    def judged(self) -> np.ndarray:
+        """bool [T, N], membership in each target."""
+        return self.members[list(self.attacked)]
+
+    def references(self, target: int, count: int | None = None) -> np.ndarray:
+        """Models that serve against a target: the first `count` of `references_of`."""
+        return references_of(target, len(self.members))[:count]
+
+    def pairs_after(self, target: int, count: int) -> np.ndarray:
+        """`count` of the models that serve against a target: complementary pairs, from the one after its own on."""
+        pairs = references_of(target, len(self.members)).reshape(-1, 2)
+        return np.roll(pairs, -(target // 2), 0).ravel()[:count]
+
+
+def bank(n: int, models: int, targets: int, seed: int = 0) -> Bank:
+    """Complementary halves of n records, of which the first models are attacked.
+
+    Args:
+        models: M, even and at least 6, so that a record has two references that were trained on it and two others.
+        targets: T, at least 2, for one target is no sample of targets.
+
+    Raises:
+        MiaError: other numbers.
+    """
+    check_range("targets", targets, 2, models)
+    if models % 2 or models < 6:
+        raise MiaError(f"models = {models}: an even number from 6 is needed, complementary pairs of which two are left "
+                       "against each target, so that each record has references that were trained on it and others.")
+    return Bank(balanced_halves(n, models, seed), tuple(range(targets)))
 
 
 def private_public(n: int, private: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

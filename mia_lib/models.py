@@ -132,7 +132,7 @@ class Dropout(nn.Module):
             return x
         self.calls += 1
         number = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape)
-        mixed = _scramble(number * -1640531535 + _scramble((self.key + self.calls * 668265263).to(torch.int32)))
+        mixed = scramble(number * -1640531535 + scramble((self.key + self.calls * 668265263).to(torch.int32)))
         kept = mixed >= round(self.p * 2**32) - 2**31  # 32 bits taken as a number from -2^31
         return x * kept / (1 - self.p)
 
@@ -140,7 +140,7 @@ class Dropout(nn.Module):
         return f"p={self.p}"
 
 
-def _scramble(bits: torch.Tensor) -> torch.Tensor:
+def scramble(bits: torch.Tensor) -> torch.Tensor:
     """The finaliser of MurmurHash3: int32 -> int32, each input bit changes about half of the output bits."""
     for shift, factor in ((16, -2048144789), (13, -1028477387)):
         bits = (bits ^ (bits >> shift & (1 << 32 - shift) - 1)) * factor
@@ -357,7 +357,7 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
-def _parse(architecture: str) -> tuple[str, list[int]]:
+def parse(architecture: str) -> tuple[str, list[int]]:
     name, colon, text = str(architecture).partition(":")
     choose("architecture", name, names())
     default = _KNOWN[name].widths
@@ -397,7 +397,7 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     Raises:
         MiaError: unknown architecture, malformed widths, fewer than two classes, records that do not fit.
     """
-    name, widths = _parse(architecture)
+    name, widths = parse(architecture)
     known, shape = _KNOWN[name], tuple(shape)
     check_range("classes", classes, 2)
     if len(shape) not in (1, 3) or min(shape) < 1:

@@ -22,7 +22,7 @@ import secrets
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -292,6 +292,36 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float 
             found = _look_up_unless_asked_anew(spec) or _compute(spec, compute)
     _note(spec, found)
     return found
+
+
+def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arrays of an experiment: kept ones, or computed and kept.
+
+    Args:
+        name: CHAPTER.EXPERIMENT, the same for ever, for it is part of what kept arrays are found by.
+        spec, compute: as for `fetch`; `spec` without "kind" and "study".
+    """
+    return fetch({"kind": "study", "study": name, **spec}, compute).arrays
+
+
+def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
+    """The arrays of many entries that are computed together: what is kept is left out, what is done is kept at once.
+
+    Args:
+        specs: complete ones, see `under`.
+        compute: called with the positions of those that no layer holds, if any, and with `done(position, arrays, seconds)`,
+            to be called as soon as one of them is there.
+        notes: into the manifests.
+    """
+    found = [look_up(spec) for spec in specs]
+
+    def done(position: int, arrays: dict[str, np.ndarray], seconds: float) -> None:
+        found[position] = keep(specs[position], arrays, seconds, **notes)
+
+    missing = [position for position, entry in enumerate(found) if entry is None]
+    if missing:
+        compute(missing, done)
+    return [entry.arrays for entry in found]
 
 
 def _look_up_unless_asked_anew(spec: dict) -> Entry | None:

@@ -128,8 +128,8 @@ def test_imagenet_models_have_the_published_size(architecture, count):
 
 
 def test_names_have_a_default_form():
-    assert [models._parse(name)[0] for name in models.names()] == models.names()
-    assert models._parse("leino_cnn") == ("leino_cnn", [20, 50, 500])
+    assert [models.parse(name)[0] for name in models.names()] == models.names()
+    assert models.parse("leino_cnn") == ("leino_cnn", [20, 50, 500])
 
 
 def test_logistic_regression_is_linear_in_the_records():

@@ -22,7 +22,8 @@ from mia_lib.attacks.quantile import trees
 from mia_lib.errors import MiaError, check_range
 from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.signals import outputs as model_signals
-from mia_lib.training import TrainConfig, recipe
+from mia_lib.training import TrainConfig
+from mia_lib.training.losses import precise_loss, record_loss
 
 RNG = np.random.default_rng(0)
 R, N, K = 6, 80, 4
@@ -53,7 +54,7 @@ def foreign(outputs: int = K, size: int = 36) -> nn.Module:
 
 
 def loss_of_inputs(x, y):
-    return signals.precise_loss(model_signals.in_precision(NETWORK, "float64")(x), y)
+    return precise_loss(model_signals.in_precision(NETWORK, "float64")(x), y)
 
 
 def classes_of_inputs(x):
@@ -100,7 +101,7 @@ LABELLED = {
     "shadow_models": lambda y: baselines.shadow_models(SOFTMAX, y, SOFTMAX[None], LABELS, MEMBERS[:1]),
     "Dataset": lambda y: data.Dataset("toy", X, y, N, NAMES),
     "curvature.exact_trace": lambda y: curvature.exact_trace(loss_of_inputs, torch.tensor(X, dtype=torch.float64), y=y)}
-TENSORS = {"precise_loss": signals.precise_loss, "record_loss": lambda z, y: recipe.record_loss(z, y, "cross_entropy")}
+TENSORS = {"precise_loss": precise_loss, "record_loss": lambda z, y: record_loss(z, y, "cross_entropy")}
 LONG = torch.tensor(LABELS)
 WRONG_TENSORS = {"from 1": (LONG + 1, "count from 1"), "negative": (LONG.where(LONG > 0, -100), "-100 is out of range"),
                  "fractions": (LONG + 0.5, "type torch.float32"), "[N, 1]": (LONG[:, None], r"\(80, 1\)")}
@@ -151,8 +152,8 @@ REFUSED = [
     # outputs of another kind
     *((f"[N, 1]: {name}", call, r"at least two classes.*sigmoid output.*make two") for name, call in {
         "scalars": lambda: signals.scalars(LOGITS[:, :1], np.zeros(N, int)),
-        "precise_loss": lambda: signals.precise_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int)),
-        "record_loss": lambda: recipe.record_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int), "cross_entropy"),
+        "precise_loss": lambda: precise_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int)),
+        "record_loss": lambda: record_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int), "cross_entropy"),
         "record_gradients": lambda: signals.record_gradients(foreign(1, 5), X, LABELS),
         "hessian.exact": lambda: hessian.exact(foreign(1, 5), X, LABELS)}.items()),
     ("probabilities for logits", lambda: signals.scalars(SOFTMAX, LABELS), "from_probabilities.*add 1 to each"),

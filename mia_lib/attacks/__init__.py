@@ -152,7 +152,7 @@ def check_loss(argument: str, loss: np.ndarray) -> None:
         raise MiaError(f"{argument} is of type {loss.dtype}: numbers are needed.")
     if loss.size and loss.max() <= 0 and loss.min() < 0:
         warnings.warn(f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
-                      "`recipe.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "
+                      "`losses.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "
                       "negative.", UserWarning, stacklevel=3)
 
 

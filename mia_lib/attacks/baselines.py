@@ -167,7 +167,7 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
     return in_blocks(quantile, reference_loss, reference_members) - loss
 
 
-def _moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
+def moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
     """Mean and sum of squared deviations [n, A] of the kept [R, n] of signals [R, n, A], and their number [n, 1]."""
     count, kept = kept.sum(0)[:, None], kept[..., None]
     mean = (signals * kept).sum(0, dtype=np.float64) / count
@@ -176,7 +176,7 @@ def _moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance [N, A] of each record's Gaussian, from its `_moments`."""
+    """Mean and variance [N, A] of each record's Gaussian, from its `moments`."""
     squares = np.where(squares > count * (rounding * mean) ** 2, squares, 0.0)
     pooled = squares.sum(0) / max((count - 1).sum(), 1)
     pooled = np.where(pooled > 0, pooled, 1.0)
@@ -192,14 +192,14 @@ def _fit(signal, reference_signal, reference_members, fixed_variance: bool, onli
     least = 1 if fixed_variance else 2
     check_present(reference_members, f"LiRA with fixed_variance = {fixed_variance}", least, least if online else 0)
 
-    def moments(signals, inside):
-        return (*_moments(signals, ~inside), *(_moments(signals, inside) if online else ()))
+    def both(signals, inside):
+        return (*moments(signals, ~inside), *(moments(signals, inside) if online else ()))
 
     rows = len(reference_signal), len(signal), -1
     if not online:
         check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
                         "reference_signal", higher=True)
-    found = in_blocks(moments, reference_signal.reshape(rows), reference_members)
+    found = in_blocks(both, reference_signal.reshape(rows), reference_members)
     rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
     return signal.reshape(rows[1:]), *(_gaussian(*found[k:k + 3], rounding, fixed_variance) for k in range(0, len(found), 3))
 

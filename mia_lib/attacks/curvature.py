@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mia_lib.attacks import check_references, in_blocks, needs
-from mia_lib.attacks.baselines import _moments
+from mia_lib.attacks.baselines import moments
 from mia_lib.errors import MiaError, check_range, choose
 
 VARIANTS = ("paper", "released_code")
@@ -143,12 +143,12 @@ def _scores(rules: list[Callable], curvature, reference_curvature, reference_mem
             raise MiaError(f"{said} Use membership.balanced_halves, more references, or lacking = 'drop'.")
         warnings.warn(f"{said} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
 
-    def moments(signals, inside):
+    def both(signals, inside):
         with np.errstate(all="ignore"):  # records that are dropped
-            return *_moments(signals, inside), *_moments(signals, ~inside)
+            return *moments(signals, inside), *moments(signals, ~inside)
 
     rows = references, len(curvature), -1
-    found = [part[kept] for part in in_blocks(moments, reference_curvature.reshape(rows), reference_members)]
+    found = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
     rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
     fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(found[:3]), tuple(found[3:]), rounding)
     scores = []

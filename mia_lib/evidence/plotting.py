@@ -161,7 +161,7 @@ def roc(scores: Mapping[str, np.ndarray], members,
     fig, axes = _figure(height=6.2 if legend else 5.6, width=5.8)
     ax, lines, floors = axes[0, 0], {}, []
     for name, of_attack in scores.items():
-        checked, held, _ = ranking._check(of_attack, members)
+        checked, held, _ = ranking.check_scores(of_attack, members)
         floors.append((1 / (~held).sum(1).min(), 1 / held.sum(1).min()))
         grid = np.geomspace(floors[-1][0], 1, 400)
         each = []
@@ -232,7 +232,7 @@ def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
     thresholds = thresholds or {}
     fig, axes = _figure(len(panels), height=3.4)
     for ax, (title, (scores, members)) in zip(axes[0], panels.items(), strict=True):
-        scores, members, _ = ranking._check(scores, members)
+        scores, members, _ = ranking.check_scores(scores, members)
         edges = np.histogram_bin_edges(scores, bins=min(40, max(12, int(np.sqrt(scores.size) * 1.6))))
         for name, kind in (("members", members), ("non-members", ~members)):
             look = STYLE[name]

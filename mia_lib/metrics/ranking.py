@@ -26,7 +26,7 @@ from mia_lib.metrics.interval import Interval, combined, t_interval
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
 
 
-def _check(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
+def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
     scores, members = np.asarray(scores), check_mask("members", members)
     scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
@@ -111,7 +111,7 @@ RANGES = {name: (0.5, 1.0) if name == "balanced_accuracy" else (0.0, 1.0) for na
 
 def _per_target(core: Callable, scores, members):
     """float for scores [N], array [T] for scores [T, N]."""
-    scores, members, single = _check(scores, members)
+    scores, members, single = check_scores(scores, members)
     values = np.array([core(*tally(s, m)[:2]) for s, m in zip(scores, members, strict=True)])
     return float(values[0]) if single else values
 
@@ -130,7 +130,7 @@ def roc_curve(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Raises:
         MiaError: lengths differ, a score is NaN, or there are no members or no non-members.
     """
-    scores, members, single = _check(scores, members)
+    scores, members, single = check_scores(scores, members)
     if not single:
         raise MiaError(f"scores of shape {scores.shape}: a curve is of one target. Give one row at a time.")
     tp, fp, thresholds = tally(scores[0], members[0])
@@ -371,7 +371,7 @@ def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list
         warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
                       UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
-    checked = [_check(scores, members)[:2] for scores in pair]
+    checked = [check_scores(scores, members)[:2] for scores in pair]
     if len({scores.shape for scores, _ in checked}) > 1:
         raise MiaError(f"scores_a {checked[0][0].shape} and scores_b {checked[1][0].shape} differ in shape: "
                        "a paired difference needs the same targets and records.")
@@ -485,7 +485,7 @@ def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: floa
     names, cores, ranges = zip(*(_core(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():
-        checked, held, _ = _check(of_attack, members)
+        checked, held, _ = check_scores(of_attack, members)
         resolution = 1 / (~held).sum(1).min()
         intervals = _intervals(cores, ranges, [of_attack], members, groups, level, draws, seed)
         for name, i in zip(names, intervals, strict=True):
@@ -555,7 +555,7 @@ def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float =
     check_range("delta", delta, 0, 1)
     check_range("confidence", confidence, 0, 1)
     check_range("splits", splits, 1)
-    scores, members, single = _check(scores, members)
+    scores, members, single = check_scores(scores, members)
     if not single or min(members.sum(), (~members).sum()) < 2:
         raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
                        "non-members; the threshold is chosen on one half and judged on the other.")

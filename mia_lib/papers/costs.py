@@ -63,7 +63,7 @@ def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs
     """
     x, features = _images_or_rows(shape), 0.0
     if config.frozen:
-        body = networks._body(replace(config, frozen=False), shape).eval()
+        body = networks.body_of(replace(config, frozen=False), shape).eval()
         with torch.no_grad():
             features = _counted(lambda: body(x)) / COUNTED
             x = body(x)
@@ -84,7 +84,7 @@ def hessian_product(network: nn.Module, shape: tuple, records: int, loss: str) -
     """Operations of multiplying a vector with the Hessian of the mean loss over so many records.
 
     Args:
-        network: any weights. shape: of a record. records: how many. loss: a name of `recipe.LOSSES`.
+        network: any weights. shape: of a record. records: how many. loss: a name of `LOSSES`.
     """
     size = sum(weight.numel() for weight in network.parameters())
     product = hessian.operator(network, _images_or_rows(shape).numpy(), np.zeros(COUNTED, int), loss, "float64")
@@ -93,7 +93,7 @@ def hessian_product(network: nn.Module, shape: tuple, records: int, loss: str) -
 
 def hessian_itself(network: nn.Module, shape: tuple, records: int, loss: str) -> float:
     """Operations of `hessian.exact`, at most: as if every hidden unit were on for every record. Arguments as above."""
-    layers, size = hessian._shallow(network), sum(weight.numel() for weight in network.parameters())
+    layers, size = hessian.shallow(network), sum(weight.numel() for weight in network.parameters())
     if layers is None:
         return size * hessian_product(network, shape, records, loss)
     outputs, inputs = layers.head.weight.shape

@@ -152,7 +152,7 @@ def _keys(values: dict[str, dict], root: Path, folder: Path) -> dict[str, str]:
 def _code(root: Path) -> list[Path]:
     """Files and folders of the library, and of modules that notebooks may import."""
     beside = [path for folder in runner.beside(root) for path in [*folder.glob("*.py"), *folder.glob("*/__init__.py")]]
-    return [runner._library(root), *(path.parent if path.name == "__init__.py" else path for path in beside)]
+    return [runner.library_of(root), *(path.parent if path.name == "__init__.py" else path for path in beside)]
 
 
 def _states(*tops: Path) -> str:
@@ -180,7 +180,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
             name = path.relative_to(root)
             if path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in name.parts):
                 files[name.as_posix()] = path.read_bytes()
-    library = runner._library(root)  # the reference pages are made from it, so a change must reach Sphinx
+    library = runner.library_of(root)  # the reference pages are made from it, so a change must reach Sphinx
     files |= {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
     if f"{reference.FOLDER}/index.md" in files:
         files |= reference.pages(library)
@@ -466,7 +466,7 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
     Returns:
         The exit code, and the lines that were said.
     """
-    path = os.pathsep.join(filter(None, [str(runner._library(root).parent), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
     with open(log, "wb") as out:

@@ -113,7 +113,7 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     root = find_root(root)
     choose("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
-    found = [p for source in code_cells(text, "parameters") for p in _parse(source, f"notebooks/{name}.py")]
+    found = [p for source in code_cells(text, "parameters") for p in parse(source, f"notebooks/{name}.py")]
     if preset in (None, QUICK):
         return found
     choose(f"preset of {name}", preset, presets(name, root))
@@ -157,7 +157,7 @@ def code_cells(text: str, tag: str = "") -> list[str]:
     return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
 
 
-def _parse(source: str, where: str) -> list[Parameter]:
+def parse(source: str, where: str) -> list[Parameter]:
     try:
         body = ast.parse(source).body
     except SyntaxError as error:
@@ -304,11 +304,11 @@ def _known(kind: str, value: str) -> None:
     elif kind == "architecture":
         from mia_lib import models
 
-        models._parse(value)
+        models.parse(value)
     else:
         from mia_lib.training import recipe
 
-        recipe._augmentation(value)
+        recipe.parse_augmentation(value)
 
 
 def _together(parameter: Parameter, values: dict) -> None:

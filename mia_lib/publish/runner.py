@@ -50,7 +50,7 @@ class NotebookFailed(RuntimeError):
     """A notebook stopped in a cell; what ran until then is kept."""
 
 
-def _library(root: Path) -> Path:
+def library_of(root: Path) -> Path:
     checkout = root / "mia_lib"
     return checkout if (checkout / "__init__.py").is_file() else LIBRARY
 
@@ -85,7 +85,7 @@ def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[st
     """
     root = find_root(root)
     cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
-    return definitions.of_cells(cells, _texts(values), _library(root), beside(root), but)
+    return definitions.of_cells(cells, _texts(values), library_of(root), beside(root), but)
 
 
 def beside(root: Path) -> list[Path]:
@@ -346,7 +346,7 @@ class _Session:
         from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 
         session = self
-        path = [str(_library(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        path = [str(library_of(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
                "MIA_TRACE": str(self.scratch / "trace.jsonl"),
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),

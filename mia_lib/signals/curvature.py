@@ -10,7 +10,7 @@ estimators, of which the first needs nothing but losses:
 The type of the inputs decides the arithmetic. Differences of losses need float64: rounding alone moves a probe by up to
 ``eps |loss| / h^2`` and, as the points are rounded themselves, by ``eps |x| |gradient| / h^2``. With the paper's h = 1e-3 the
 former is a tenth of the loss in float32 (eps = 1.2e-7), often more than the curvature, and 2e-10 of it in float64. The usual
-cross-entropy rounds by eps times the logits instead, in which confident records drown; `signals.precise_loss`, which `of`
+cross-entropy rounds by eps times the logits instead, in which confident records drown; `precise_loss`, which `of`
 takes, by eps times itself. The other two estimators lose no more than any derivative.
 
 A network with ReLU or max-pooling is smooth in pieces. Derivatives are those of the piece that a record lies on; differences
@@ -32,9 +32,10 @@ from torch.autograd import grad
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.models import _scramble
+from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.training import Ensemble, devices
+from mia_lib.training.losses import precise_loss
 
 VARIANTS = ("paper", "released_code")
 ESTIMATORS = ("zero_order", "released_code", "hutchinson", "exact")
@@ -269,7 +270,7 @@ def _curvature(networks, x, labels, loss, estimator, dtype, how):
     device, network = outputs.device_of(network), outputs.in_precision(network, dtype)
 
     def losses(inputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return outputs.precise_loss(network(inputs), y, loss)
+        return precise_loss(network(inputs), y, loss)
 
     parts = []
     for start in range(0, len(x), CONVERTED):
@@ -344,8 +345,8 @@ def _probes(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> torc
     records = torch.arange(first, first + len(x), dtype=torch.int32, device=x.device)[:, None]
     size, bits = x[0].numel(), torch.arange(32, dtype=torch.int32, device=x.device)
     words = torch.arange(-(-size // 32), dtype=torch.int32, device=x.device)  # each gives 32 signs
-    mixed = _scramble(records * 668265263 + _scramble(numbers * 374761393 + key))
-    signs = (_scramble(words * -1640531535 + mixed)[..., None] >> bits & 1).flatten(2)[..., :size]
+    mixed = scramble(records * 668265263 + scramble(numbers * 374761393 + key))
+    signs = (scramble(words * -1640531535 + mixed)[..., None] >> bits & 1).flatten(2)[..., :size]
     return (1 - 2 * signs.to(x.dtype)).view(high - low, *x.shape)
 
 

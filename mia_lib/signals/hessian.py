@@ -29,7 +29,8 @@ from mia_lib import models
 from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.signals import outputs as signals
-from mia_lib.training import devices, recipe
+from mia_lib.training import devices
+from mia_lib.training.losses import LOSSES, precise_loss
 
 VECTORS = 16  # at a time
 
@@ -48,7 +49,7 @@ def products(model: nn.Module, x, y: np.ndarray, vectors: np.ndarray, loss: str 
         x: records in the form of `Dataset.x`, [N, ...].
         y: labels int [N].
         vectors: [k, P], parameters in the order of `nn.Module.parameters`.
-        loss: a name of `recipe.LOSSES`.
+        loss: a name of `LOSSES`.
         dtype: "float64", or "float32": to about 1e-7 of the products, but where two inputs of max-pooling are nearly equal
             rounding can choose another piece.
         batch: records at a time, by default fewer for more vectors; where memory runs out it is halved.
@@ -77,14 +78,14 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
     Raises:
         MiaError: as for `products`; the function: vectors of another shape.
     """
-    choose("loss", loss, recipe.LOSSES)
+    choose("loss", loss, LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
     scaling = signals.scaling_of(model, x, scaling)
     weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
     sizes = [w.numel() for w in weights.values()]
 
     def summed(weights: dict, part: torch.Tensor, part_labels: torch.Tensor) -> torch.Tensor:
-        return signals.precise_loss(functional_call(network, weights, (part,)), part_labels, loss).sum()
+        return precise_loss(functional_call(network, weights, (part,)), part_labels, loss).sum()
 
     def product(vector: torch.Tensor, part: torch.Tensor, part_labels: torch.Tensor) -> torch.Tensor:
         pieces = zip(weights.items(), vector.split(sizes), strict=True)
@@ -156,10 +157,10 @@ def exact(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype
     Raises:
         MiaError: what `products` raises; a matrix that would not fit into memory together with its decomposition.
     """
-    choose("loss", loss, recipe.LOSSES)
+    choose("loss", loss, LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
     scaling = signals.scaling_of(model, x, scaling)
-    labels, layers = _labels(network, x, y, device, scaling), _shallow(network)
+    labels, layers = _labels(network, x, y, device, scaling), shallow(network)
     size = sum(w.numel() for w in network.parameters())
     _check_memory(size, dtype, device)
     if layers is None:
@@ -196,7 +197,7 @@ class _Shallow(NamedTuple):
     tail: nn.Module
 
 
-def _shallow(network: nn.Module) -> _Shallow | None:
+def shallow(network: nn.Module) -> _Shallow | None:
     """A network's layers, or None when it is of another kind."""
     if type(network) is not models.Network:
         return None
@@ -234,7 +235,7 @@ def _sums(layers: _Shallow, x: torch.Tensor, labels: torch.Tensor, kind: str) ->
     hidden, head, tail = layers
 
     def loss(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return signals.precise_loss(tail(z[None]), y[None], kind)[0]
+        return precise_loss(tail(z[None]), y[None], kind)[0]
 
     x = _with_one(x.flatten(1))
     a = x if hidden is None else _with_one(hidden(x[:, :-1]).relu())

@@ -30,8 +30,10 @@ from mia_lib import progress, store, training
 from mia_lib.checks import are_probabilities, check_labels, check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.training import Ensemble, devices, ensemble, recipe
+from mia_lib.training import Ensemble, devices, ensemble
+from mia_lib.training.backends import pool
 from mia_lib.training.backends.loop import STACKED_BELOW
+from mia_lib.training.losses import LOSSES, precise_loss
 from mia_lib.training.stacking import Stacked
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
@@ -128,14 +130,14 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
     """Every scalar signal from logits.
 
     With p the softmax of the logits z, y the label and j the best other class:
-    loss as in `recipe.record_loss`, -log p_y by default; logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
+    loss as in `record_loss`, -log p_y by default; logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
     hinge z_y - z_j; max_confidence max p; least_loss, the smallest loss that any label would have; entropy -sum p log p;
     correctness 1 if argmax z = y.
 
     Args:
         logits: [..., N, K].
         labels: int [N].
-        loss: a name of `recipe.LOSSES`.
+        loss: a name of `LOSSES`.
 
     Returns:
         name -> float32 [..., N]; the losses float64 where they are "brier", whose squares leave the range of float32, or
@@ -146,7 +148,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         MiaError: an unknown loss; logits of one output a record, with NaN, or that are probabilities (see
             `from_probabilities`); labels that are no class.
     """
-    choose("loss", loss, recipe.LOSSES)
+    choose("loss", loss, LOSSES)
     z = _check_logits("logits", logits)
     if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
         raise MiaError(f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
@@ -156,10 +158,13 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
     one_hot = np.arange(z.shape[-1]) == labels[:, None]
     log_p = z - logsumexp(z, -1, keepdims=True)
     truth, others, margin = _margin(z, one_hot)
-    top = np.arange(z.shape[-1]) == z.argmax(-1)[..., None]  # the label with the smallest loss, whichever the loss
+
+    def precisely(of: np.ndarray) -> np.ndarray:
+        return precise_loss(torch.from_numpy(z), torch.from_numpy(np.broadcast_to(of, z.shape[:-1])), loss).numpy()
+
     columns = {
-        "loss": _losses(z, one_hot, np.exp(log_p), np.logaddexp(0.0, -margin), loss),
-        "least_loss": _losses(z, top, np.exp(log_p), np.logaddexp(0.0, -_margin(z, top)[2]), loss),
+        "loss": precisely(labels),
+        "least_loss": precisely(z.argmax(-1)),  # the label with the smallest loss, whichever the loss
         "logit_scaled_confidence": margin,
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),
@@ -210,7 +215,7 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     Warns:
         UserWarning: probabilities of the true class, or of all others, are zero; it counts the records.
     """
-    choose("loss", loss, [one for one in recipe.LOSSES if one != "squared_error"])
+    choose("loss", loss, [one for one in LOSSES if one != "squared_error"])
     given, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
     if not are_probabilities(p):
@@ -233,60 +238,6 @@ def _margin(z, one_hot):
     """The logit at the marked class, the others with -inf in its place, and log(p / (1 - p)) of the marked class."""
     truth, others = (z * one_hot).sum(-1), np.where(one_hot, -np.inf, z)
     return truth, others, truth - logsumexp(others, -1)
-
-
-def _losses(z, one_hot, p, cross_entropy, kind):
-    """Of the logits z [..., K]; `cross_entropy` is -log p_y without losing what is next to zero, so 1 - p_y is, too."""
-    if kind == "cross_entropy":
-        return cross_entropy
-    if kind == "squared_error":
-        return 0.5 * ((z - one_hot) ** 2).sum(-1)
-    missing = -np.expm1(-cross_entropy)  # 1 - p_y
-    others = np.where(one_hot, 0.0, p)
-    if kind == "brier":
-        return 0.5 * (missing ** 2 + (others ** 2).sum(-1))
-    return np.log1p(np.where(one_hot, 0.0, np.exp(others + missing[..., None] - 1)).sum(-1))
-
-
-def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross_entropy") -> torch.Tensor:
-    """`recipe.record_loss` in a form whose derivatives, and values near zero, are exact relative to their size.
-
-    All of it follows from the margin log(p_y / (1 - p_y)) and the other classes: the usual log-sum-exp less z_y, and the
-    usual softmax, round 1 - p_y to a multiple of the machine's epsilon.
-
-    Args:
-        outputs: logits [..., K].
-        labels: int [...].
-        kind: a name of `recipe.LOSSES`.
-
-    Returns:
-        [...].
-
-    Raises:
-        MiaError: any other `kind`; outputs of one class, labels of another shape or that are no class.
-    """
-    choose("loss", kind, recipe.LOSSES)
-    recipe.check_outputs(outputs, labels)
-    _check_classes(labels, outputs.shape[-1])
-    one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]
-    if kind == "squared_error":
-        return 0.5 * (outputs - one_hot.to(outputs.dtype)).square().sum(-1)
-    margin = torch.where(one_hot, outputs, 0.0).sum(-1) - outputs.masked_fill(one_hot, -math.inf).logsumexp(-1)
-    if kind == "cross_entropy":
-        return -nn.functional.logsigmoid(margin)
-    missing, others = torch.sigmoid(-margin), outputs.softmax(-1).masked_fill(one_hot, 0.0)
-    if kind == "brier":
-        return 0.5 * (missing.square() + others.square().sum(-1))
-    return (others + missing[..., None] - 1).exp().masked_fill(one_hot, 0.0).sum(-1).log1p()
-
-
-def _check_classes(labels: torch.Tensor, classes: int) -> None:
-    try:
-        right = bool(((labels >= 0) & (labels < classes)).all())
-    except RuntimeError:  # within torch.func.vmap there are no values to look at; whoever maps has looked before
-        return
-    if not right:
-        check_labels("labels", labels.cpu().flatten(), classes)
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
@@ -357,33 +308,29 @@ def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable
             raise MiaError(f"judged has shape {np.shape(judged)}: {(len(models), len(records))} is needed, as [M, N].")
         rows = [np.flatnonzero(row) for row in judged]
         specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
-    entries = [store.look_up(s) for s in specs]
-    missing = [m for m, entry in enumerate(entries) if entry is None]
-    if missing:
-        elsewhere = models.executor or ensemble.cluster()
-        where = torch.device("cpu") if elsewhere else devices.pick(models.device)
+    elsewhere = models.executor or pool.cluster()
+    where = torch.device("cpu") if elsewhere else devices.pick(models.device)
+
+    def compute(missing: list[int], done: Callable) -> None:
         models.fit()
+        how = _in_pool if where.type == "cpu" else _in_process
+        how(where, models, records, rows, missing, at_once if judged is None else 1, function, arguments, done,
+            f"{label} of {models.label}")
 
-        def keep(m: int, arrays: dict, seconds: float) -> None:
-            entries[m] = store.keep(specs[m], arrays, seconds, device=devices.describe(where))
-
-        compute = _in_pool if where.type == "cpu" else _in_process
-        compute(where, models, records, rows, missing, at_once if judged is None else 1, function, arguments, keep,
-                f"{label} of {models.label}")
-    return [entry.arrays for entry in entries]
+    return store.each(specs, compute, device=devices.describe(where))
 
 
 def _in_pool(where, models, records, rows, missing, at_once, function, arguments, keep, label):
-    shape, classes, path = models.records.shape, len(models.records.classes), ensemble._data_file(records)
+    shape, classes, path = models.records.shape, len(models.records.classes), ensemble.records_file(records)
     tasks = [(models.config, shape, classes, models.arrays(m), path, records.y, rows[m], function, arguments) for m in missing]
-    ensemble.run_tasks(_task, tasks, lambda position, result: keep(missing[position], *result), label, models.workers,
+    pool.run_tasks(_task, tasks, lambda position, result: keep(missing[position], *result), label, models.workers,
                        models.executor)
 
 
 def _task(config, shape, classes, arrays, path, labels, rows, function, arguments):
     torch.set_num_threads(1)  # an executor's process may not be one of ours
     start = time.perf_counter()
-    network, x = ensemble._network(config, shape, classes, arrays), training.open_records(path)
+    network, x = ensemble.rebuilt(config, shape, classes, arrays), training.open_records(path)
     x, labels = (x, labels) if rows is None else (x[rows], labels[rows])
     [result] = function([network], x, labels, config.loss, **arguments)
     return result, time.perf_counter() - start
@@ -542,7 +489,7 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
         model: on the device that is to compute; taken in evaluation mode.
         x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
         y: labels int [N].
-        loss: a name of `recipe.LOSSES`.
+        loss: a name of `LOSSES`.
         dtype: "float32" or "float64".
         batch: records in a block; by default so many that a block takes at most 128 MB (4 GB on a graphics card).
         scaling: of uint8 images, as for `model_outputs`.
@@ -556,7 +503,7 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
-    choose("loss", loss, recipe.LOSSES)
+    choose("loss", loss, LOSSES)
     choose("dtype", dtype, PRECISIONS)
     scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
     labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))

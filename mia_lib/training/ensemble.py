@@ -28,13 +28,9 @@ from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
-from mia_lib.training.backends import gpu
-from mia_lib.training.backends.loop import CHECKPOINT_SECONDS, LANES, Outcome, fit_group, slots, stacks
-from mia_lib.training.backends.pool import close_pools, cluster, default_workers, pool, refuse_unguarded, run_tasks
-from mia_lib.training.recipe import AUGMENTATIONS, TrainConfig, augment, learning_rate, record_loss
-
-__all__ = ["AUGMENTATIONS", "CHECKPOINT_SECONDS", "Ensemble", "TrainConfig", "augment", "close_pools", "cluster",
-           "default_workers", "fit", "learning_rate", "pool", "record_loss", "run_tasks", "train"]
+from mia_lib.training.backends import gpu, pool
+from mia_lib.training.backends.loop import LANES, Outcome, fit_group, slots, stacks
+from mia_lib.training.recipe import TrainConfig
 
 MOST_AT_ONCE = 32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
 NOT_WEIGHTS = ("history", "validation", "epsilon", "noise_multiplier")  # what is kept with a model besides its state
@@ -60,16 +56,16 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     [outcome] = fit_group(x, y, [np.arange(len(x))], classes, config, [index])
     if outcome.diverged:
         raise MiaError(outcome.diverged)
-    return _network(config, x.shape[1:], classes, outcome.arrays), outcome.arrays["history"]
+    return rebuilt(config, x.shape[1:], classes, outcome.arrays), outcome.arrays["history"]
 
 
-def _network(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]) -> nn.Module:
+def rebuilt(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]) -> nn.Module:
     model = architectures.build(config.architecture, shape, classes, seed=0)
-    model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in _weights(arrays).items()})
+    model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in weights_among(arrays).items()})
     return model.eval()
 
 
-def _weights(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def weights_among(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The `state_dict` among a model's arrays."""
     return {name: value for name, value in arrays.items() if name not in NOT_WEIGHTS}
 
@@ -77,7 +73,7 @@ def _weights(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 _verified: set[Path] = set()  # files of records that this process has compared with what they should hold
 
 
-def _data_file(records: Dataset) -> str:
+def records_file(records: Dataset) -> str:
     """The records as a file that every process maps instead of being sent a copy."""
     path = store.cache_dir() / "data" / f"{records.fingerprint[:40]}.npy"
     if path not in _verified or not path.is_file():
@@ -188,8 +184,8 @@ class Ensemble:
         """Train what is missing; each model is kept as soon as it is finished."""
         if not self.missing():
             return self
-        refuse_unguarded()
-        elsewhere = self.executor or cluster()  # whose processes use their processors
+        pool.refuse_unguarded()
+        elsewhere = self.executor or pool.cluster()  # whose processes use their processors
         where = torch.device("cpu") if elsewhere else devices.pick(self.device)
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
         shared = {"kind": "model", "data": self.records.fingerprint, "config": asdict(self.config)}
@@ -213,7 +209,7 @@ class Ensemble:
                 "code": self._code}
 
     def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
-        path, classes, diverged, lacking = _data_file(self.records), len(self.records.classes), [], set(todo)
+        path, classes, diverged, lacking = records_file(self.records), len(self.records.classes), [], set(todo)
         groups = self._groups(todo)
         rows = {m: np.flatnonzero(self.members[m]) for group in groups for m in group}
         tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, self._numbers(group),
@@ -226,14 +222,15 @@ class Ensemble:
             for slot in slots(self._checkpoint(groups[position])):
                 store.discard(slot)
 
-        run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor, [len(g) for g in groups])
+        pool.run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor,
+                       [len(group) for group in groups])
         return diverged
 
     def _starts(self, indices: list[int]) -> list[dict[str, np.ndarray]] | None:
         """Weights that models go on from."""
         if self.start is None:
             return None
-        return [_weights(self.start[0].arrays(self.start[1][m])) for m in indices]
+        return [weights_among(self.start[0].arrays(self.start[1][m])) for m in indices]
 
     def _validations(self, indices: list[int]) -> list[np.ndarray] | None:
         return None if self.validation is None else [np.flatnonzero(self.validation[m]) for m in indices]
@@ -246,7 +243,7 @@ class Ensemble:
         """
         together = 1
         if stacks(self.config.architecture, self.records.shape, len(self.records.classes)):
-            processes = PROCESSES_ELSEWHERE if self.executor or cluster() else self.workers or default_workers()
+            processes = PROCESSES_ELSEWHERE if self.executor or pool.cluster() else self.workers or pool.default_workers()
             together = min(MOST_AT_ONCE, LANES * -(-len(self) // (LANES * processes)))
         sizes, groups, lacking = self.members.sum(1), [], set(todo)
         for size in np.unique(sizes[todo]):
@@ -277,7 +274,7 @@ class Ensemble:
 
     def model(self, index: int) -> nn.Module:
         """Model `index`, trained, in evaluation mode."""
-        return _network(self.config, self.records.shape, len(self.records.classes), self.arrays(index))
+        return rebuilt(self.config, self.records.shape, len(self.records.classes), self.arrays(index))
 
     def parameters(self, index: int) -> np.ndarray:
         """All parameters of model `index` as one vector float32 [P], in the order of `nn.Module.parameters`."""

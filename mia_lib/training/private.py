@@ -33,8 +33,11 @@ from mia_lib import progress
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import devices, ensemble, recipe
+from mia_lib.training.backends import pool
 from mia_lib.training.backends.loop import Outcome
-from mia_lib.training.ensemble import Ensemble, TrainConfig, run_tasks
+from mia_lib.training.ensemble import Ensemble
+from mia_lib.training.losses import record_loss
+from mia_lib.training.recipe import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 # Of images whose channels lie last in memory Opacus makes wrong gradients; this puts them in order.
                 drawn = recipe.augment(inputs[picked], config.augmentation, views)
                 outputs = watched(drawn.clone(memory_format=torch.contiguous_format))
-                loss = recipe.record_loss(outputs, labels[picked], config.loss).sum()
+                loss = record_loss(outputs, labels[picked], config.loss).sum()
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
@@ -251,11 +254,11 @@ class PrivateEnsemble(Ensemble):
     def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
         _check_layers(self)
         noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
-        diverged, path, classes = [], ensemble._data_file(self.records), len(self.records.classes)
+        diverged, path, classes = [], ensemble.records_file(self.records), len(self.records.classes)
         starts = self._starts(todo) or [None] * len(todo)
         tasks = [(path, self.records.y, rows[m], classes, self.config, self.privacy, m, where, start)
                  for m, start in zip(todo, starts, strict=True)]
-        run = run_tasks if where.type == "cpu" else _run_here
+        run = pool.run_tasks if where.type == "cpu" else _run_here
         run(_fit_task, tasks, lambda k, outcome: self._keep(todo[k], outcome, where, diverged), f"training {self.label}",
             self.workers, self.executor)
         return diverged

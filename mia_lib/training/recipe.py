@@ -15,13 +15,11 @@ import torch
 from torch import nn
 
 from mia_lib import models as architectures
-from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.training.losses import LOSSES
 
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
-LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
 PRECISIONS = ("float32", "bfloat16")
-NO_CLASS = torch.iinfo(torch.int64).min
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class TrainConfig:
             check_range(name, getattr(self, name), 0.0, most)
         if not isinstance(self.nesterov, bool):
             raise MiaError(f"nesterov = {self.nesterov!r}: True or False is needed.")
-        _augmentation(self.augmentation)
+        parse_augmentation(self.augmentation)
         if self.momentum and self.optimizer == "adam":
             raise MiaError(f"momentum = {self.momentum!r} is SGD's, and optimizer = 'adam' would not use it: give "
                            "optimizer = 'sgd', or leave momentum out.")
@@ -99,66 +97,10 @@ def learning_rate(config: TrainConfig, epoch: int) -> float:
     return config.learning_rate
 
 
-def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch.Tensor:
-    """Loss of each record.
-
-    Args:
-        outputs: logits z [..., K].
-        labels: y, int [...].
-        kind: "cross_entropy" -log p_y with p = softmax(z); "squared_error" 1/2 ||z - onehot||^2; "brier"
-            1/2 ||p - onehot||^2, which for two classes is (p_1 - y)^2, the loss of Suri et al. (2024) on MNIST-Odd;
-            "double_softmax" the cross-entropy of logits that are themselves p, as the code of Watson et al. (2022) has it.
-
-    Returns:
-        [...].
-
-    Raises:
-        MiaError: an unknown kind, outputs of fewer than two classes, labels of another shape or type, or that are no class (on
-            a graphics card that is PyTorch's to say).
-    """
-    choose("loss", kind, LOSSES)
-    check_outputs(outputs, labels)
-    try:
-        return _record_loss(outputs, labels, kind)
-    except (IndexError, RuntimeError):  # PyTorch's own look at the labels costs nothing
-        if labels.device.type == "cpu":
-            check_labels("labels", labels.flatten(), outputs.shape[-1])
-        raise
-
-
-def check_outputs(outputs: torch.Tensor, labels: torch.Tensor) -> None:
-    """Refuse outputs and labels whose shapes or types do not fit each other.
-
-    Args:
-        outputs: logits [..., K]. labels: int [...].
-
-    Raises:
-        MiaError: one output a record, labels of another shape, or labels that are no whole numbers.
-    """
-    if outputs.ndim < 2 or outputs.shape[-1] < 2:
-        raise MiaError(f"outputs have shape {tuple(outputs.shape)}: logits of at least two classes are needed, [..., K]. Of "
-                       "one sigmoid output s [N, 1] make two: torch.cat([0 * s, s], 1).")
-    if labels.shape != outputs.shape[:-1]:
-        raise MiaError(f"labels have shape {tuple(labels.shape)} and outputs {tuple(outputs.shape)}: "
-                       f"{tuple(outputs.shape[:-1])} is needed, the number of each record's class.")
-    if labels.is_floating_point() or labels.dtype == torch.bool:
-        raise MiaError(f"labels are of type {labels.dtype}: the number of each record's class is needed, as labels.long().")
-
-
-def _record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch.Tensor:
-    if kind in ("brier", "double_softmax"):
-        outputs = outputs.softmax(-1)
-    if kind in ("cross_entropy", "double_softmax"):
-        # PyTorch would give a record of class -100 the loss 0
-        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=NO_CLASS)
-        return losses.view(labels.shape)
-    return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(-1)
-
-
 # ------------------------------------------------------------------------------------------------------ augmentation
 
 
-def _augmentation(text: str) -> tuple[str, float]:
+def parse_augmentation(text: str) -> tuple[str, float]:
     name, _, strength = str(text).partition(":")
     choose("augmentation", name, AUGMENTATIONS)
     try:
@@ -181,7 +123,7 @@ def draw_views(augmentation: str, count: int, generator: torch.Generator | None 
         float32 [count, 5]: mirrored (0 or 1), then rows and columns of a shift and zeros, or height, width and centre of a
         crop in units of half the image; [count, 0] for "none".
     """
-    name, strength = _augmentation(augmentation)
+    name, strength = parse_augmentation(augmentation)
     if name == "none":
         return torch.zeros(count, 0)
     views = torch.zeros(count, 5)
@@ -210,7 +152,7 @@ def augment(x: torch.Tensor, augmentation: str, views: torch.Tensor | None = Non
     Returns:
         images of the same shape.
     """
-    name, _ = _augmentation(augmentation)
+    name, _ = parse_augmentation(augmentation)
     if name == "none":
         return x
     views = draw_views(augmentation, len(x)).to(x.device) if views is None else views

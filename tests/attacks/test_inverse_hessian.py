@@ -23,6 +23,7 @@ from mia_lib.metrics import auc
 from mia_lib.papers.iha import theory
 from mia_lib.signals import hessian, outputs
 from mia_lib.training import recipe
+from mia_lib.training.losses import record_loss
 
 RNG = np.random.default_rng(0)
 N, P, SIZE = 40, 7, 25  # records, parameters, records that were trained on
@@ -339,7 +340,7 @@ def network(architecture, loss):
     def losses(vector):
         pieces = vector.split([w.numel() for w in weights.values()])
         parts = {name: piece.view_as(w) for (name, w), piece in zip(weights.items(), pieces, strict=True)}
-        return recipe.record_loss(functional_call(double, parts, (inputs,)), labels, loss)
+        return record_loss(functional_call(double, parts, (inputs,)), labels, loss)
 
     return SimpleNamespace(
         model=model, x=x, y=y, members=members, n=int(members.sum()), losses=losses(start).numpy(),

@@ -36,7 +36,7 @@ def test_a_regression_learns_from_some_records_and_asks_about_others():
 def test_features_of_a_frozen_backbone_are_counted_once():
     shape, whole = (28, 28, 1), NetworkConfig("strided_cnn:2,4,8", hidden=(), epochs=1, frozen=True)
     features = networks.features(whole, np.zeros((1, *shape), np.uint8)).shape[1]
-    body = networks._body(NetworkConfig("strided_cnn:2,4,8"), shape).eval()
+    body = networks.body_of(NetworkConfig("strided_cnn:2,4,8"), shape).eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         body(torch.zeros(1, *shape, dtype=torch.uint8))
     head = NetworkConfig("strided_cnn:2,4,8", hidden=(), epochs=6, frozen=True)

@@ -21,6 +21,7 @@ from mia_lib.metrics.numbers import number
 from mia_lib.papers.curvature import exhibits, study, theory
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import TrainConfig
+from mia_lib.training.losses import precise_loss
 
 RNG = np.random.default_rng(0)
 RECORDS = data.load("fashion_mnist_20k").take(np.arange(200))
@@ -175,7 +176,7 @@ def test_signals_are_those_of_the_models_on_the_image_and_its_mirror_image(bank)
     network = outputs.in_precision(bank.models.model(5), "float64")
     for view, records in enumerate((bank.records, bank.records.mirrored())):
         x = outputs.inputs(records.x, 0, POOL, torch.device("cpu"), torch.float64)
-        released = curvature.zero_order_trace(lambda z, y: signals.precise_loss(network(z), y), x, 2, H, y=records.y,
+        released = curvature.zero_order_trace(lambda z, y: precise_loss(network(z), y), x, 2, H, y=records.y,
                                               variant="released_code")
         np.testing.assert_allclose(found["curvature"][5, :, view], np.log(released + 1e-22), rtol=1e-5)
         p = torch.softmax(network(x), -1).detach().numpy()
@@ -345,7 +346,7 @@ def test_own_labels_are_what_each_model_says(bank, monkeypatch):
         network = outputs.in_precision(bank.models.model(m), "float64")
         x = outputs.inputs(records.x, 0, 19, torch.device("cpu"), torch.float64)
         given.append(network(x).argmax(-1))
-        values.append(curvature.zero_order_trace(lambda z, y, net=network: signals.precise_loss(net(z), y), x, 2, 0.1,
+        values.append(curvature.zero_order_trace(lambda z, y, net=network: precise_loss(net(z), y), x, 2, 0.1,
                                                  y=given[-1], variant="released_code") / 0.1)
     wrong = np.array([labels.numpy() for labels in given]) != records.y
     expected = [np.median((values / norms)[side]) for side in (~wrong, wrong)]
@@ -366,7 +367,7 @@ def test_differences_find_the_hessian_of_the_piece_as_the_step_shrinks_until_flo
     network = outputs.in_precision(bank.models.model(0), "float64")
     x, y = outputs.inputs(bank.records.x, 0, 20, torch.device("cpu"), torch.float64), torch.tensor(bank.records.y[:20])
     signs = curvature._probes(x, 0, 0, 0, 4)
-    times = curvature._hessian(lambda points: torch.stack([signals.precise_loss(network(z), y) for z in points]), x)
+    times = curvature._hessian(lambda points: torch.stack([precise_loss(network(z), y) for z in points]), x)
     exact = (times(signs[1::2]) * signs[::2]).flatten(2).sum(2).abs().mean(0).numpy()
     close = np.abs(found["float64"][:, 1] / exact - 1)
     assert np.median(close) < 1e-3 and np.quantile(close, 0.8) < 0.05  # some records lie at a kink

@@ -20,6 +20,7 @@ from mia_lib.metrics.numbers import number
 from mia_lib.papers import costs as work
 from mia_lib.papers.iha import exhibits, study, theory
 from mia_lib.signals import hessian, outputs
+from mia_lib.training.losses import precise_loss
 
 pytestmark = pytest.mark.usefixtures("module_cache")
 
@@ -63,7 +64,7 @@ def by_hand(case, target, known=None):
     weights = list(network.requires_grad_().parameters())
 
     def gradient(row):
-        loss = signals.precise_loss(network(torch.tensor(x[[row]], dtype=torch.float64)), torch.tensor(y[[row]]), kind)
+        loss = precise_loss(network(torch.tensor(x[[row]], dtype=torch.float64)), torch.tensor(y[[row]]), kind)
         return loss.item(), torch.cat([g.flatten() for g in torch.autograd.grad(loss.sum(), weights)]).numpy()
 
     inside = np.flatnonzero(case.models.members[target] if known is None else known)

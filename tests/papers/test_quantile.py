@@ -17,7 +17,8 @@ from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.errors import MiaError
 from mia_lib.papers.quantile import study
-from mia_lib.training import TrainConfig, ensemble
+from mia_lib.training import TrainConfig
+from mia_lib.training.backends import pool
 
 for package in ("catboost", "optuna"):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install -e '.[tabular]'")
@@ -73,19 +74,19 @@ def untrained(monkeypatch):
     def refuse(function, tasks, *_, **__):
         raise AssertionError(f"{len(tasks)} tasks of {function.__name__}")
 
-    monkeypatch.setattr(ensemble, "run_tasks", refuse)
+    monkeypatch.setattr(pool, "run_tasks", refuse)
 
 
 @pytest.fixture
 def counted(monkeypatch):
     """The tasks that are run, by the name of what does them."""
-    seen, run = [], ensemble.run_tasks
+    seen, run = [], pool.run_tasks
 
     def watch(function, tasks, *given, **named):
         seen.extend([function.__name__] * len(tasks))
         run(function, tasks, *given, **named)
 
-    monkeypatch.setattr(ensemble, "run_tasks", watch)
+    monkeypatch.setattr(pool, "run_tasks", watch)
     return seen
 
 
@@ -98,7 +99,7 @@ def inline(monkeypatch):
         for k, task in enumerate(tasks):
             finished(k, function(*task))
 
-    monkeypatch.setattr(ensemble, "run_tasks", run)
+    monkeypatch.setattr(pool, "run_tasks", run)
     yield
     torch.set_num_threads(threads)
 
@@ -354,7 +355,7 @@ def test_regressions_are_kept_one_by_one(images, played, counted, monkeypatch):
     both = asked(images, NETWORK, "gauss_xy", "gauss_x", size=40)
     assert counted == ["_regress_task"] * 2  # the second was there
     assert_array_equal(both[1][1]["pool"], small[0][1]["pool"])
-    monkeypatch.setattr(ensemble, "run_tasks", lambda function, *_, **__: pytest.fail(f"{function} is asked again"))
+    monkeypatch.setattr(pool, "run_tasks", lambda function, *_, **__: pytest.fail(f"{function} is asked again"))
     again = asked(study.image_case(**IMAGES), NETWORKS, *HEADS)  # those of the play
     assert counted == ["_regress_task"] * 2 and len(again) == 4
     assert study.regressions(images, []) == []
@@ -1137,11 +1138,11 @@ def test_growth_ends_where_the_play_is(game):
     heads, measures = ("gauss_x", "gauss_xy"), ("pinball", "auc", "tpr")
     assert set(values) == {"sizes"} | {f"{what}.{name}" for what in measures for name in (*heads, "marginal")}
     for s, size in enumerate((20, 60, 200)):
-        for t, (pool, inside) in enumerate(zip(case.scores[0], case.judged, strict=False)):
+        for t, (pooled, inside) in enumerate(zip(case.scores[0], case.judged, strict=False)):
             constant = np.full(120, np.quantile(case.scores[1][t, :size], 0.99))
             assert values["pinball.marginal"][s, t] == pytest.approx(pinball(case.scores[1][t, CALIBRATION], constant, 0.99))
-            assert values["auc.marginal"][s, t] == pytest.approx(metrics.auc(pool, inside))
-            assert values["tpr.marginal"][s, t] == pytest.approx(metrics.tpr_at_fpr(pool, inside, 0.01))
+            assert values["auc.marginal"][s, t] == pytest.approx(metrics.auc(pooled, inside))
+            assert values["tpr.marginal"][s, t] == pytest.approx(metrics.tpr_at_fpr(pooled, inside, 0.01))
     for head in heads:
         assert_allclose(values[f"pinball.{head}"][2], found[f"pinball.{head}"][:, 0])
         assert_allclose(values[f"auc.{head}"][2], metrics.auc(found[head], found["members"]))

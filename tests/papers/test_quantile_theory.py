@@ -297,5 +297,6 @@ def test_what_cannot_be_computed_is_refused(call, message):
 
 
 def test_theory_needs_no_torch(repo):
-    code = "import sys; from mia_lib.papers.quantile import theory; assert 'torch' not in sys.modules and 'catboost' not in sys.modules"
+    code = "import sys; from mia_lib.papers.quantile import theory\n"
+    code += "assert 'torch' not in sys.modules and 'catboost' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=repo)

@@ -19,9 +19,8 @@ from mia_lib.publish import runner
 from mia_lib.publish.cli import app
 from mia_lib.publish.records import make as recording
 from mia_lib.publish.records import state as recorded
-from mia_lib.training import ensemble
 from mia_lib.training import shared as ensembles
-from mia_lib.training.backends import loop
+from mia_lib.training.backends import loop, pool
 from mia_lib.training.recipe import TrainConfig
 
 NOTEBOOK = '''# %% [markdown]
@@ -359,7 +358,7 @@ def test_an_ensemble_is_recorded_as_one_file_and_read_model_by_model(shelf, shar
     expected = [trained.parameters(m) for m in range(4)]
     assert "4 models" in recording.record("toys", root=shelf)
     forget()
-    monkeypatch.setattr(ensemble, "run_tasks", lambda *a, **k: pytest.fail("everything is recorded"))
+    monkeypatch.setattr(pool, "run_tasks", lambda *a, **k: pytest.fail("everything is recorded"))
     assert all((shared().parameters(m) == expected[m]).all() for m in range(4))
     assert store.look_up(shared().spec(2)).source == "recorded"
     assert store.look_up({"kind": "model", "a": 1, "code": ""}) is None

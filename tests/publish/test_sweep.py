@@ -288,6 +288,7 @@ def test_one_cell_is_a_page_without_charts(swept):
 
 
 def test_grid_and_table_need_neither_torch_nor_matplotlib(tmp_path):
-    code = ("import sys\nfrom mia_lib.publish.sweep import cells\nassert not {'torch', 'matplotlib', 'seaborn'} & set(sys.modules)\n"
+    code = ("import sys\nfrom mia_lib.publish.sweep import cells\n"
+            "assert not {'torch', 'matplotlib', 'seaborn'} & set(sys.modules)\n"
             "from mia_lib.publish.sweep import page\nassert 'torch' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from mia_lib import data, membership, models, signals, store, training
+from mia_lib import data, membership, models, store, training
 from mia_lib.errors import MiaError
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import TrainConfig
+from mia_lib.training.losses import precise_loss
 
 RNG = np.random.default_rng(0)
 TABLE = data.Dataset("toy table", RNG.normal(size=(30, 5)).astype(np.float32), RNG.integers(0, 2, 30), 30, ("no", "yes"))
@@ -52,7 +53,7 @@ def network(architecture, shape, records=6, seed=0):
     model = outputs.in_precision(models.build(architecture, shape, 3, seed=seed), "float64")
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(records, *(shape[2:] + shape[:2])))  # channels first
-    return (lambda x, y: signals.precise_loss(model(x), y)), torch.tensor(x), torch.tensor(rng.integers(0, 3, records))
+    return (lambda x, y: precise_loss(model(x), y)), torch.tensor(x), torch.tensor(rng.integers(0, 3, records))
 
 
 # ------------------------------------------------------------------------------------------------------ what they estimate
@@ -84,7 +85,7 @@ def test_a_relu_network_curves_by_its_softmax_alone_and_whatever_the_label():
         p, j = model(row[None])[0].softmax(0), torch.func.jacrev(lambda z: model(z[None])[0])(row)
         expected.append(((torch.diag(p) - torch.outer(p, p)) @ j @ j.T).trace().item())
     for label in range(3):
-        found = curvature.exact_trace(lambda z, y: signals.precise_loss(model(z), y), x, y=torch.full((4,), label))
+        found = curvature.exact_trace(lambda z, y: precise_loss(model(z), y), x, y=torch.full((4,), label))
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -282,7 +283,7 @@ def test_an_ensemble_has_the_curvature_of_its_models_and_computes_it_once(ensemb
         model = outputs.in_precision(ensemble.model(m), "float64")
 
         def loss(z, y, model=model):
-            return signals.precise_loss(model(z), y, "brier")
+            return precise_loss(model(z), y, "brier")
 
         how = {"h": 1e-2} if estimator in ("zero_order", "released_code") else {}
         expected = ESTIMATES[estimator](loss, x, 4, seed=9, y=TABLE.y, **how)

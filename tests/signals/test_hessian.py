@@ -9,7 +9,7 @@ from mia_lib import models, signals
 from mia_lib.errors import MiaError
 from mia_lib.signals import hessian
 from mia_lib.signals import outputs as model_signals
-from mia_lib.training import recipe
+from mia_lib.training.losses import LOSSES, precise_loss, record_loss
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(23, 4)).astype(np.float32), RNG.integers(0, 2, 23)
@@ -24,14 +24,14 @@ def brute_force(model, x, y, loss):
 
     def mean(vector):
         parts = {name: p.view_as(w) for (name, w), p in zip(weights.items(), vector.split(sizes), strict=True)}
-        return recipe.record_loss(functional_call(model, parts, (models.to_input(x).double(),)), torch.tensor(y), loss).mean()
+        return record_loss(functional_call(model, parts, (models.to_input(x).double(),)), torch.tensor(y), loss).mean()
 
     start = torch.cat([w.flatten() for w in weights.values()])
     assert (start == torch.nn.utils.parameters_to_vector(model.parameters())).all()
     return torch.func.hessian(mean)(start).numpy()
 
 
-@pytest.mark.parametrize("loss", recipe.LOSSES)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:5,3"])
 def test_products_are_those_of_the_hessian(architecture, loss):
     model = models.build(architecture, (4,), 2, seed=1)
@@ -95,7 +95,7 @@ def test_single_precision_is_close_and_batches_change_nothing(monkeypatch):
 
 
 def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
-    model, plain, sizes = models.build("mlp:6", (4,), 2, seed=2), signals.precise_loss, []
+    model, plain, sizes = models.build("mlp:6", (4,), 2, seed=2), precise_loss, []
     vectors = RNG.normal(size=(3, models.parameter_count(model)))
     exact = hessian.products(model, X, Y, vectors)
 
@@ -135,7 +135,7 @@ def test_bad_input_is_refused(how, words):
 
 
 @pytest.mark.parametrize("narrow", [hessian.NARROW, 2])  # 2: Gram matrices one by one, in two blocks of columns
-@pytest.mark.parametrize("loss", recipe.LOSSES)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:3", "mlp:4,3"])
 def test_the_exact_hessian_is_that_of_pytorch(architecture, loss, narrow, monkeypatch):
     monkeypatch.setattr(hessian, "NARROW", narrow)

@@ -11,8 +11,10 @@ from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.models import Network
 from mia_lib.signals import outputs as model_signals
-from mia_lib.training import TrainConfig, devices, recipe
+from mia_lib.training import TrainConfig, devices
 from mia_lib.training import ensemble as ensembles
+from mia_lib.training.backends import pool
+from mia_lib.training.losses import LOSSES, precise_loss, record_loss
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
@@ -61,16 +63,16 @@ def test_signals_of_models_are_what_their_logits_say():
     assert signals.features(one, IMAGES.x).shape == (60, 4)
 
 
-@pytest.mark.parametrize("kind", recipe.LOSSES)
+@pytest.mark.parametrize("kind", LOSSES)
 def test_the_loss_signal_is_the_loss_of_training(kind):
     logits, labels = RNG.normal(size=(4, 50, 5)) * 3, RNG.integers(0, 5, 50)
-    expected = recipe.record_loss(torch.tensor(logits), torch.tensor(labels).expand(4, 50), kind).numpy()
+    expected = record_loss(torch.tensor(logits), torch.tensor(labels).expand(4, 50), kind).numpy()
     np.testing.assert_allclose(signals.scalars(logits, labels, kind)["loss"], expected, rtol=1e-6)
-    precise = signals.precise_loss(torch.tensor(logits), torch.tensor(labels).expand(4, 50), kind).numpy()
+    precise = precise_loss(torch.tensor(logits), torch.tensor(labels).expand(4, 50), kind).numpy()
     np.testing.assert_allclose(precise, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", recipe.LOSSES)
+@pytest.mark.parametrize("kind", LOSSES)
 def test_the_least_loss_is_that_of_the_best_label(kind):
     logits = RNG.normal(size=(4, 50, 5)) * 3
     each = np.stack([signals.scalars(logits, np.full(50, k), kind)["loss"] for k in range(5)])
@@ -82,7 +84,7 @@ def test_losses_next_to_zero_are_still_told_apart(margin):
     logits, labels, missing = np.array([[margin, 0.0]]), np.array([0]), np.exp(-margin)
     for kind, expected in (("cross_entropy", missing), ("brier", missing ** 2)):
         np.testing.assert_allclose(signals.scalars(logits, labels, kind)["loss"], expected, rtol=1e-6, atol=0)
-        exact = signals.precise_loss(torch.tensor(logits), torch.tensor(labels), kind)
+        exact = precise_loss(torch.tensor(logits), torch.tensor(labels), kind)
         np.testing.assert_allclose(exact.numpy(), expected, rtol=1e-7, atol=0)
 
 
@@ -97,10 +99,10 @@ def test_confident_records_keep_their_order_under_a_double_softmax():
 def test_gradients_of_confident_records_are_exact_in_single_precision(kind, slope):
     """With two classes and q = 1 - p_y: d loss / d z_y is -q, -2 q^2 and -2 q / (1 + e) to first order."""
     z = torch.tensor([[math.log(1e13), 0.0]], requires_grad=True)
-    signals.precise_loss(z, torch.tensor([0]), kind).sum().backward()
+    precise_loss(z, torch.tensor([0]), kind).sum().backward()
     np.testing.assert_allclose(z.grad[0].numpy(), np.array([-1, 1]) * slope * 1e-13, rtol=1e-5)
     again = z.detach().requires_grad_()
-    recipe.record_loss(again, torch.tensor([0]), "cross_entropy").sum().backward()
+    record_loss(again, torch.tensor([0]), "cross_entropy").sum().backward()
     assert again.grad[0, 0] == 0  # what training computes, and need not know better
 
 
@@ -202,7 +204,7 @@ def looped(model, records, kind):
     model = model_signals.in_precision(model, "float64").requires_grad_()
     rows = []
     for x, y in zip(models.to_input(records.x).double(), torch.from_numpy(records.y), strict=True):
-        loss = recipe.record_loss(model(x[None]), y[None], kind)[0]
+        loss = record_loss(model(x[None]), y[None], kind)[0]
         rows.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))]).numpy())
     return np.stack(rows)
 
@@ -250,7 +252,7 @@ def test_gradient_norms_are_computed_once_and_kept_apart_by_order_and_precision(
     ensemble = bank()
     first = [signals.gradient_norm(ensemble, TABLE, *how) for how in ((2,), (1,), (2, "float64"))]
     assert [a.dtype for a in first] == [np.float32, np.float32, np.float64] and (first[1] >= first[0]).all()
-    monkeypatch.setattr(ensembles, "run_tasks", lambda *a, **k: pytest.fail("everything is in the store"))
+    monkeypatch.setattr(pool, "run_tasks", lambda *a, **k: pytest.fail("everything is in the store"))
     for how, expected in zip(((2,), (1,), (2, "float64")), first, strict=True):
         assert (signals.gradient_norm(bank(), TABLE, *how) == expected).all()
 
@@ -262,7 +264,7 @@ def test_gradient_norms_are_computed_once_and_kept_apart_by_order_and_precision(
     (lambda: signals.scalars(np.zeros((2, 2)), np.zeros(2, int), "hinge"), "hinge.*Allowed: cross_entropy"),
     (lambda: signals.record_gradients(models.build("mlp:3", (5,), 2), TABLE.x, TABLE.y, "breir"), "Did you mean 'brier'"),
     (lambda: signals.record_gradients(models.build("mlp:3", (5,), 2), TABLE.x, TABLE.y, dtype="half"), "Allowed: float32"),
-    (lambda: signals.precise_loss(torch.zeros(2, 2), torch.zeros(2, dtype=int), "mse"), "mse.*Allowed: cross_entropy")])
+    (lambda: precise_loss(torch.zeros(2, 2), torch.zeros(2, dtype=int), "mse"), "mse.*Allowed: cross_entropy")])
 def test_bad_input_is_refused_before_any_work(call, words):
     with pytest.raises(MiaError, match=words):
         call()

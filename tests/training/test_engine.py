@@ -19,6 +19,7 @@ from mia_lib.training import devices, recipe
 from mia_lib.training import ensemble as ensembles
 from mia_lib.training import shared as shared_ensembles
 from mia_lib.training.backends import gpu, loop, pool
+from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
 from mia_lib.training.stacking import Stacked
 
@@ -44,9 +45,9 @@ def fitted(records, config, rows, indices, **how):
 
 
 def losses(records, config, outcome):
-    network = ensembles._network(config, records.shape, len(records.classes), outcome.arrays)
+    network = ensembles.rebuilt(config, records.shape, len(records.classes), outcome.arrays)
     with torch.no_grad():
-        return recipe.record_loss(network(models.to_input(records.x)), torch.from_numpy(records.y), config.loss).numpy()
+        return record_loss(network(models.to_input(records.x)), torch.from_numpy(records.y), config.loss).numpy()
 
 
 RECIPES = [
@@ -83,7 +84,7 @@ def test_in_double_precision_stacked_training_is_exact(architecture):
         y = torch.randint(3, (2, 8), generator=generator)
         outputs = [stacked(x), torch.stack([n(b) for n, b in zip(networks, x, strict=True)])]
         for out in outputs:
-            recipe.record_loss(out, y, "cross_entropy").mean(1).sum().backward()
+            record_loss(out, y, "cross_entropy").mean(1).sum().backward()
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
@@ -194,14 +195,14 @@ def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
 
 def test_records_that_were_damaged_on_the_way_to_the_workers_are_written_again():
     ensemble = training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1))
-    path = ensembles._data_file(TABLE)
+    path = ensembles.records_file(TABLE)
     for harm in (lambda content: content[:-40], lambda content: content[:-2] + b"xx"):
         with open(path, "rb") as file:
             content = file.read()
         with open(path, "wb") as file:
             file.write(harm(content))
         ensembles._verified.clear()
-        assert (np.load(ensembles._data_file(TABLE)) == TABLE.x).all()
+        assert (np.load(ensembles.records_file(TABLE)) == TABLE.x).all()
     assert ensemble.fit().missing() == []
 
 
@@ -245,7 +246,7 @@ def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, 
         for name, value in stopped.arrays.items():
             if name != "history":
                 np.testing.assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
-        network = ensembles._network(config, records.shape, len(records.classes), outcome.arrays)
+        network = ensembles.rebuilt(config, records.shape, len(records.classes), outcome.arrays)
         with torch.no_grad():
             right = network(models.to_input(records.x[own])).argmax(1).numpy() == records.y[own]
         assert right.mean() == pytest.approx(accuracy[best])
@@ -272,7 +273,7 @@ def test_a_warm_start_goes_on_from_the_weights_it_names():
 def test_warm_starts_are_the_same_one_by_one_and_together():
     config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
     first = training.train(TABLE, members, config)
-    weights = [ensembles._weights(first.arrays(m)) for m in range(4)]
+    weights = [ensembles.weights_among(first.arrays(m)) for m in range(4)]
     rows = [np.flatnonzero(row) for row in members]
     together = fitted(TABLE, config, rows, [0, 1, 2, 3], start=weights)
     [alone] = fitted(TABLE, config, rows[2:3], [2], start=weights[2:3])
@@ -329,7 +330,7 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     monkeypatch.setattr(gpu, "fit_group", small_memory)
     monkeypatch.setattr(gpu, "at_once", lambda *_: 6)
     others, before = halves(IMAGES, 6)[::-1], fitted(IMAGES, config, rows, list(range(6)), stacked=True)
-    start = [ensembles._weights(outcome.arrays) for outcome in before]
+    start = [ensembles.weights_among(outcome.arrays) for outcome in before]
     most = gpu.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
                        lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""}, start, others)
     assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
@@ -454,9 +455,9 @@ def test_streams_halve_their_batch_when_memory_runs_out():
 
 def test_losses_by_hand():
     z, y = torch.tensor([[0.0, np.log(3.0)]]), torch.tensor([1])  # p = (1/4, 3/4)
-    assert recipe.record_loss(z, y, "brier").item() == pytest.approx((1 - 0.75) ** 2)
-    assert recipe.record_loss(z, y, "cross_entropy").item() == pytest.approx(-np.log(0.75))
-    assert recipe.record_loss(z, y, "double_softmax").item() == pytest.approx(np.log(1 + np.exp(0.25 - 0.75)))
+    assert record_loss(z, y, "brier").item() == pytest.approx((1 - 0.75) ** 2)
+    assert record_loss(z, y, "cross_entropy").item() == pytest.approx(-np.log(0.75))
+    assert record_loss(z, y, "double_softmax").item() == pytest.approx(np.log(1 + np.exp(0.25 - 0.75)))
 
 
 def test_a_sigmoid_regression_has_one_weight_a_column():

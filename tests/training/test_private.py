@@ -15,6 +15,8 @@ from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig, recipe
 from mia_lib.training import ensemble as ensembles
 from mia_lib.training import private as dp
+from mia_lib.training.backends import pool
+from mia_lib.training.losses import record_loss
 from mia_lib.training.private import Privacy
 
 pytest.importorskip("opacus", reason="Opacus is not installed: pip install -e '.[dp]'")
@@ -53,7 +55,7 @@ def by_hand(records, config, clip=np.inf):
     weights, total = list(network.parameters()), 0.0
     for record, label in zip(records.x, records.y, strict=True):
         outputs = network(models.to_input(record[None]))
-        loss = recipe.record_loss(outputs, torch.tensor([label]), config.loss).sum()
+        loss = record_loss(outputs, torch.tensor([label]), config.loss).sum()
         gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, weights)])
         total = total + gradient * min(1.0, clip / float(gradient.norm()))
     before = torch.nn.utils.parameters_to_vector(weights).detach()
@@ -177,7 +179,7 @@ def test_models_with_the_same_start_have_noise_of_their_own():
 def test_the_pool_trains_what_this_process_does(tmp_path, monkeypatch):
     there = [private().parameters(m) for m in (0, 1)]
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another"))
-    monkeypatch.setattr(dp, "run_tasks", dp._run_here)  # as on a graphics card
+    monkeypatch.setattr(pool, "run_tasks", dp._run_here)  # as on a graphics card
     threads = torch.get_num_threads()
     here = [private().parameters(m) for m in (0, 1)]
     torch.set_num_threads(threads)
@@ -204,7 +206,7 @@ def test_each_model_is_kept_and_used_without_being_trained_again(monkeypatch):
         patch.setitem(sys.modules, "opacus", None)
         assert private().arrays(0)["epsilon"] == first[0]  # what is kept needs no Opacus
     trained = []
-    monkeypatch.setattr(dp, "run_tasks", lambda f, tasks, *a: trained.extend(task[6] for task in tasks))
+    monkeypatch.setattr(pool, "run_tasks", lambda f, tasks, *a: trained.extend(task[6] for task in tasks))
     private().fit()
     assert trained == [1]
 
@@ -251,7 +253,7 @@ def test_the_module_imports_without_opacus_and_asks_for_it_when_it_trains(monkey
     code = "import sys; sys.modules['opacus'] = None; import mia_lib.training.private; print('fine')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "fine\n"
     monkeypatch.setitem(sys.modules, "opacus", None)
-    monkeypatch.setattr(dp, "run_tasks", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(pool, "run_tasks", lambda *a: pytest.fail("work was begun"))
     with pytest.raises(MiaError, match=r"pip install 'mia_lib\[dp\]'.*pip install -e '\.\[dp\]'"):
         private().fit()
 
@@ -262,7 +264,7 @@ def test_batch_normalisation_is_refused_by_name():
 
 
 def test_an_epsilon_that_no_noise_reaches_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr(dp, "run_tasks", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(pool, "run_tasks", lambda *a: pytest.fail("work was begun"))
     with pytest.raises(MiaError, match="epsilon = 0.1 is less than.*delta = 1e-09"):
         dp.train(TABLE, membership.balanced_halves(80, 2), MLP, Privacy(0.1, delta=1e-9)).fit()
 

@@ -12,8 +12,9 @@ import torch
 
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
-from mia_lib.training import TrainConfig
+from mia_lib.training import TrainConfig, recipe
 from mia_lib.training import ensemble as ensembles
+from mia_lib.training.backends import pool
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
@@ -61,7 +62,7 @@ def test_nothing_is_trained_before_it_is_needed_and_nothing_twice(monkeypatch):
     assert ensemble.missing() == [0, 1, 2, 3]
     first = signals.loss(ensemble, TABLE)
     assert ensemble.missing() == []
-    monkeypatch.setattr(ensembles, "run_tasks", lambda *a, **k: pytest.fail("everything is in the store"))
+    monkeypatch.setattr(pool, "run_tasks", lambda *a, **k: pytest.fail("everything is in the store"))
     assert (signals.loss(bank(), TABLE) == first).all()
     assert signals.correctness(bank(), TABLE).dtype == bool
 
@@ -124,9 +125,9 @@ def test_every_optimiser_loss_and_schedule_trains(config):
 
 def test_schedules_by_hand():
     step = TrainConfig("mlp:4", epochs=9, learning_rate=1.0, schedule="step", step_epochs=3)
-    assert [ensembles.learning_rate(step, e) for e in (0, 2, 3, 8)] == pytest.approx([1, 1, 0.1, 0.01])
+    assert [recipe.learning_rate(step, e) for e in (0, 2, 3, 8)] == pytest.approx([1, 1, 0.1, 0.01])
     cosine = TrainConfig("mlp:4", epochs=4, learning_rate=1.0, schedule="cosine")
-    assert [ensembles.learning_rate(cosine, e) for e in (0, 2)] == pytest.approx([1, 0.5])
+    assert [recipe.learning_rate(cosine, e) for e in (0, 2)] == pytest.approx([1, 0.5])
 
 
 def test_squared_error_by_hand():
@@ -137,20 +138,20 @@ def test_squared_error_by_hand():
 def test_flips_and_shifts_only_move_pixels():
     x = torch.arange(2 * 36.0).reshape(2, 1, 6, 6)
     torch.manual_seed(0)
-    views = [ensembles.augment(x, "flip") for _ in range(20)]
+    views = [recipe.augment(x, "flip") for _ in range(20)]
     assert all((v[0] == x[0]).all() or (v[0] == x[0].flip(2)).all() for v in views)
     assert any((v[0] != x[0]).any() for v in views) and any((v[0] == x[0]).all() for v in views)
-    moved = {ensembles.augment(x, "crop:1")[0, 0, 2, 2].item() for _ in range(60)}
+    moved = {recipe.augment(x, "crop:1")[0, 0, 2, 2].item() for _ in range(60)}
     assert moved == {x[0, 0, r, c].item() for r in (1, 2, 3) for c in (1, 2, 3)}
-    assert ensembles.augment(x, "none") is x
+    assert recipe.augment(x, "none") is x
 
 
 def test_resized_crops_stay_within_the_image_and_the_whole_image_is_one_of_them():
     x = torch.rand(200, 1, 8, 8)
-    view = ensembles.augment(x, "flip_resized_crop:0.25")
+    view = recipe.augment(x, "flip_resized_crop:0.25")
     assert view.shape == x.shape and view.min() >= x.min() and view.max() <= x.max()
     constant = torch.ones(4, 3, 8, 8)
-    assert torch.allclose(ensembles.augment(constant, "flip_resized_crop"), constant, atol=1e-5)
+    assert torch.allclose(recipe.augment(constant, "flip_resized_crop"), constant, atol=1e-5)
 
 
 def test_any_executor_will_do():
@@ -210,19 +211,19 @@ def test_a_script_without_a_guard_is_told_so_instead_of_waiting_for_itself(tmp_p
 
 def test_a_process_that_dies_is_reported_and_the_pool_recovers():
     with pytest.raises(MiaError, match="died"):
-        ensembles.run_tasks(exec, [("import os; os._exit(3)",)], lambda k, r: None, "dying", workers=1)
+        pool.run_tasks(exec, [("import os; os._exit(3)",)], lambda k, r: None, "dying", workers=1)
     bank(workers=1).fit()
 
 
 def test_workers_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("MIA_WORKERS", "3")
-    assert ensembles.default_workers() == 3
+    assert pool.default_workers() == 3
     for bad in ("0", "many"):
         monkeypatch.setenv("MIA_WORKERS", bad)
         with pytest.raises(MiaError, match="MIA_WORKERS"):
-            ensembles.default_workers()
+            pool.default_workers()
     monkeypatch.delenv("MIA_WORKERS")
-    assert ensembles.default_workers() >= 1
+    assert pool.default_workers() >= 1
 
 
 ONE_CLASS = data.Dataset("one", TABLE.x, np.zeros(80, int), 80, ("only",))

@@ -164,7 +164,7 @@ def _convnext_tiny(size: int) -> nn.Module:
     return nn.Sequential(net.features, net.avgpool, norm, nn.Flatten())
 
 
-def _body(config: NetworkConfig, shape: tuple) -> nn.Module:
+def body_of(config: NetworkConfig, shape: tuple) -> nn.Module:
     """The backbone, which takes records in the form of `Dataset.x` as tensors, in training mode."""
     if config.backbone not in PRETRAINED:
         return nn.Sequential(_Input(), models.build(config.backbone, shape, 2, config.seed).body)
@@ -237,7 +237,7 @@ def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int
                            f"gives them; the records have shape {shape}.")
         body, width = None, shape[0]
     else:
-        body = _body(config, shape)
+        body = body_of(config, shape)
         width = _width(body, shape)
     sizes = [width + (classes or 0), *config.hidden]
     with _seeded(config.seed):
@@ -344,7 +344,7 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
     x, _ = _records(x, None, None)
     config = replace(config, frozen=False)
     where = _where(config)
-    body = _body(config, tuple(x.shape[1:])).eval().to(where)
+    body = body_of(config, tuple(x.shape[1:])).eval().to(where)
     return _in_batches(lambda part: body(part.to(where)), config, x)
 
 

@@ -27,6 +27,7 @@ from mia_lib.metrics.numbers import TITLES, log_odds, ranks
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import Ensemble, TrainConfig, train
 from mia_lib.training import private as dp
+from mia_lib.training.losses import precise_loss
 
 # The paper's methods, in the order of its Table 1: key -> the paper's name.
 PAPER = {"nll": "Curv ZO NLL", "lr": "Curv ZO LR", "lira_released": "Carlini et al. (2022)", "yeom": "Yeom et al. (2018)",
@@ -413,7 +414,7 @@ def slices(bank: Bank, percentile: float, reach: float = 0.05, points: int = 41)
         direction = torch.from_numpy(np.random.default_rng(31).choice([-1.0, 1.0], tuple(x.shape)))
         line, y = x + torch.from_numpy(t)[:, None, None, None] * direction, torch.from_numpy(np.repeat(one.y, points))
         with torch.no_grad():
-            losses = [signals.precise_loss(outputs.in_precision(bank.models.model(m), "float64")(line), y).numpy()
+            losses = [precise_loss(outputs.in_precision(bank.models.model(m), "float64")(line), y).numpy()
                       for m in range(len(bank.models))]
         return {"t": t, "loss": np.stack(losses), "members": bank.members[:, record], "record": np.array(record)}
 
@@ -439,7 +440,7 @@ def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> dict[str
             x = outputs.inputs(records.x, 0, len(rows), torch.device("cpu"), outputs.PRECISIONS[dtype])
 
             def losses(inputs: torch.Tensor, y: torch.Tensor, network=network) -> torch.Tensor:
-                return signals.precise_loss(network(inputs), y)
+                return precise_loss(network(inputs), y)
 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # that rounding shows is what this is to show

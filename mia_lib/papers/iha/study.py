@@ -31,6 +31,7 @@ from mia_lib.metrics.numbers import TITLES, log_odds, ranks
 from mia_lib.papers import costs as counts
 from mia_lib.signals import hessian, outputs
 from mia_lib.training import Ensemble, TrainConfig, devices, ensemble, train
+from mia_lib.training.backends import loop, pool
 
 # The paper's attacks, then ours: key -> name.
 PAPER = {"loss": "LOSS", "sif": "SIF", "lira": "LiRA", "iha": "IHA"}
@@ -304,7 +305,7 @@ def _audit(network, x, labels, loss, rows, ways: list[dict], known: np.ndarray, 
 
 def _audit_task(config, shape, classes, arrays, path, labels, loss, arguments):
     torch.set_num_threads(1)  # an executor's process may not be one of ours
-    network, x = ensemble._network(config, shape, classes, arrays), training.open_records(path)
+    network, x = ensemble.rebuilt(config, shape, classes, arrays), training.open_records(path)
     with threadpool_limits(1):  # or each process would start as many threads as there are processors
         return _audit(network, x, labels, loss, **arguments)
 
@@ -343,10 +344,10 @@ def audits(case: Case, targets: Sequence[int], ways: Sequence[Conditioning] | No
 
         label = f"inverse Hessians of {case.name}"
         if where.type == "cpu":
-            path = ensemble._data_file(models.records)
+            path = ensemble.records_file(models.records)
             tasks = [(models.config, shape, classes, models.arrays(targets[k]), path, models.records.y, loss, arguments[place])
                      for place, k in enumerate(missing)]
-            ensemble.run_tasks(_audit_task, tasks, keep, label, models.workers, models.executor)
+            pool.run_tasks(_audit_task, tasks, keep, label, models.workers, models.executor)
         else:
             for place, k in enumerate(missing):
                 keep(place, _audit(models.model(targets[k]).to(where), models.records.x, models.records.y, loss,
@@ -759,9 +760,9 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
         models, target = case.models, case.attacked[0]
         models.fit()
-        ensemble.close_pools()  # whose processes would hold memory beside those that are measured
+        pool.close_pools()  # whose processes would hold memory beside those that are measured
         rows = np.flatnonzero(models.members[target])[:count]
-        given = (models.config, models.records.shape, len(models.records.classes), ensemble._data_file(models.records),
+        given = (models.config, models.records.shape, len(models.records.classes), ensemble.records_file(models.records),
                  models.records.y, models.members[target], rows, case.damping, tolerance)
 
         def measure(name: str) -> np.ndarray:
@@ -770,7 +771,7 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
                 return np.array(one.apply(_cost, (name, [models.arrays(m) for m in used], *given)))
 
         names = ("iha", "cg", "lira", "loss")
-        with ThreadPoolExecutor(min(2, ensemble.default_workers())) as two:  # each on a thread of its own
+        with ThreadPoolExecutor(min(2, pool.default_workers())) as two:  # each on a thread of its own
             out = dict(zip(names, two.map(measure, names), strict=True))
         out["lira"][0] = _training_seconds(case, target)
         return out
@@ -799,7 +800,7 @@ def work(case: Case) -> dict[str, float]:
 
 def _cost(name, arrays, config, shape, classes, path, labels, members, rows, damping, tolerance) -> list[float]:
     torch.set_num_threads(1)
-    networks = [ensemble._network(config, shape, classes, one) for one in arrays]
+    networks = [ensemble.rebuilt(config, shape, classes, one) for one in arrays]
     x, network, loss = training.open_records(path), networks[0], config.loss
     inside = np.flatnonzero(members)
 
@@ -817,7 +818,7 @@ def _cost(name, arrays, config, shape, classes, path, labels, members, rows, dam
             product = hessian.operator(network, x[inside], labels[inside], loss)
             return product, hessian.conjugate_gradient(product, mean()[None], damping, tolerance).x[0]
         if name == "lira":
-            ensemble.fit_group(x, labels, [inside], classes, replace(config, epochs=1), [0])
+            loop.fit_group(x, labels, [inside], classes, replace(config, epochs=1), [0])
         return None
 
     def attack(row: int, ready) -> None:
@@ -834,7 +835,7 @@ def _cost(name, arrays, config, shape, classes, path, labels, members, rows, dam
     signals.model_outputs(network, x[rows[:1]])  # what a first call loads is not part of any attack
     warm = gradient(int(rows[0]))
     hessian.operator(network, x[rows[:1]], labels[rows[:1]], loss)(warm)
-    ensemble.fit_group(x, labels, [inside[:2]], classes, replace(config, epochs=1), [0])
+    loop.fit_group(x, labels, [inside[:2]], classes, replace(config, epochs=1), [0])
     with threadpool_limits(1), _Memory() as first:
         start = time.perf_counter()
         ready = prepare()

@@ -30,6 +30,7 @@ from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics.numbers import TITLES
 from mia_lib.papers import costs as counts
 from mia_lib.training import Ensemble, TrainConfig, ensemble, train
+from mia_lib.training.backends import pool
 from mia_lib.training.recipe import augment, draw_views
 
 HEADS = {"gauss_x": "Gaussian, q(x)", "gauss_xy": "Gaussian, q(x, y)", "pinball_x": "pinball, q(x)",
@@ -276,7 +277,7 @@ def _kept(specs: list[dict], function, tasks: list[tuple], label: str) -> list[d
         found[k] = store.keep(specs[k], arrays, float(arrays["seconds"]))
 
     if missing:
-        ensemble.run_tasks(function, [tasks[k] for k in missing], keep, label)
+        pool.run_tasks(function, [tasks[k] for k in missing], keep, label)
     return [entry.arrays for entry in found]
 
 
@@ -331,7 +332,7 @@ def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> lis
     if settings.backbone not in networks.PRETRAINED:  # random weights
         spec["seed"] = settings.seed
     spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
-    tasks = [(settings, ensemble._data_file(records), start, start + size) for start in starts]
+    tasks = [(settings, ensemble.records_file(records), start, start + size) for start in starts]
     return _kept([{**spec, "start": start} for start in starts], _features_task, tasks, f"features by {settings.backbone}")
 
 
@@ -385,7 +386,7 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
     tasks, (_, public), files = [], case.scores, {}
     for one in wanted:
         seed = 7919 * (1 + one.target) + case.seed
-        inputs = files.setdefault(one.settings, None) or [ensemble._data_file(each) for each in _inputs(case, one.settings)]
+        inputs = files.setdefault(one.settings, None) or [ensemble.records_file(each) for each in _inputs(case, one.settings)]
         files[one.settings] = inputs
         tasks.append((inputs, [each.y for each in case.seen], public[one.target], case.splits["fit"][:one.size],
                       case.splits["selection"], one.head, replace(one.settings, seed=one.settings.seed + seed), one.levels,

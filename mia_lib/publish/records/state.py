@@ -123,7 +123,7 @@ def of_other_code(entry: Mapping, root: Path) -> bool:
 
 def _reach(entry: Mapping, root: Path) -> definitions.Reached:
     """What the roots that a manifest names reach now."""
-    sources = definitions.of_folder(runner._library(root))
+    sources = definitions.of_folder(runner.library_of(root))
     return sources.reach([sources.find(name) for name in entry.get("roots", ())], entry.get("words", ()))
 
 

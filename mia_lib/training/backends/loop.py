@@ -13,6 +13,7 @@ import torch
 from mia_lib import models as architectures
 from mia_lib import store
 from mia_lib.training import devices, recipe
+from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
 from mia_lib.training.stacking import Stacked
 
@@ -111,7 +112,7 @@ class Group:
         """
         x = recipe.augment(self._inputs(picked), self.config.augmentation, views.flatten(0, 1))
         outputs, labels = self._outputs(x, picked), self._y[picked]
-        losses = recipe.record_loss(outputs, labels, self.config.loss)
+        losses = record_loss(outputs, labels, self.config.loss)
         self.optimizer.zero_grad(set_to_none=True)
         losses.mean(1).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
         self.optimizer.step()
