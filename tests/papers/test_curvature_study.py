@@ -514,7 +514,7 @@ def test_the_gap_of_means_is_that_of_a_loop():
 
 def test_the_mechanisms_are_private(monkeypatch):
     pairs = []
-    monkeypatch.setattr(exhibits.bounds, "kl", lambda p, q: pairs.append((p, q)) or stats.entropy(p, q))
+    monkeypatch.setattr(exhibits.theory, "kl", lambda p, q: pairs.append((p, q)) or stats.entropy(p, q))
     found = exhibits.mechanisms(150, 3)
     assert found["kind"].value_counts().to_dict() == {"random mechanism": 150, "randomised response": 40}
     for (p, q), epsilon in zip(pairs, found["epsilon"], strict=True):

@@ -543,10 +543,10 @@ def trained():
 
 @pytest.fixture(scope="module")
 def costs(case, trained):
-    fit = study.training.fit_group
+    fit = study.loop.fit_group
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(study, "get_context", Here)
-        patch.setattr(study.training, "fit_group",
+        patch.setattr(study.loop, "fit_group",
                       lambda x, y, sets, *more: trained[measured[-1]].append(len(sets[0])) or fit(x, y, sets, *more))
         return study.cost(case, 2, 1e-3)
 

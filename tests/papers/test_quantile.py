@@ -1260,7 +1260,7 @@ def test_equal_cases_share_what_was_computed(played, forest_played, untrained):
 
 
 def test_a_backbone_that_is_not_here_is_said_before_targets_are_trained(images, monkeypatch):
-    monkeypatch.setattr(study.regressors, "lacking", lambda backbone: f"no {backbone} here")
+    monkeypatch.setattr(study.networks, "lacking", lambda backbone: f"no {backbone} here")
     monkeypatch.setattr(study, "_tried", lambda *given: pytest.fail("something was fitted"))
     with pytest.raises(MiaError, match="no efficientnet_lite0 here"):
         study.tune(images, replace(NETWORK, backbone="efficientnet_lite0"), 2, GRID, 5)

@@ -105,7 +105,7 @@ def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return plain(outputs, labels, kind)
 
-    monkeypatch.setattr(model_signals, "precise_loss", cramped)
+    monkeypatch.setattr(hessian, "precise_loss", cramped)
     np.testing.assert_allclose(hessian.products(model, X, Y, vectors), exact, atol=1e-13)
     assert sizes[:4] == [23, 12, 6, 3]
 

@@ -13,8 +13,8 @@ import torch
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig, recipe
-from mia_lib.training import ensemble as ensembles
 from mia_lib.training.backends import pool
+from mia_lib.training.losses import record_loss
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
@@ -132,7 +132,7 @@ def test_schedules_by_hand():
 
 def test_squared_error_by_hand():
     outputs = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
-    assert ensembles.record_loss(outputs, torch.tensor([0, 0]), "squared_error").tolist() == [0, 0.25]
+    assert record_loss(outputs, torch.tensor([0, 0]), "squared_error").tolist() == [0, 0.25]
 
 
 def test_flips_and_shifts_only_move_pixels():
