@@ -160,7 +160,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
     truth, others, margin = _margin(z, one_hot)
 
     def precisely(of: np.ndarray) -> np.ndarray:
-        return precise_loss(torch.from_numpy(z), torch.from_numpy(np.broadcast_to(of, z.shape[:-1])), loss).numpy()
+        return precise_loss(torch.from_numpy(z), torch.from_numpy(np.array(np.broadcast_to(of, z.shape[:-1]))), loss).numpy()
 
     columns = {
         "loss": precisely(labels),
