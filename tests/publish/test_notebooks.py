@@ -130,3 +130,10 @@ def test_what_is_called_while_something_is_computed_is_part_of_what_it_is_kept_u
             unknown.add(line["called"])
     assert not unknown
     assert len(reached) > 40 and sum("called" in line for line in calls) > 1000
+
+
+def test_a_page_runs_what_it_shows(calls):
+    """Every function that a page displays, or declares as an attack, ran for it: in its kernel or in a process of its pool."""
+    ran = {(line["page"], line["ran"]) for line in calls if "ran" in line}
+    said = {(line["page"], line["said"]) for line in calls if "said" in line}
+    assert len(said) > 15 and not said - ran

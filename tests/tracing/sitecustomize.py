@@ -2,7 +2,8 @@
 
 Into the file that `MIA_CALLS` names go lines of JSON: {"code", "reached"} for each fingerprint under which something is kept,
 and {"code", "called"} for each function, "module:name", that is called while it is computed; in a process of the pool, which
-does not know what for, the code is "".
+does not know what for, the code is "". And {"page", "ran"} for each function that ran at all, with the number of the kernel
+for which it did, and {"page", "said"} for each that the page displays, or names as an attack.
 """
 
 import inspect
@@ -25,7 +26,17 @@ def begin(path: str) -> None:
             with open(path, "a", encoding="utf-8") as out:
                 out.write(text + "\n")
 
-    seen = set()
+    seen, page = set(), os.getppid() if worker else os.getpid()
+
+    def name_of(code) -> str:
+        module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
+        return f"mia_lib.{module}".removesuffix(".__init__") + f":{code.co_qualname}"
+
+    def said(frame) -> None:
+        """Note what `show_source` is to display, or `threat_model` to declare."""
+        values = [one for given in frame.f_locals.values() for one in (given.values() if isinstance(given, dict) else given)]
+        for code in (one.__code__ for one in values if inspect.isfunction(one)):
+            note({"page": page, "said": name_of(code)})
 
     def importing(frame) -> bool:
         """Whether a module of the library that is being imported calls: a constant's statement counts with the constant."""
@@ -56,13 +67,17 @@ def begin(path: str) -> None:
             within.append(frame.f_locals["spec"]["code"])
             frame.f_trace_lines = False
             return until_it_ends
+        if code not in seen:
+            seen.add(code)
+            note({"page": page, "ran": name_of(code)})
+        if name in ("show_source", "threat_model"):
+            said(frame)
         fingerprint = within[-1] if within else ""
         of_function = code.co_flags & inspect.CO_OPTIMIZED  # and not of a module or of the body of a class
         if (within or worker) and of_function and (code, fingerprint) not in seen and not importing(frame):
             seen.add((code, fingerprint))
-            module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
-            module = f"mia_lib.{module}".removesuffix(".__init__")
-            note({"code": fingerprint, "called": f"{module}:{name.split('.')[0]}"})
+            module, _, inside = name_of(code).partition(":")
+            note({"code": fingerprint, "called": f"{module}:{inside.partition('.')[0]}"})
         return None
 
     threading.settrace(trace)
