@@ -2,6 +2,8 @@
 
 When `MIA_PROGRESS` names a file (the runner sets it), each step appends one JSON line there and the runner draws the
 bars, so that nothing of them lands in the rendered page. Otherwise tqdm draws one bar on standard error.
+
+`Bars` are these bars: drawn by rich in a terminal, a plain line now and then anywhere else.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 
 def say(text: str) -> None:
@@ -71,3 +74,120 @@ def track(items: Iterable, label: str, total: int | None = None) -> Iterator:
         for item in items:
             yield item
             bar.advance()
+
+
+EVERY = 10.0  # seconds between two plain lines of the same bar
+
+
+def duration(seconds: float) -> str:
+    """`seconds` for people: "42 s", "3 min 20 s", "1 h 5 min"."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+class Bars:
+    """One bar a piece of work, by label: counts, and time left from the pace so far.
+
+    Args:
+        console: a rich console; None for standard output.
+    """
+
+    def __init__(self, console=None):
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self.console = console or Console()
+        self._drawn = None
+        if self.console.is_terminal:
+            self._drawn = Progress(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("left"), TimeRemainingColumn(), console=self.console, transient=True)
+        self._tasks: dict[str, dict] = {}
+
+    def __enter__(self) -> Bars:
+        if self._drawn:
+            self._drawn.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._drawn:
+            self._drawn.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line above the bars."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def update(self, label: str, done: int, total: int) -> None:
+        """Set the bar `label` to `done` of `total` steps; a finished bar goes away."""
+        task = self._tasks.get(label)
+        if task is None or done < task["done"] or total != task["total"]:
+            self._remove(label)
+            # What was done before the bar began (models found in the store) says nothing about the pace.
+            now = time.monotonic()
+            task = self._tasks[label] = {"began": now, "from": done, "told": now, "total": total}
+            if self._drawn:
+                task["id"] = self._drawn.add_task(label, total=total, completed=done)
+        task["done"] = done
+        if self._drawn:
+            self._drawn.update(task["id"], completed=done)
+        self._tell(label)
+        if done >= total:
+            self._remove(label)
+
+    def tick(self) -> None:
+        """Say the plain lines that are due although nothing moved."""
+        for label in list(self._tasks):
+            self._tell(label)
+
+    def _tell(self, label: str) -> None:
+        task, now = self._tasks[label], time.monotonic()
+        if self._drawn or now - task["told"] < EVERY:
+            return
+        task["told"] = now
+        moved = task["done"] - task["from"]
+        seconds = (now - task["began"]) / moved * (task["total"] - task["done"]) if moved else 0
+        left = f", about {duration(seconds)} left" if moved else ""
+        self.say(f"{label}: {task['done']}/{task['total']}{left}")
+
+    def _remove(self, label: str) -> None:
+        task = self._tasks.pop(label, None)
+        if task and self._drawn:
+            self._drawn.remove_task(task["id"])
+
+
+class Tail:
+    """Reads what `mia_lib.progress` appended to a file since the last look.
+
+    Args:
+        path: the file that `MIA_PROGRESS` names.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self._read = Path(path), 0
+
+    def __iter__(self):
+        """Yield the dictionaries of new complete lines."""
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
+            try:
+                yield json.loads(line)
+            except ValueError:  # two processes may have written at once; the next line says it again
+                continue

@@ -14,7 +14,6 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "errors": set(),
     "checks": {"errors"},
     "progress": set(),
-    "bars": set(),
     "definitions": {"errors"},
     "data": GROUND | {"progress", "definitions"},
     "membership": GROUND,
@@ -28,7 +27,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "evidence": GROUND | {"definitions", "metrics"},
     "papers": {"errors", "checks", "progress", "definitions", "data", "membership", "models", "store", "training", "signals",
                "attacks", "metrics", "evidence"},
-    "publish": {"errors", "checks", "progress", "bars", "definitions", "data", "membership", "models", "store", "training",
+    "publish": {"errors", "checks", "progress", "definitions", "data", "membership", "models", "store", "training",
                 "signals", "attacks", "metrics", "evidence", "papers"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mia_lib.bars import duration
 from mia_lib.errors import MiaError
+from mia_lib.progress import duration
 from mia_lib.publish.parameters import find_root
 from mia_lib.publish.runner import free_bytes
 
@@ -86,7 +86,7 @@ def _torchvision() -> str:
 def _kernel() -> str:
     from rich.console import Console
 
-    from mia_lib.bars import Bars
+    from mia_lib.progress import Bars
     from mia_lib.publish.runner import execute
 
     with tempfile.TemporaryDirectory(prefix="mia-doctor-") as folder:

@@ -19,8 +19,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mia_lib.bars import Bars, duration
 from mia_lib.errors import MiaError
+from mia_lib.progress import Bars, duration
 from mia_lib.publish import reference, runner
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make

@@ -126,7 +126,7 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
         notebook: file name of the executed notebook, which lies beside the page.
         base: where the built book is, seen from the page; None where there is none.
     """
-    from mia_lib.bars import duration
+    from mia_lib.progress import duration
 
     what = ", ".join(f"{_code(name)} = {_code(value)} in place of {_code(was)}" for name, (value, was) in changes.items())
     here = "the page in the book"

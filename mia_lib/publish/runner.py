@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mia_lib import definitions
-from mia_lib.bars import Bars, Tail, duration
 from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
+from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish.parameters import QUICK, code_cells, find_root, notebooks, parameters, presets, read, validate
 
 if TYPE_CHECKING:

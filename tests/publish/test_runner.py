@@ -14,8 +14,8 @@ import nbformat
 import psutil
 import pytest
 
-from mia_lib.bars import Bars, Tail, duration
 from mia_lib.errors import MiaError
+from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import pages, parameters, runner
 
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from mia_lib.bars import Bars
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
 from mia_lib.evidence import tables as results
+from mia_lib.progress import Bars
 from mia_lib.publish import runner
 from mia_lib.publish.cli import app
 from mia_lib.publish.sweep import cells as sweep

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from mia_lib import definitions, progress, store
-from mia_lib.bars import Bars
 from mia_lib.errors import MiaError, choose
+from mia_lib.progress import Bars
 from mia_lib.publish import runner
 from mia_lib.publish.parameters import find_root, notebooks, presets, validate
 from mia_lib.publish.records import state as recorded

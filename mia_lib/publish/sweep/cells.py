@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from mia_lib.bars import Bars
 from mia_lib.errors import MiaError, choose
 from mia_lib.evidence import claims
 from mia_lib.evidence import tables as results
+from mia_lib.progress import Bars
 from mia_lib.publish import runner
 from mia_lib.publish.parameters import QUICK, find_root, parameters, plain, validate
 

@@ -19,9 +19,9 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from mia_lib.bars import duration
 from mia_lib.evidence import plotting
 from mia_lib.evidence.tables import NOTHING
+from mia_lib.progress import duration
 from mia_lib.publish.parameters import QUICK, parameters
 from mia_lib.publish.sweep.cells import CLAIMS, Cell, tidy
 
