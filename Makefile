@@ -29,7 +29,7 @@ book: .venv/.ready ## run every notebook and build the book (PRESET=smoke for a 
 	@$(BIN)/mia build --preset $(PRESET)
 
 test: .venv/.ready ## run all tests, in two processes (ARGS="-k store" for some)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov=mia_lib --cov-report=term-missing:skip-covered \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --cov=mia_lib --cov-report=term-missing:skip-covered \
 	  $(if $(ARGS),,--cov-fail-under=90) $(ARGS)
 
 run: .venv/.ready ## run one notebook with new parameters (NOTEBOOK=bayes ARGS="-p seed 1")

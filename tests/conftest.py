@@ -17,8 +17,10 @@ REPO = Path(__file__).resolve().parents[1]
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """The tests of a file go to one process, for they share fixtures, and those of the built book to one together."""
+    """The tests of a file go to one process, for they share fixtures, and those of the built book to one together: that takes
+    longest, so it comes first."""
     of_the_book = {item.path.stem for item in items if "built_book" in item.fixturenames}
+    items.sort(key=lambda item: item.path.stem not in of_the_book)
     for item in items:
         name = item.path.stem
         item.add_marker(pytest.mark.xdist_group("book" if name in of_the_book else name))
