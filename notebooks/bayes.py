@@ -337,7 +337,8 @@ results.say(f"Largest excess of a posterior over its bound in {len(caps)} worlds
 #
 # MAST's threshold comes in three forms: the soft minimum {eq}`bayes-tau` itself (the text prints it once with the wrong
 # sign, see {ref}`bayes-slips`), the mean loss of models that have not seen $z$, and the value that best splits the losses
-# of reference models with $z$ from those without. This is the code that runs below, without its docstrings
+# of reference models with $z$ from those without. (A fourth, midway between the mean losses with $z$ and without, is how
+# code released with [another paper](curvature.ipynb) has it.) This is the code that runs below, without its docstrings
 # ({py:func}`mia_lib.attacks.bayes.mast` has them):
 
 # %% tags=["hide-input"]

@@ -37,8 +37,10 @@ def test_best_split_by_hand_and_with_ties():
     assert bayes.best_split(np.array([[1.0], [1], [1], [3]]), members) == 2
 
 
-def test_mean_out_and_softmin_are_what_loops_say():
-    out = [REFERENCE_LOSS[~MEMBERS[:, i], i] for i in range(N)]
+def test_means_and_softmin_are_what_loops_say():
+    inside, out = ([REFERENCE_LOSS[side[:, i], i] for i in range(N)] for side in (MEMBERS, ~MEMBERS))
+    assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "middle"),
+                    [(a.mean() + b.mean()) / 2 for a, b in zip(inside, out, strict=True)] - LOSS)
     assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean_out"), [o.mean() for o in out] - LOSS)
     for t in (0.5, 1.0, 3.0):
         softmin = np.array([-t * np.log(np.mean(np.exp(-o / t))) for o in out])
