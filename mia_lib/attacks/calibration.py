@@ -32,11 +32,9 @@ def calibrate(score: np.ndarray, reference_scores: np.ndarray, reference_members
         MiaError: shapes that do not fit, a score that is not a number, a record that no reference left out, or the target
             among its references.
     """
-    names = "score", "reference_scores"
     if reference_members is None:
-        score, reference_scores = check_references(score, reference_scores, names=names, own=own)
-        return score - reference_scores.mean(0, dtype=np.float64)
-    score, reference_scores, reference_members = check_references(score, reference_scores, reference_members, names=names,
-                                                                  own=own)
+        reference_members = np.zeros(np.atleast_2d(reference_scores).shape, bool)
+    score, reference_scores, reference_members = check_references(score, reference_scores, reference_members,
+                                                                  names=("score", "reference_scores"), own=own)
     check_present(reference_members, "calibration")
     return score - reference_scores.mean(0, dtype=np.float64, where=~reference_members)
