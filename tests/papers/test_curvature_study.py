@@ -149,6 +149,15 @@ def test_every_method_is_its_formula_on_the_signal_it_is_said_to_see(made, name)
     np.testing.assert_allclose(study.methods(*made)[name], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("module,function,names", [
+    (study.bayes, "malt", {"yeom"}), (study.bayes, "mast", {"sablayrolles"}), (study.calibration, "calibrate", {"watson"}),
+    (study.attack, "nll", {"nll", "log_ratio"}), (study.attack, "likelihood_ratio", {"lr", "lira_released", "lira_lr"}),
+    (study.baselines, "lira_online", {"lira", "lira_top", "lira_fixed"}), (study.baselines, "attack_r", {"ye"})])
+def test_every_method_calls_the_attack_that_the_page_names(made, module, function, names, monkeypatch):
+    monkeypatch.setattr(module, function, lambda *given, **how: "called")
+    assert {name for name, score in study.methods(*made).items() if isinstance(score, str)} == names
+
+
 def test_lira_with_one_variance_pools_it_over_records(made):
     own, references, members = made
     apart = {True: [], False: []}
