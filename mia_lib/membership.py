@@ -127,23 +127,6 @@ def bank(n: int, models: int, targets: int, seed: int = 0) -> Bank:
     return Bank(balanced_halves(n, models, seed), tuple(range(targets)))
 
 
-def private_public(n: int, private: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Split records into those the game is played with and those everyone may use.
-
-    Args:
-        n: number of records.
-        private: how many are private; half by default.
-
-    Returns:
-        sorted indices (private [n_private], public [n - n_private]).
-    """
-    private = n // 2 if private is None else private
-    if not 1 <= private < n:
-        raise MiaError(f"private = {private} of n = {n} records leaves no public ones: allowed is 1 to {n - 1}.")
-    order = _generator(seed).permutation(n)
-    return np.sort(order[:private]), np.sort(order[private:])
-
-
 def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Targets with references from public records, repeated over splits (Watson et al. 2022, section 4.1).
 

@@ -337,7 +337,8 @@ results.say(f"Largest excess of a posterior over its bound in {len(caps)} worlds
 #
 # MAST's threshold comes in three forms: the soft minimum {eq}`bayes-tau` itself (the text prints it once with the wrong
 # sign, see {ref}`bayes-slips`), the mean loss of models that have not seen $z$, and the value that best splits the losses
-# of reference models with $z$ from those without. This is the code that runs below, without its docstrings
+# of reference models with $z$ from those without. (A fourth, midway between the mean losses with $z$ and without, is how
+# code released with [another paper](curvature.ipynb) has it.) This is the code that runs below, without its docstrings
 # ({py:func}`mia_lib.attacks.bayes.mast` has them):
 
 # %% tags=["hide-input"]
@@ -472,13 +473,13 @@ results.say(exhibits.sentence_on_thresholds(games))
 
 # %%
 def auc_of(g, attack):
-    return study.per_split(g, attack, "auc")
+    return g.numbers[attack, "auc"]
 
 dropped = pd.DataFrame([{
     "n": n,
-    "C": f"{float(g['C']):g}",
-    "spread of the first": np.mean(g["spread.first"]),
-    "spread of the second": np.mean(g["spread.second"]),
+    "C": f"{g.c:g}",
+    "spread of the first": np.mean(g.first_spread),
+    "spread of the second": np.mean(g.second_spread),
     "AUC of MATT": study.over_splits(auc_of(g, "matt")),
     "both terms": study.over_splits(auc_of(g, "eq39") - auc_of(g, "matt")),
     "plain calibrated loss": study.over_splits(auc_of(g, "calibrated") - auc_of(g, "matt")),
@@ -518,8 +519,8 @@ judged = study.judge_banks(all_banks, targets, shadows)
 # in Shokri et al.; *MALT (per class)*, not in the paper, has one loss threshold a class from as many models.
 
 # %% tags=["hide-input"]
-fit_in = np.mean([study.summary(b)["right_inside"] for b in all_banks])
-fit_out = np.mean([study.summary(b)["right_outside"] for b in all_banks])
+fit_in = np.mean([study.summary(b).right_inside for b in all_banks])
+fit_out = np.mean([study.summary(b).right_outside for b in all_banks])
 results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption=f"**Table 2 of the paper.** {len(judged.members)} target models in {banks} banks, {references} references each "
@@ -543,8 +544,8 @@ plotting.show(
 # vary. Ours do:
 
 # %%
-tau = np.concatenate([study.summary(b)["threshold"] for b in all_banks])
-drop = np.concatenate([study.summary(b)["drop"] for b in all_banks])
+tau = np.concatenate([study.summary(b).threshold for b in all_banks])
+drop = np.concatenate([study.summary(b).drop for b in all_banks])
 
 # %% tags=["hide-input"]
 results.say(f"The threshold of a record spreads over records with a standard deviation of {tau.std():.2f} nats, and training on a "
@@ -580,8 +581,8 @@ def attack_trained_with(recipe):
     label = f"{recipe.architecture}, {recipe.augmentation}"
     models = training.train(played_with, halves, recipe, label=label)
     played = study.play_blocks(models)
-    return {"MALT": bayes.malt(played["loss"]),
-            "0-1": baselines.gap(played["correct"])}
+    return {"MALT": bayes.malt(played.loss),
+            "0-1": baselines.gap(played.correct)}
 
 swept = {cell: attack_trained_with(recipe) for cell, recipe in recipes.items()}
 table_3 = exhibits.table_three_intervals(swept, own_halves)
@@ -672,21 +673,20 @@ claims.show("bayes", verdicts)
 # %%
 def with_penalty(n):
     fixed = [study.logistic_games(features, pair.y, n, seeds, c=c) for c in (10.0, 1e4)]
-    return sorted([games[n], *fixed], key=lambda g: float(g["C"]))
+    return sorted([games[n], *fixed], key=lambda g: g.c)
 
 def lead(g, metric):
-    return study.over_splits(study.per_split(g, "matt", metric)
-                             - study.per_split(g, "malt", metric))
+    return study.over_splits(g.numbers["matt", metric] - g.numbers["malt", metric])
 
 penalty = pd.DataFrame([{
-    "n": n, "C": f"{float(g['C']):g}",
+    "n": n, "C": f"{g.c:g}",
     "MATT less MALT, rehearsed accuracy": lead(g, "rehearsed_accuracy"),
     "MATT less MALT, AUC": lead(g, "auc"),
 } for n in fits[:2] for g in with_penalty(n)])
 
 # %% tags=["hide-input"]
 results.show_table(penalty, name="bayes-penalty",
-                   caption=f"MATT against MALT under three penalties: C = 10, the one chosen for accuracy (C = {float(games[fits[0]]['C']):g} at "
+                   caption=f"MATT against MALT under three penalties: C = 10, the one chosen for accuracy (C = {games[fits[0]].c:g} at "
                            f"n = {fits[0]}), and the released default C = 10000.")
 
 # %% [markdown]

@@ -548,7 +548,7 @@ left_on = pd.DataFrame([
     {"data": images.name, "score": f"loss, dropout {state}", "Orig": study.over(a, images.covers),
      "Cal.": study.over(b, images.covers)}
     for state, a, b in (
-        ("off", *(study.per_target(plays[images.name], f"loss.{v}", "auc") for v in ("original", "scratch"))),
+        ("off", *(study.per_target(plays[images.name], ("loss", v), "auc") for v in ("original", "scratch"))),
         ("left on, as released", dropout["original"], dropout["scratch"]))])
 
 # %% tags=["hide-input"]
@@ -634,15 +634,15 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 def soft(name, references):
     played = plays[name]
-    mean = played["reference_loss"][:, :references].mean(1) + played["loss.original"]
+    mean = study.calibrated(played.scores["loss", "original"], -played.reference_loss[:, :references])
     pair = {"mean": mean, "soft minimum": study.softmin_scores(played, references)}
     return {"data": name, "references": references} | {
         f"{metric}, {kind}": value for kind, score in pair.items() for metric, value in (
-            ("AUC", metrics.auc(score, played["members"]).mean()),
-            ("TPR at 1 %", metrics.tpr_at_fpr(score, played["members"], 0.01).mean()))}
+            ("AUC", metrics.auc(score, played.members).mean()),
+            ("TPR at 1 %", metrics.tpr_at_fpr(score, played.members, 0.01).mean()))}
 
 results.say(results.markdown_table(pd.DataFrame([
-    soft(name, r) for name in plays for r in (1, plays[name]["reference_loss"].shape[1])])))
+    soft(name, r) for name in plays for r in (1, plays[name].reference_loss.shape[1])])))
 
 # %% [markdown]
 # With one reference both are the same. By Jensen's inequality the soft minimum is never above the mean. It follows the *best* reference: a
@@ -668,7 +668,7 @@ lengths = [0, 1, 5, 20, 50]
 results.say(results.markdown_table(pd.DataFrame([
     {"data": name, **{f"{count} epochs": value for count, value in
                       zip(lengths, study.forgetting_curve(one, lengths).mean(1), strict=True)},
-     "from scratch, stopped": study.per_target(plays[name], "loss.scratch", "auc").mean()}
+     "from scratch, stopped": study.per_target(plays[name], ("loss", "scratch"), "auc").mean()}
     for name, one in games.items() if not one.models.records.is_image])))
 
 # %% [markdown]
@@ -691,7 +691,7 @@ results.say(results.markdown_table(pd.DataFrame([
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"data": name} | {f"{study.VARIANTS[v]}, {word}": study.per_target(played, f"loss.{v}", metric).mean()
+    {"data": name} | {f"{study.VARIANTS[v]}, {word}": study.per_target(played, ("loss", v), metric).mean()
                       for v in ("original", "scratch", "forgetting")
                       for word, metric in (("rehearsed", "accuracy"), ("zero", "default_accuracy"))}
     for name, played in plays.items()])))

@@ -256,7 +256,7 @@ results.show_table(
 
 # %% tags=["hide-input"]
 plotting.show(
-    exhibits.extremes(bank.records, played["difficulty"]), name="curvature-figure-1",
+    exhibits.extremes(bank.records, played.difficulty), name="curvature-figure-1",
     caption="**Figure 1 of the paper**, left part: the images with the lowest and the highest mean log curvature under models that were not trained on them, with their labels.",
     alt="Two rows of eight small images. The upper row shows trousers only. The lower row shows unusual bags, shirts and shoes, some of which could be of several kinds.")
 
@@ -267,7 +267,7 @@ plotting.show(
 
 # %% tags=["hide-input"]
 plotting.show(
-    plotting.histograms({"all targets, all records": (played["log_curvature"].ravel(), played["members"].ravel())}, xlabel="log curvature"),
+    plotting.histograms({"all targets, all records": (played.log_curvature.ravel(), played.members.ravel())}, xlabel="log curvature"),
     name="curvature-figure-2",
     caption=f"**Figure 2 of the paper**, on {bank.name}: log curvature of members and of non-members, all targets together.",
     alt="Two broad histograms whose left parts coincide. Members peak around minus eight; non-members have a second, sharp peak around minus three, which hardly any member reaches.")
@@ -284,9 +284,9 @@ plotting.show(
     alt="Three panels of two histograms each, with smooth curves. At the tenth percentile the two overlap wholly, at the ninetieth they are apart.")
 
 # %% tags=["hide-input"]
-rejected = {kind: np.nanmean(single[f"p.{kind}"] < 0.05, 1) for kind in ("log", "raw")}
+rejected = {kind: np.nanmean(p < 0.05, 1) for kind, p in single.p.items()}
 results.say(f"Are they Gaussian? The Shapiro-Wilk test at 5 % rejects the logarithm for {100 * rejected['log'][0]:.0f} % of the records IN and {100 * rejected['log'][1]:.0f} % OUT, "
-            f"from {single['values'].shape[1] // 2} models each; the curvature itself, which Algorithm 2 as printed would fit, for {100 * rejected['raw'][0]:.0f} % and "
+            f"from {single.values.shape[1] // 2} models each; the curvature itself, which Algorithm 2 as printed would fit, for {100 * rejected['raw'][0]:.0f} % and "
             f"{100 * rejected['raw'][1]:.0f} %.")
 
 # %% [markdown]
@@ -346,7 +346,7 @@ results.show_table(
 # logarithms. Starting from the log-likelihood ratio, one change at a time, and two controls:
 
 # %% tags=["hide-input"]
-results.say(f"The median standard deviation of a record's log curvature over models is {single['spread'][0]:.1f} IN and {single['spread'][1]:.1f} OUT.")
+results.say(f"The median standard deviation of a record's log curvature over models is {single.spread[0]:.1f} IN and {single.spread[1]:.1f} OUT.")
 results.show_table(
     exhibits.ladder_table(played), name="curvature-ladder",
     caption=f"From the log-likelihood ratio to the released NLL and LR, in percent, {bank.name}, two views. Each change with its paired 95 % interval against the step before.")
@@ -375,11 +375,11 @@ found = study.estimators(bank, estimator_records, steps, probe_counts)
 results.show_table(
     exhibits.estimators_table(found, h, iterations), name="curvature-estimators",
     formats={"rank correlation with the norm": ".2f"},
-    caption=f"Estimates of curvature, on {len(found['members'][0])} records and one view: what they need of the target, AUC of the log-likelihood ratio in percent with 95 % intervals, rank correlation with the exact "
+    caption=f"Estimates of curvature, on {len(found.members[0])} records and one view: what they need of the target, AUC of the log-likelihood ratio in percent with 95 % intervals, rank correlation with the exact "
             "Frobenius norm (mean over models), and median size over that norm, where models give the record's label and where they do not. The last two rows are no curvature at all.")
 
 # %% tags=["hide-input"]
-results.say(f"Models get {100 * found['wrong'][0]:.0f} % of their members and {100 * found['wrong'][1]:.0f} % of the others wrong. The trace as printed is negative for {100 * float(found['negative.printed']):.0f} % of the values.")
+results.say(f"Models get {100 * found.wrong[0]:.0f} % of their members and {100 * found.wrong[1]:.0f} % of the others wrong. The trace as printed is negative for {100 * found.named['printed'].negative:.0f} % of the values.")
 
 # %% [markdown]
 # The *exact* trace and norm, which need the parameters, do no better than the largest confidence, and rank records almost as it does: between kinks curvature is a detour to a number that one query gives. The released estimate is ahead of both. Where the model gives another label than the record's, it reads
@@ -569,7 +569,7 @@ results.say(f"Variance of one probe for $H = \\mathbf 1\\mathbf 1^\\top / n$, wh
 #
 # ````{exercise} Can LR and log LR disagree?
 # :label: curvature-exercise-logs
-# Show that the AUC does not change under strictly increasing maps. Then compute, for every target $t$ with references $R$, the AUC of `attack.likelihood_ratio(log[t], log[R], members[R])` and of `attack.nll` of the same, where `log = bank.signals["curvature"]` and `R = bank.references(t)`. Where would they differ after all?
+# Show that the AUC does not change under strictly increasing maps. Then compute, for every target $t$ with references $R$, the AUC of `attack.likelihood_ratio(log[t], log[R], bank.game.members[R])` and of `attack.nll` of the same, where `log = bank.signals["curvature"]` and `R = bank.game.references(t)`. Where would they differ after all?
 # ````
 #
 # ````{solution-start} curvature-exercise-logs
@@ -628,9 +628,9 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````
 
 # %%
-typical = float(np.median(scale["expected"]))
+typical = float(np.median(scale.expected))
 results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats; median losses of members are "
-            f"{np.median(played['median_in']):.1g}. An attack on the loss would hardly notice.")
+            f"{np.median(played.median_in):.1g}. An attack on the loss would hardly notice.")
 
 # %% [markdown]
 # A second difference multiplies noise by $1/2h^2$, here half a million. The attacker answers with a larger step, which {numref}`curvature-estimators` says is no loss, and with averaging. A server that returns the same noise for the same input

@@ -64,9 +64,10 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 
 EVERYTHING_TRAINED = ALL_STUDIES | ALL_MODELS | ALL_PAGES | {"loss", "curvature"}
 BEARS = {
-    "an attack": ("attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)", {"bayes study", "bayes page"}),
+    "an attack": ("attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)",
+                  {"bayes study", "bayes page", "curvature study", "curvature page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
-                               {"bayes study", "bayes page", "calibration page"}),
+                               {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page"}),
     "a signal": ("signals/outputs.py", "return np.log1p(np.where(one_hot", "return np.log(np.where(one_hot",
                  ALL_STUDIES | ALL_PAGES | {"loss"}),
     "a training detail": ("training/backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
@@ -131,9 +132,10 @@ def test_a_moved_module_and_imports_by_other_names_change_nothing(library, befor
     (library / "attacks" / "bayes.py").rename(library / "sablayrolles.py")
     for path in library.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        text = text.replace("from mia_lib.attacks import bayes\n", "from mia_lib import sablayrolles as bayes\n")
-        text = text.replace("from mia_lib.attacks import baselines, bayes\n",
-                            "from mia_lib import sablayrolles as bayes\nfrom mia_lib.attacks import baselines\n")
+        for others in ([], ["baselines"], ["baselines", "calibration"]):
+            old = f"from mia_lib.attacks import {', '.join(sorted([*others, 'bayes']))}\n"
+            rest = f"from mia_lib.attacks import {', '.join(others)}\n" if others else ""
+            text = text.replace(old, f"from mia_lib import sablayrolles as bayes\n{rest}")
         path.write_text(text, encoding="utf-8")
     assert not any("attacks.bayes" in path.read_text(encoding="utf-8") and "import bayes" in path.read_text(encoding="utf-8")
                    for path in library.rglob("papers/*/*.py"))

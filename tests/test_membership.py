@@ -31,12 +31,6 @@ def test_references_of_a_target_are_balanced_so_their_count_gives_nothing_away(t
     assert (members[references].sum(0) == 3).all()
 
 
-def test_private_and_public_records_are_apart_and_complete():
-    private, public = membership.private_public(11, 4, seed=2)
-    assert len(private) == 4 and sorted([*private, *public]) == list(range(11))
-    assert len(membership.private_public(10)[0]) == 5
-
-
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(0, 3))
 def test_nested_sizes_grow_into_each_other(sizes, seed):
     members = membership.nested(30, sizes, seed)
@@ -57,7 +51,6 @@ def test_leave_one_out_turns_one_record_at_a_time():
     (lambda: membership.balanced_halves(10, 3), "even number"),
     (lambda: membership.references_of(0, 3), "at least 4"),
     (lambda: membership.references_of(9, 4), "target = 9"),
-    (lambda: membership.private_public(5, 5), "leaves no public"),
     (lambda: membership.nested(5, [6]), "must be from 1 to n = 5"),
     (lambda: membership.leave_one_out(np.ones(3, bool), [3]), "allowed is 0 to 2")])
 def test_bad_input_says_what_was_given_and_what_is_allowed(call, words):

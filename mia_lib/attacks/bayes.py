@@ -14,7 +14,7 @@ from mia_lib.attacks import check_direction, check_loss, check_present, check_re
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 
-ESTIMATORS = ("best_split", "mean_out", "softmin")
+ESTIMATORS = ("best_split", "middle", "mean_out", "softmin")
 
 
 @needs("loss", "none", "one threshold, from a simulated split")
@@ -42,6 +42,8 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     tau(z) is estimated from reference models:
 
     - "best_split": the loss that best separates references trained on z from those that were not (section 6.3);
+    - "middle": midway between the mean loss under references trained on z and that under the others, as in the released code
+      of Ravikumar et al. (2024);
     - "mean_out": mean loss under references not trained on z (section 5.3; the text leaves open which references, and
       Eq. 14 integrates over models that have not seen z);
     - "softmin": -T log mean exp(-loss / T) over references not trained on z (Eq. 14; Eq. 29 prints it without -T, which
@@ -51,15 +53,15 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
         loss: of each record under the target, [N].
         reference_loss: the same under R references, [R, N].
         reference_members: bool [R, N], whether reference r was trained on record i.
-        estimator: of tau, one of the three above.
+        estimator: of tau, one of the four above.
         temperature: T of the softmin.
 
     Returns:
         score [N].
 
     Raises:
-        MiaError: a record that no reference left out (or, for best_split, that none was trained on); the target among its
-            references; values that are not finite.
+        MiaError: a record that no reference left out (or, for best_split and middle, that none was trained on); the target
+            among its references; values that are not finite.
 
     Warns:
         UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
@@ -70,10 +72,13 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
                                                                names=("loss", "reference_loss"))
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
-    check_present(reference_members, f"estimator = {estimator!r}", inside=int(estimator == "best_split"))
+    check_present(reference_members, f"estimator = {estimator!r}", inside=int(estimator in ("best_split", "middle")))
 
     def mean_out(losses, inside):
         return (losses * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
+
+    def middle(losses, inside):
+        return (mean_out(losses, ~inside) + mean_out(losses, inside)) / 2
 
     def softmin(losses, inside):
         scaled = np.where(inside, -np.inf, -losses.astype(np.float64) / temperature)
@@ -81,7 +86,8 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
 
     if estimator == "best_split":
         return best_split(reference_loss, reference_members) - loss
-    return in_blocks(mean_out if estimator == "mean_out" else softmin, reference_loss, reference_members) - loss
+    of_block = {"middle": middle, "mean_out": mean_out, "softmin": softmin}[estimator]
+    return in_blocks(of_block, reference_loss, reference_members) - loss
 
 
 def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.ndarray:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.attacks import check_references, needs
+from mia_lib.attacks import check_present, check_references, needs
 
 
 @needs("loss", "out only", "the training recipe and the distribution of records")
-def calibrate(score: np.ndarray, reference_scores: np.ndarray) -> np.ndarray:
+def calibrate(score: np.ndarray, reference_scores: np.ndarray, reference_members: np.ndarray | None = None, *,
+              own: str = "refuse") -> np.ndarray:
     """Calibrated score: s(target, z) - mean of s(reference, z) (Eq. 5).
 
     The references are trained on other records of the distribution. A record that is easy for every model has a high score
@@ -19,13 +20,21 @@ def calibrate(score: np.ndarray, reference_scores: np.ndarray) -> np.ndarray:
 
     Args:
         score: of each record under the target, higher for members, [N].
-        reference_scores: the same under R references, none trained on these records, [R, N].
+        reference_scores: the same under R references, [R, N].
+        reference_members: bool [R, N]; references trained on a record are left aside. By default none was trained on any.
+        own: "refuse" a target that is among its own references, or "keep" it: a copy of the target that is trained further, to
+            forget, is the target itself before it has begun.
 
     Returns:
         score [N].
 
     Raises:
-        MiaError: shapes that do not fit, a score that is not a number, or the target among its references.
+        MiaError: shapes that do not fit, a score that is not a number, a record that no reference left out, or the target
+            among its references.
     """
-    score, reference_scores = check_references(score, reference_scores, names=("score", "reference_scores"))
-    return score - reference_scores.mean(0, dtype=np.float64)
+    if reference_members is None:
+        reference_members = np.zeros(np.atleast_2d(reference_scores).shape, bool)
+    score, reference_scores, reference_members = check_references(score, reference_scores, reference_members,
+                                                                  names=("score", "reference_scores"), own=own)
+    check_present(reference_members, "calibration")
+    return score - reference_scores.mean(0, dtype=np.float64, where=~reference_members)

@@ -275,6 +275,21 @@ def test_calibration_by_hand():
     assert_allclose(calibration.calibrate([1.0, 5.0], np.array([[0.0, 5.0], [1.0, 7.0]])), [0.5, -1.0])
 
 
+def test_calibration_leaves_references_that_were_trained_on_a_record_aside():
+    references, members = np.array([[0.0, 5.0], [1.0, 7.0], [9.0, 3.0]]), np.array([[0, 0], [0, 1], [1, 0]], bool)
+    assert_allclose(calibration.calibrate([1.0, 5.0], references, members), [0.5, 1.0])
+    assert_allclose(calibration.calibrate(SIGNAL, REFERENCES, MEMBERS),
+                    bayes.mast(-SIGNAL, -REFERENCES, MEMBERS, "mean_out"), atol=1e-12)
+    with pytest.raises(MiaError, match="1 of 2 records have no reference that left it out; calibration needs 1"):
+        calibration.calibrate([1.0, 5.0], references, members | [True, False])
+
+
+def test_a_copy_that_forgot_nothing_calibrates_every_score_to_zero():
+    with pytest.raises(MiaError, match="among its own references"):
+        calibration.calibrate(SIGNAL, SIGNAL[None])
+    assert (calibration.calibrate(SIGNAL, SIGNAL[None], own="keep") == 0).all()
+
+
 def test_calibrated_loss_is_mast_with_the_mean_over_out_references():
     mast = bayes.mast(SIGNAL, REFERENCES, np.zeros((R, N), bool), "mean_out")
     assert_allclose(calibration.calibrate(-SIGNAL, -REFERENCES), mast, atol=1e-12)

@@ -37,8 +37,10 @@ def test_best_split_by_hand_and_with_ties():
     assert bayes.best_split(np.array([[1.0], [1], [1], [3]]), members) == 2
 
 
-def test_mean_out_and_softmin_are_what_loops_say():
-    out = [REFERENCE_LOSS[~MEMBERS[:, i], i] for i in range(N)]
+def test_means_and_softmin_are_what_loops_say():
+    inside, out = ([REFERENCE_LOSS[side[:, i], i] for i in range(N)] for side in (MEMBERS, ~MEMBERS))
+    assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "middle"),
+                    [(a.mean() + b.mean()) / 2 for a, b in zip(inside, out, strict=True)] - LOSS)
     assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean_out"), [o.mean() for o in out] - LOSS)
     for t in (0.5, 1.0, 3.0):
         softmin = np.array([-t * np.log(np.mean(np.exp(-o / t))) for o in out])
@@ -116,12 +118,12 @@ def test_logistic_games_hold_the_identities_of_the_paper(isolated_cache):
     features = RNG.normal(size=(300, 6))
     labels = (features[:, 0] + RNG.normal(size=300) > 0).astype(int)
     games = chapter.play_logistic(features, labels, n=100, seeds=4)
-    assert games["malt"].shape == games["members"].shape == (4, 100)
-    assert float(games["C"]) in chapter.C_GRID
-    assert (games["eq39"] <= games["matt"]).all()  # the dropped term is never positive
+    assert games.scores["malt"].shape == games.members.shape == (4, 100)
+    assert games.c in chapter.C_GRID
+    assert (games.scores["eq39"] <= games.scores["matt"]).all()  # the dropped term is never positive
     # Eq. 41: the 0-1 attack is right about members with p_train, about the rest with 1 - p_test
-    train = games["gap"][:, :50].mean(1)
-    assert_allclose(games["train_accuracy"], train)
+    train = games.scores["gap"][:, :50].mean(1)
+    assert_allclose(games.train_accuracy, train)
 
 
 def test_numbers_of_the_games_are_kept_and_need_no_features_a_second_time(isolated_cache):
@@ -131,7 +133,8 @@ def test_numbers_of_the_games_are_kept_and_need_no_features_a_second_time(isolat
     first = chapter.logistic_games(chapter.Features(extractor, records), records.y, n=80, seeds=3)
     again = chapter.Features(extractor, records)
     second = chapter.logistic_games(again, records.y, n=80, seeds=3)
-    assert all((first[name] == second[name]).all() for name in first) and "values" not in vars(again)
+    assert all((first.numbers[pair] == second.numbers[pair]).all() for pair in chapter.MEASURED)
+    assert "values" not in vars(again)
     assert again.width == again.values.shape[1] == 5
 
 
@@ -152,6 +155,10 @@ class Bank:
     correct: np.ndarray
     probabilities: np.ndarray
     labels: np.ndarray
+
+    @property
+    def game(self):
+        return membership.Bank(self.members, tuple(range(0, len(self.members), 2)))
 
     @property
     def models(self):
@@ -211,11 +218,22 @@ def test_a_bank_is_trained_when_its_numbers_are_needed_and_judged_once(isolated_
     banks = [chapter.Bank(training.train(records, membership.balanced_halves(60, 8, seed), config)) for seed in (0, 1)]
     judged = chapter.judge_banks(banks, targets=1, shadows=6, rehearsals=1)
     summary = chapter.summary(banks[0])
-    assert summary["threshold"].shape == summary["drop"].shape == (60,) and 0 < summary["right_inside"] < 1
+    assert summary.threshold.shape == summary.drop.shape == (60,) and 0 < summary.right_inside < 1
     again = [chapter.Bank(bank.models) for bank in banks]
     second = chapter.judge_banks(again, targets=1, shadows=6, rehearsals=1)
     assert all((second.scores[a] == judged.scores[a]).all() for a in judged.scores)
-    assert chapter.summary(again[0])["drop"].shape == (60,) and "loss" not in vars(again[0])
+    assert chapter.summary(again[0]).drop.shape == (60,) and "loss" not in vars(again[0])
+
+
+@pytest.mark.parametrize("function,names", [
+    ("malt", {"MALT (per class)", "MALT"}), ("mast", {"MAST (best split)", "MAST (mean out)", "MAST (softmin)"})])
+def test_every_attack_of_table_two_calls_the_function_that_the_page_names(function, names, monkeypatch):
+    bank = toy_bank(1.0)
+    before = chapter._judge(bank, 0, None, 4, 1)
+    noise = np.random.default_rng(5).normal(size=len(bank.labels))
+    monkeypatch.setattr(chapter.bayes, function, lambda loss, *given: np.broadcast_to(noise[:loss.shape[-1]], loss.shape))
+    after = chapter._judge(bank, 0, None, 4, 1)
+    assert {name for name in chapter.ATTACKS if (after[f"score.{name}"] != before[f"score.{name}"]).any()} == names
 
 
 def test_thresholds_for_each_class_take_a_difference_between_classes_out():
@@ -271,7 +289,8 @@ def test_with_two_classes_the_zero_one_attack_is_malt_with_the_threshold_log_two
 def test_table_one_holds_every_cell_of_the_paper(isolated_cache):
     features = RNG.normal(size=(200, 4))
     labels = (features[:, 0] > 0).astype(int)
-    table = chapter.table_one({80: chapter.numbers_of(chapter.play_logistic(features, labels, 80, 3, c=1.0))})
+    played = chapter.play_logistic(features, labels, 80, 3, c=1.0)
+    table = chapter.table_one({80: chapter.numbers_of(chapter.measured(played))})
     assert len(table) == 2 + 1 + 3 + 3
     gap = table.query("attack == '0-1'").interval.iloc[0]
     sides = table.query("attack == 'none'").set_index("metric").interval

@@ -13,12 +13,16 @@ from mia_lib.training import TrainConfig
 RNG = np.random.default_rng(0)
 
 
+def numbers(played):
+    return study.numbers_of(study.measured(played))
+
+
 @pytest.fixture(scope="module")
 def games():
     """Two sizes of Table 1 on made-up features."""
     features = RNG.normal(size=(400, 5))
     labels = (features[:, 0] + RNG.normal(size=400) > 0).astype(int)
-    return {n: study.numbers_of(study.play_logistic(features, labels, n, seeds=6, c=1.0)) for n in (100, 200)}
+    return {n: numbers(study.play_logistic(features, labels, n, seeds=6, c=1.0)) for n in (100, 200)}
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +87,12 @@ def test_verdicts_of_table_one_cover_its_claims_and_say_what_was_not_run(games):
 def test_the_peak_rule_and_the_rehearsed_rule_part_on_noise():
     n, seeds = 100, 60
     rng = np.random.default_rng(1)
-    noise = {"malt": rng.normal(size=(seeds, n)), "matt": rng.normal(size=(seeds, n)), "eq39": rng.normal(size=(seeds, n)),
-             "gap": (rng.random((seeds, n)) < 0.9).astype(float),
-             "members": np.repeat((np.arange(n) < 50)[None], seeds, 0), "calibrated": rng.normal(size=(seeds, n))}
-    noise = study.numbers_of(noise)
+    scores = {name: rng.normal(size=(seeds, n)) for name in ("malt", "matt", "eq39")}
+    scores |= {"gap": (rng.random((seeds, n)) < 0.9).astype(float), "calibrated": rng.normal(size=(seeds, n))}
+    members, ones = np.repeat((np.arange(n) < 50)[None], seeds, 0), np.ones(seeds)
+    noise = numbers(study.Logistic(scores, members, ones, ones, 1.0))
     verdicts = {v.claim: v for v in exhibits.judge_table_one({n: noise}, [], "")}
-    peak = study.per_split(noise, "malt", "attack_accuracy") - study.per_split(noise, "gap", "attack_accuracy")
+    peak = noise.numbers["malt", "attack_accuracy"] - noise.numbers["gap", "attack_accuracy"]
     assert study.over_splits(peak).sign == 1  # the paper's protocol sees a lead where nothing is
     assert verdicts["C7r"].parts[f"MALT - 0-1, n = {n}"].sign <= 0
     assert verdicts["C16"].verdict == "contradicted"
@@ -162,5 +166,5 @@ def test_what_cannot_be_run_is_refused_before_anything_is_trained(change, words)
 def test_accuracies_of_table_one_agree_with_the_metrics():
     features = RNG.normal(size=(300, 5))
     played = study.play_logistic(features, (features[:, 0] > 0).astype(int), 100, seeds=4, c=1.0)
-    assert (study.per_split(study.numbers_of(played), "malt", "attack_accuracy")
-            == metrics.balanced_accuracy(played["malt"], played["members"])).all()
+    assert (numbers(played).numbers["malt", "attack_accuracy"]
+            == metrics.balanced_accuracy(played.scores["malt"], played.members)).all()

@@ -65,25 +65,36 @@ def test_a_play_is_what_its_models_say(games, played):
     target, reference, copy = (models.model(m) for models, m in ((games.models, 3), (games.scratch, 1), (games.forgotten, 1)))
     loss = [signals.scalars(signals.model_outputs(m, records.x[private]), records.y[private])["loss"].astype(float)
             for m in (target, reference, copy)]
-    np.testing.assert_allclose(played["loss.original"][1], -loss[0], rtol=1e-5)
-    np.testing.assert_allclose(played["loss.scratch"][1], loss[1] - loss[0], atol=1e-5)
-    np.testing.assert_allclose(played["loss.forgetting"][1], loss[2] - loss[0], atol=1e-5)
-    assert (played["members"][1] == games.members[1, 0, private]).all()
-    assert played["reference_loss"].shape == (3, 2, 24)
+    np.testing.assert_allclose(played.scores["loss", "original"][1], -loss[0], rtol=1e-5)
+    np.testing.assert_allclose(played.scores["loss", "scratch"][1], loss[1] - loss[0], atol=1e-5)
+    np.testing.assert_allclose(played.scores["loss", "forgetting"][1], loss[2] - loss[0], atol=1e-5)
+    assert (played.members[1] == games.members[1, 0, private]).all()
+    assert played.reference_loss.shape == (3, 2, 24)
     logits = signals.model_outputs(target, records.x[private]).astype(float)
     confidence = (logits - np.log(np.exp(logits).sum(1, keepdims=True))).max(1)
-    np.testing.assert_allclose(played["confidence.original"][1], confidence, atol=1e-5)
+    np.testing.assert_allclose(played.scores["confidence", "original"][1], confidence, atol=1e-5)
     spec = {"kind": "study", "study": "calibration.play", **games.spec, "rehearsal": games.rehearsal.spec}
-    assert store.look_up(store.under(spec, study.play, games)) is not None
+    assert store.look_up(store.under(spec, study._play, games)) is not None
+
+
+def test_every_calibrated_score_comes_from_the_function_that_the_page_shows(games, played, monkeypatch):
+    monkeypatch.setattr(study.calibration, "calibrate", lambda score, references, own="refuse": np.full(len(score), 7.0))
+    changed = {attack for attack, score in study.scores(games).items() if (score == 7).all()}
+    assert changed == {(score, variant) for score in study.SCORES for variant in ("scratch", "forgetting")}
+    np.testing.assert_allclose(study.reference_aucs(played), 0.5)
+    for copied in (study.more_forgetting(games, 1, [0.25]).auc, study.forgetting_curve(games, [1]),
+                   study.whole_public_half(games), study.with_dropout(games)["scratch"],
+                   *(both["scratch"] for both in study.gradient_variants(games).values())):
+        np.testing.assert_allclose(copied, 0.5)
 
 
 def test_the_threshold_is_the_best_of_the_rehearsal(games, played):
     rehearsal = games.rehearsal
-    score, inside = study.scores(rehearsal)["loss.scratch"][1], rehearsal.members[1, 0, rehearsal.private[1]]
+    score, inside = study.scores(rehearsal)["loss", "scratch"][1], rehearsal.members[1, 0, rehearsal.private[1]]
     expected = metrics.accuracy_at_threshold(score, inside, metrics.best_threshold(score, inside))
-    assert metrics.accuracy_at_threshold(score, inside, played["loss.scratch.threshold"][1]) == expected
-    assert study.per_target(played, "loss.scratch", "accuracy")[1] == metrics.accuracy_at_threshold(
-        played["loss.scratch"][1], played["members"][1], played["loss.scratch.threshold"][1])
+    assert metrics.accuracy_at_threshold(score, inside, played.thresholds["loss", "scratch"][1]) == expected
+    assert study.per_target(played, ("loss", "scratch"), "accuracy")[1] == metrics.accuracy_at_threshold(
+        played.scores["loss", "scratch"][1], played.members[1], played.thresholds["loss", "scratch"][1])
 
 
 def test_with_views_scores_are_means_over_them():
@@ -92,7 +103,7 @@ def test_with_views_scores_are_means_over_them():
     assert (once.views[0].x == twice.views[0].x).all() and (twice.views[0].x != twice.views[1].x).any()
     assert once.views[0].x.shape == plain.models.records.x.shape
     second = replace(plain, views=twice.views[1:])
-    one, two, both = (study.play(g)["loss.scratch"] for g in (once, second, twice))
+    one, two, both = (study.play(g).scores["loss", "scratch"] for g in (once, second, twice))
     np.testing.assert_allclose(both, (one + two) / 2, atol=1e-5)
 
 
@@ -151,8 +162,8 @@ def test_the_law_is_what_a_simulation_finds(difficulty, noise, original, calibra
 def test_the_law_recovers_the_spreads_it_was_made_with():
     t, r, n = 20, 5, 2000
     d, inside = RNG.normal(size=(t, n)), RNG.random((t, n)) < 0.5
-    played = {"members": inside, "loss.original": -d + 0.5 * inside + 0.5 * RNG.normal(size=(t, n)),
-              "reference_loss": d[:, None] + 0.5 * RNG.normal(size=(t, r, n))}
+    own, references = -d + 0.5 * inside + 0.5 * RNG.normal(size=(t, n)), d[:, None] + 0.5 * RNG.normal(size=(t, r, n))
+    played = replace(made_up(0, 0), members=inside, scores={("loss", "original"): own}, reference_loss=references)
     law = study.law(played)
     assert (law["difficulty"], law["noise"], law["gain"]) == pytest.approx((1.0, 0.5, 0.5), abs=0.03)
     np.testing.assert_allclose(law["calibrated"], study.reference_aucs(played).mean(1), atol=0.01)
@@ -165,7 +176,8 @@ def test_precision_by_hand():
 
 
 def test_mean_and_soft_minimum_agree_for_one_reference_and_the_mean_is_never_below(played):
-    mean = [played["reference_loss"][:, :r].astype(float).mean(1) + played["loss.original"] for r in (1, 2)]
+    own, losses = played.scores["loss", "original"], played.reference_loss
+    mean = [study.calibrated(own, -losses[:, :r]) for r in (1, 2)]
     np.testing.assert_allclose(study.softmin_scores(played, 1), mean[0], atol=1e-5)
     assert (study.softmin_scores(played, 2) <= mean[1] + 1e-5).all()
 
@@ -181,11 +193,11 @@ def test_calibration_is_its_relatives_where_it_must(played):
 def test_label_only_scores_are_differences_of_distances_on_at_most_so_many_records(games, monkeypatch):
     monkeypatch.setattr(study, "LABEL_ONLY_RECORDS", 5)
     found = study.label_only(games, 300, 2)
-    assert found["members"].shape == (2, 10) and (found["members"].sum(1) == 5).all()
-    assert 0 < found["queries"] <= 300
-    np.testing.assert_allclose(found["distance.original"], np.maximum(found["target"], 0))
-    np.testing.assert_allclose(found["distance.scratch"], found["target"] - found["scratch"])
-    right = study.play(games)["correct"]
+    assert found.members.shape == (2, 10) and (found.members.sum(1) == 5).all()
+    assert 0 < found.queries <= 300 and set(found.scores) == set(found.thresholds) == set(study.VARIANTS)
+    np.testing.assert_allclose(found.scores["original"], np.maximum(found.distances["target"], 0))
+    np.testing.assert_allclose(found.scores["scratch"], found.distances["target"] - found.distances["scratch"])
+    right = study.play(games).correct
     whole = boundary.distance(games.attacked.part([0]), games.models.records, 300, signed=True).distance[0]
     assert ((whole[games.private[0]] >= 0) == right[0]).all()
 
@@ -196,9 +208,10 @@ def test_boundaries_that_were_not_found_are_as_far_as_the_farthest():
 
 @pytest.mark.parametrize("others", [1, 4])
 def test_at_a_ratio_so_many_members_are_left(played, others):
-    big = {**played, "members": np.repeat((np.arange(1000) < 500)[None], 2, 0), "loss.original": RNG.normal(size=(2, 1000)),
-           "loss.original.threshold": np.full(2, np.inf)}
-    frame = study.at_ratio(big, "loss.original", others)
+    attack = ("loss", "original")
+    big = replace(played, members=np.repeat((np.arange(1000) < 500)[None], 2, 0),
+                  scores={attack: RNG.normal(size=(2, 1000))}, thresholds={attack: np.full(2, np.inf)})
+    frame = study.at_ratio(big, attack, others)
     np.testing.assert_allclose(frame["nobody"], others / (1 + others), atol=0.01)
     np.testing.assert_allclose(frame["rehearsed"], frame["nobody"])  # an infinite threshold calls nobody
     assert (frame["best"] >= frame["nobody"]).all()
@@ -206,12 +219,12 @@ def test_at_a_ratio_so_many_members_are_left(played, others):
 
 def test_more_copies_and_variants_of_the_code_have_the_shapes_they_state(games):
     more = study.more_forgetting(games, 2, [0.25, 0.5])
-    assert more["auc"].shape == more["accuracy"].shape == (2, 2, 3)
+    assert more.auc.shape == more.accuracy.shape == (2, 2, 3)
     gradients = study.gradient_variants(games)
     assert set(gradients) == {"2-norm", "largest absolute entry", "largest entry, signed"}
     played = study.play(games)
-    np.testing.assert_allclose(gradients["2-norm"]["scratch"], study.per_target(played, "gradient_norm.scratch", "auc"))
-    assert not np.allclose(study.with_dropout(games)["original"], study.per_target(played, "loss.original", "auc"))
+    np.testing.assert_allclose(gradients["2-norm"]["scratch"], study.per_target(played, ("gradient_norm", "scratch"), "auc"))
+    assert not np.allclose(study.with_dropout(games)["original"], study.per_target(played, ("loss", "original"), "auc"))
 
 
 # -------------------------------------------------------------------------------------------------------------- exhibits
@@ -220,17 +233,16 @@ def test_more_copies_and_variants_of_the_code_have_the_shapes_they_state(games):
 def made_up(gain: float, calibrated: float, targets: int = 6, n: int = 400):
     """A play whose attacks are as good as wished."""
     members = np.repeat((np.arange(n) < n // 2)[None], targets, 0)
-    out = {"members": members, "correct": RNG.random(members.shape) < 0.7 + 0.1 * members, "epoch": np.full(targets, 3),
-           "reference_loss": RNG.random((targets, 3, n))}
-    for name in ("train_accuracy", "test_accuracy", "scratch_accuracy", "forgetting_accuracy"):
-        out[name] = RNG.random(targets)
+    scores, thresholds, correct = {}, {}, RNG.random(members.shape) < 0.7 + 0.1 * members
+    references, sides = RNG.random((targets, 3, n)), ("train", "test", "scratch", "forgetting")
+    accuracy = {side: RNG.random(targets) for side in sides}
     for score in study.SCORES:
         strength = {"original": gain, "scratch": calibrated, "forgetting": 0.8 * calibrated}
         for variant, size in strength.items():
             size = gain if score == "confidence" else size
-            out[f"{score}.{variant}"] = size * members + RNG.normal(size=members.shape)
-            out[f"{score}.{variant}.threshold"] = np.full(targets, size / 2)
-    return out
+            scores[score, variant] = size * members + RNG.normal(size=members.shape)
+            thresholds[score, variant] = np.full(targets, size / 2)
+    return study.Play(members, correct, scores, thresholds, accuracy, np.full(targets, 3), references)
 
 
 @pytest.fixture(scope="module")
@@ -274,9 +286,10 @@ def test_verdicts_of_the_other_exhibits(shown):
     assert exhibits.judge_sizes({100: small}, "x").verdict == "not run"
     assert [v.claim for v in exhibits.judge_ratio(played, "x")] == ["C12", "C12a"]
     assert exhibits.judge_private(None, [1.0], "x", "no Opacus").reason == "no Opacus"
-    rising = {"auc": np.sort(RNG.random((2, 3, 5)), 1)}
-    rising["auc"][1] += 1
-    assert exhibits.judge_more(rising, [0.25, 0.5], "x").verdict in ("reproduced", "inconclusive")
+    rising = np.sort(RNG.random((2, 3, 5)), 1)
+    rising[1] += 1
+    more = study.MoreForgetting(rising, rising)
+    assert exhibits.judge_more(more, [0.25, 0.5], "x").verdict in ("reproduced", "inconclusive")
     every = set(claims.claims("calibration"))
     assert {v.claim for v in exhibits.judge_tables(plays, shown[0])} < every and len(every) == 19
 
@@ -294,7 +307,8 @@ def test_a_mean_over_data_sets_has_the_variance_of_a_mean(shown):
 
 
 def test_precision_at_a_recall_by_hand():
-    played = {"members": np.array([[True, False, True, False]]), "loss.original": np.array([[4.0, 3.0, 2.0, 1.0]])}
+    played = replace(made_up(0, 0), members=np.array([[True, False, True, False]]),
+                     scores={("loss", "original"): np.array([[4.0, 3.0, 2.0, 1.0]])})
     assert exhibits.precision_at_recall(played, "original", 0.5, 0.5) == pytest.approx([1.0])
     assert exhibits.precision_at_recall(played, "original", 0.6, 0.5) == pytest.approx([2 / 3])
 

@@ -17,7 +17,6 @@ from mia_lib.attacks import curvature as attack
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics.interval import difference
-from mia_lib.metrics.numbers import number
 from mia_lib.papers.curvature import exhibits, study, theory
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import TrainConfig
@@ -58,11 +57,12 @@ def test_a_bank_is_a_pool_in_complementary_halves_with_others_outside(bank):
     assert len(bank.records) == POOL and len(bank.population) == len(RECORDS) - POOL and bank.name == "FashionMNIST"
     rows = {name: {image.tobytes() for image in part.x} for name, part in (("in", bank.records), ("out", bank.population))}
     assert not rows["in"] & rows["out"] and rows["in"] | rows["out"] == {image.tobytes() for image in RECORDS.x}
-    assert (bank.members[0::2] ^ bank.members[1::2]).all() and (bank.members.sum(1) == POOL // 2).all()
-    assert bank.attacked == (0, 1, 2) and (bank.judged == bank.members[:3]).all()
+    assert (bank.game.members[0::2] ^ bank.game.members[1::2]).all() and (bank.game.members.sum(1) == POOL // 2).all()
+    assert bank.game.attacked == (0, 1, 2) and (bank.game.judged == bank.game.members[:3]).all()
     again, other = (study.bank(RECORDS, POOL, 8, 3, CONFIG, 2, H, seed=seed) for seed in (0, 1))
     assert again.spec == bank.spec and other.records.fingerprint != bank.records.fingerprint
-    for change in ({"attacked": (0, 1)}, {"iterations": 3}, {"h": 1e-2}, {"population": bank.records}):
+    for change in ({"game": replace(bank.game, attacked=(0, 1))}, {"iterations": 3}, {"h": 1e-2},
+                   {"population": bank.records}):
         assert replace(bank, **change).spec != bank.spec
 
 
@@ -149,6 +149,15 @@ def test_every_method_is_its_formula_on_the_signal_it_is_said_to_see(made, name)
     np.testing.assert_allclose(study.methods(*made)[name], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("module,function,names", [
+    (study.bayes, "malt", {"yeom"}), (study.bayes, "mast", {"sablayrolles"}), (study.calibration, "calibrate", {"watson"}),
+    (study.attack, "nll", {"nll", "log_ratio"}), (study.attack, "likelihood_ratio", {"lr", "lira_released", "lira_lr"}),
+    (study.baselines, "lira_online", {"lira", "lira_top", "lira_fixed"}), (study.baselines, "attack_r", {"ye"})])
+def test_every_method_calls_the_attack_that_the_page_names(made, module, function, names, monkeypatch):
+    monkeypatch.setattr(module, function, lambda *given, **how: "called")
+    assert {name for name, score in study.methods(*made).items() if isinstance(score, str)} == names
+
+
 def test_lira_with_one_variance_pools_it_over_records(made):
     own, references, members = made
     apart = {True: [], False: []}
@@ -162,10 +171,10 @@ def test_lira_with_one_variance_pools_it_over_records(made):
 
 
 def test_all_methods_are_there_and_the_paper_s_eight_go_first(made, played):
-    assert set(FORMULAS) | {"lira_fixed"} == set(study.methods(*made))
+    assert set(FORMULAS) | {"lira_fixed"} == set(study.methods(*made)) == set(study.FROM_SIGNALS)
     assert len(study.PAPER) == 8 and list(study.NAMES)[:8] == list(study.PAPER)
     assert set(study.methods(*made)) | {"song", "rmia"} == set(study.NAMES)
-    assert set(study.NAMES) <= set(played) and {f"{name}.1" for name in study.TWO_VIEWS} <= set(played)
+    assert list(played.scores) == list(study.NAMES) and list(played.one_view) == list(study.TWO_VIEWS)
     assert set(tables.paper("curvature", "table1").attack) == set(study.PAPER.values())
 
 
@@ -189,14 +198,13 @@ def test_signals_are_those_of_the_models_on_the_image_and_its_mirror_image(bank)
 
 
 def test_a_play_has_ranks_within_each_target(bank, played):
-    assert (played["members"] == bank.members[:3]).all()
-    ranked = {name for name in played if name in study.NAMES or name.endswith(".1") or name.startswith(("NLL.", "LR."))}
-    assert len(ranked) == len(study.NAMES) + len(study.TWO_VIEWS) + 8
-    ranked |= {f"control.{name}" for name in attack.CONTROLS}
-    for name in ranked:
-        assert played[name].shape == (3, POOL) and played[name].dtype == np.float32
-        np.testing.assert_allclose(played[name].sum(1), POOL * (POOL + 1) / 2)
-        assert (played[name] >= 1).all() and (played[name] <= POOL).all()
+    assert (played.members == bank.game.members[:3]).all()
+    assert [len(steps) for steps in played.ladders.values()] == [4, 4] and list(played.controls) == list(attack.CONTROLS)
+    for group in (played.scores, played.one_view, *played.ladders.values(), played.controls):
+        for one in group.values():
+            assert one.shape == (3, POOL) and one.dtype == np.float32
+            np.testing.assert_allclose(one.sum(1), POOL * (POOL + 1) / 2)
+            assert (one >= 1).all() and (one <= POOL).all()
     kept = [path.read_text() for path in (store.cache_dir() / "study").rglob("*.json")]
     assert any("curvature.play" in text and bank.models.key in text for text in kept)
 
@@ -204,47 +212,47 @@ def test_a_play_has_ranks_within_each_target(bank, played):
 def test_a_play_is_what_its_models_say(bank, played):
     found, target = bank.signals, 2
     references = [0, 1, 4, 5, 6, 7]  # neither it nor its complement, model 3
-    inside = bank.members[references]
+    inside = bank.game.members[references]
     scores = study.methods(*({name: one[which] for name, one in found.items()} for which in (target, references)), inside)
     single = study.methods(*({name: one[which][..., :1] if one.ndim == 3 else one[which] for name, one in found.items()}
                              for which in (target, references)), inside)
     for name, score in scores.items():
-        np.testing.assert_array_equal(played[name][2], stats.rankdata(score))
+        np.testing.assert_array_equal(played.scores[name][2], stats.rankdata(score))
         if name in study.TWO_VIEWS:
-            np.testing.assert_array_equal(played[f"{name}.1"][2], stats.rankdata(single[name]))
-            assert (played[f"{name}.1"][2] != played[name][2]).any()
+            np.testing.assert_array_equal(played.one_view[name][2], stats.rankdata(single[name]))
+            assert (played.one_view[name][2] != played.scores[name][2]).any()
     p = signals.probabilities(bank.models, bank.records)[target]
-    np.testing.assert_array_equal(played["song"][2], stats.rankdata(baselines.modified_entropy(p, bank.records.y)))
+    np.testing.assert_array_equal(played.scores["song"][2], stats.rankdata(baselines.modified_entropy(p, bank.records.y)))
     p, elsewhere = np.exp(-found["loss"]), np.exp(-signals.loss(bank.models, bank.population).astype(float))
-    np.testing.assert_array_equal(played["rmia"][2], stats.rankdata(baselines.rmia(
+    np.testing.assert_array_equal(played.scores["rmia"][2], stats.rankdata(baselines.rmia(
         p[target], p[references], inside, elsewhere[target], elsewhere[references])))
     for end, name in (("NLL", "nll"), ("LR", "lr")):
-        steps = list(attack.LADDERS[end])
-        np.testing.assert_array_equal(played[f"{end}.{steps[0]}"], played["log_ratio"])
-        np.testing.assert_array_equal(played[f"{end}.{steps[-1]}"], played[name])
+        first, *_, last = played.ladders[end].values()
+        np.testing.assert_array_equal(first, played.scores["log_ratio"])
+        np.testing.assert_array_equal(last, played.scores[name])
 
 
 def test_a_play_tells_what_its_targets_are_like(bank, played):
     loss, right = signals.loss(bank.models, bank.records), signals.correctness(bank.models, bank.records)
     for t in range(3):
-        inside = bank.members[t]
-        np.testing.assert_allclose(played["log_curvature"][t], bank.signals["curvature"][t, :, 0], rtol=1e-6)
+        inside = bank.game.members[t]
+        np.testing.assert_allclose(played.log_curvature[t], bank.signals["curvature"][t, :, 0], rtol=1e-6)
         for name, values in (("train", right[t, inside].mean()), ("test", right[t, ~inside].mean()),
                              ("median_in", np.median(loss[t, inside])), ("median_out", np.median(loss[t, ~inside]))):
-            assert played[name][t] == pytest.approx(values)
+            assert getattr(played, name)[t] == pytest.approx(values)
         for i in (0, 17, POOL - 1):
-            others = [m for m in bank.references(t) if not bank.members[m, i]]
+            others = [m for m in bank.game.references(t) if not bank.game.members[m, i]]
             mean = bank.signals["curvature"][others, i, 0].mean()
-            assert len(others) == 3 and played["reference_difficulty"][t, i] == pytest.approx(mean, rel=1e-6)
-    assert played["train"].mean() > played["test"].mean() + 0.1
+            assert len(others) == 3 and played.reference_difficulty[t, i] == pytest.approx(mean, rel=1e-6)
+    assert played.train.mean() > played.test.mean() + 0.1
     for i in range(POOL):
-        others = [bank.signals["curvature"][m, i, 0] for m in range(8) if not bank.members[m, i]]
-        assert len(others) == 4 and played["difficulty"][i] == pytest.approx(np.mean(others), rel=1e-6)
+        others = [bank.signals["curvature"][m, i, 0] for m in range(8) if not bank.game.members[m, i]]
+        assert len(others) == 4 and played.difficulty[i] == pytest.approx(np.mean(others), rel=1e-6)
 
 
 def test_nothing_of_the_target_or_its_complement_enters_the_references(bank):
     for target, pair in ((0, {0, 1}), (1, {0, 1}), (2, {2, 3})):
-        assert set(bank.references(target)) == set(range(8)) - pair
+        assert set(bank.game.references(target)) == set(range(8)) - pair
     before = study._against(bank, 2)
     for name, score in study._against(altered(bank, 3), 2).items():
         np.testing.assert_array_equal(score, before[name], err_msg=name)
@@ -262,10 +270,10 @@ def test_with_all_references_the_methods_are_those_of_the_play(bank, played):
     found = study.by_references(bank, [4, 6])
     assert list(found) == [4, 6] and {"nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed"} <= set(found[4])
     for name in found[6]:
-        np.testing.assert_array_equal(found[6][name], played[name])
+        np.testing.assert_array_equal(found[6][name], played.scores[name])
     few = [2, 3, 4, 5]  # the first four that serve against model 1
     scores = study.methods(*({name: one[which] for name, one in bank.signals.items()} for which in (1, few)),
-                           bank.members[few])
+                           bank.game.members[few])
     for name in found[4]:
         np.testing.assert_array_equal(found[4][name][1], stats.rankdata(scores[name]))
     with pytest.raises(MiaError, match=r"reference_counts = \[4, 5\]: each must be even and from 4 to 6"):
@@ -279,28 +287,29 @@ def test_records_stand_at_the_percentiles_of_how_far_their_means_lie_apart(bank)
     found = study.record_curves(bank, [0, 50, 100])
     log, gaps, p = bank.signals["curvature"][..., 0], [], []
     for i in range(POOL):
-        a, b = log[bank.members[:, i], i], log[~bank.members[:, i], i]
+        a, b = log[bank.game.members[:, i], i], log[~bank.game.members[:, i], i]
         gaps.append((b.mean() - a.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
         p.append([[stats.shapiro(use(side)).pvalue for side in (a, b)] for use in (np.array, np.exp)])
-    np.testing.assert_allclose(found["gap"], gaps)
-    np.testing.assert_allclose(found["p.log"], np.array(p)[:, 0].T)
-    np.testing.assert_allclose(found["p.raw"], np.array(p)[:, 1].T)
-    spread = [np.median([log[side[:, i], i].std(ddof=1) for i in range(POOL)]) for side in (bank.members, ~bank.members)]
-    np.testing.assert_allclose(found["spread"], spread)
+    np.testing.assert_allclose(found.gap, gaps)
+    np.testing.assert_allclose(found.p["log"], np.array(p)[:, 0].T)
+    np.testing.assert_allclose(found.p["raw"], np.array(p)[:, 1].T)
+    members = bank.game.members
+    spread = [np.median([log[side[:, i], i].std(ddof=1) for i in range(POOL)]) for side in (members, ~members)]
+    np.testing.assert_allclose(found.spread, spread)
     order = sorted(range(POOL), key=gaps.__getitem__)
-    assert found["record"].tolist() == [order[0], order[24], order[-1]]
-    for place, i in enumerate(found["record"]):
-        np.testing.assert_array_equal(found["values"][place], log[:, i])
-        np.testing.assert_array_equal(found["members"][place], bank.members[:, i])
+    assert found.record.tolist() == [order[0], order[24], order[-1]]
+    for place, i in enumerate(found.record):
+        np.testing.assert_array_equal(found.values[place], log[:, i])
+        np.testing.assert_array_equal(found.members[place], bank.game.members[:, i])
 
 
 def test_a_slice_passes_through_the_record(bank):
     found = study.slices(bank, 50, reach=0.02, points=5)
-    record = int(found["record"])
-    assert record == study.record_curves(bank, [50])["record"][0] and (found["members"] == bank.members[:, record]).all()
-    assert found["loss"].shape == (8, 5) and found["t"].tolist() == pytest.approx([-0.02, -0.01, 0, 0.01, 0.02])
-    np.testing.assert_allclose(found["loss"][:, 2], bank.signals["loss"][:, record], rtol=1e-5)
-    assert (np.ptp(found["loss"], axis=1) > 0).all()
+    record = int(found.record)
+    assert record == study.record_curves(bank, [50]).record[0] and (found.members == bank.game.members[:, record]).all()
+    assert found.loss.shape == (8, 5) and found.t.tolist() == pytest.approx([-0.02, -0.01, 0, 0.01, 0.02])
+    np.testing.assert_allclose(found.loss[:, 2], bank.signals["loss"][:, record], rtol=1e-5)
+    assert (np.ptp(found.loss, axis=1) > 0).all()
 
 
 # ------------------------------------------------------------------------------------------------ what the number measures
@@ -312,29 +321,27 @@ def named(bank):
 
 
 def test_estimates_are_compared_on_the_first_records(bank, named):
-    names = {"exact", "exact_norm", "hutchinson", "printed", "released.h=0.001", "released.h=0.01", "released.iterations=1",
-             "released_float32", "own_label"}
-    keys = {f"norm_correlation.{n}" for n in (*names, "true", "top")} | {
-        f"{kind}.{n}" for kind in ("negative", "size") for n in names}
-    assert set(named) == {"members", "wrong", "easy", "h", "printed_log", "true", "top"} | names | keys
-    assert (named["members"] == bank.members[:3, :20]).all() and float(named["h"]) == H
+    assert set(named.named) == set(study.ESTIMATES) and list(named.by_step) == [0.001, 0.01] and list(named.by_probes) == [1]
+    assert (named.members == bank.game.members[:3, :20]).all() and named.h == H and named.released is named.by_step[H]
     records, trace = bank.records.take(np.arange(20)), curvature.between_kinks(bank.models, bank.records.take(np.arange(20)))
     log = attack.log_curvature(trace[1])
-    for place, target in enumerate(bank.attacked):
-        references = bank.references(target)
-        inside = bank.members[references][:, :20]
+    for place, target in enumerate(bank.game.attacked):
+        references = bank.game.references(target)
+        inside = bank.game.members[references][:, :20]
         for name, signal in (("exact_norm", log), ("true", bank.signals["true"][:, :20, 0])):
             expected = stats.rankdata(attack.nll(signal[target], signal[references], inside))
-            np.testing.assert_array_equal(named[name][place], expected)
+            np.testing.assert_array_equal(named.named[name].ranks[place], expected)
     printed = curvature.of(bank.models, records, "zero_order", 2, H)
-    assert named["negative.printed"] == np.mean(printed < 0) and 0.2 < named["negative.printed"] < 0.8
-    assert named["negative.exact"] == named["negative.released.h=0.001"] == 0
-    np.testing.assert_allclose(named["norm_correlation.exact_norm"], 1)
-    np.testing.assert_allclose(named["norm_correlation.printed"][3], stats.spearmanr(abs(printed[3]), trace[1][3]).statistic)
+    as_printed, log = named.named["printed"], named.named["printed_log"]
+    assert as_printed.negative == np.mean(printed < 0) and 0.2 < as_printed.negative < 0.8
+    assert named.named["exact"].negative == named.released.negative == 0 and np.isnan(named.named["top"].negative)
+    np.testing.assert_allclose(named.named["exact_norm"].norm_correlation, 1)
+    assert (log.norm_correlation == as_printed.norm_correlation).all() and (log.ranks != as_printed.ranks).any()
+    np.testing.assert_allclose(as_printed.norm_correlation[3], stats.spearmanr(abs(printed[3]), trace[1][3]).statistic)
     wrong = signals.logits(bank.models, records).argmax(-1) != records.y
-    np.testing.assert_allclose(named["size.printed"], [np.median((abs(printed) / trace[1])[side]) for side in (~wrong, wrong)])
-    assert (named["easy"] == ~wrong.any(0)).all()
-    assert named["wrong"] == pytest.approx([wrong[bank.members[:, :20]].mean(), wrong[~bank.members[:, :20]].mean()])
+    np.testing.assert_allclose(as_printed.size, [np.median((abs(printed) / trace[1])[side]) for side in (~wrong, wrong)])
+    assert (named.easy == ~wrong.any(0)).all()
+    assert named.wrong == pytest.approx([wrong[bank.game.members[:, :20]].mean(), wrong[~bank.game.members[:, :20]].mean()])
 
 
 def test_own_labels_are_what_each_model_says(bank, monkeypatch):
@@ -350,38 +357,38 @@ def test_own_labels_are_what_each_model_says(bank, monkeypatch):
                                                  y=given[-1], variant="released_code") / 0.1)
     wrong = np.array([labels.numpy() for labels in given]) != records.y
     expected = [np.median((values / norms)[side]) for side in (~wrong, wrong)]
-    np.testing.assert_allclose(found["size.own_label"], expected, rtol=1e-6)
-    ratio = found["size.own_label"] / found["size.released.h=0.1"]
+    np.testing.assert_allclose(found.named["own_label"].size, expected, rtol=1e-6)
+    ratio = found.named["own_label"].size / found.released.size
     assert ratio[0] == pytest.approx(1) and abs(ratio[1] - 1) > 0.01  # it matters to records that the model gets wrong
     always_right = 50.0 * (np.arange(10) == records.y[:, None]) * np.ones((8, 1, 1))
     monkeypatch.setattr(signals, "logits", lambda models, records: always_right[:, :len(records)])
     right = study.estimators(coarse, 19, [], [1])
-    assert right["wrong"].tolist() == [0, 0]
-    for name in ("own_label", "size.own_label", "norm_correlation.own_label"):
-        np.testing.assert_allclose(right[name], right[name.replace("own_label", "released.h=0.1")], rtol=1e-9)
+    assert right.wrong.tolist() == [0, 0]
+    for field in ("ranks", "size", "norm_correlation"):
+        np.testing.assert_allclose(getattr(right.named["own_label"], field), getattr(right.released, field), rtol=1e-9)
 
 
 def test_differences_find_the_hessian_of_the_piece_as_the_step_shrinks_until_float32_drowns(bank):
     found = study.step_sizes(bank, [1.0, 1e-5], 20)
-    assert found["float32"].shape == found["float64"].shape == (20, 2) and found["h"].tolist() == [1.0, 1e-5]
+    assert found.float32.shape == found.float64.shape == (20, 2) and found.h.tolist() == [1.0, 1e-5]
     network = outputs.in_precision(bank.models.model(0), "float64")
     x, y = outputs.inputs(bank.records.x, 0, 20, torch.device("cpu"), torch.float64), torch.tensor(bank.records.y[:20])
     signs = curvature._probes(x, 0, 0, 0, 4)
     times = curvature._hessian(lambda points: torch.stack([precise_loss(network(z), y) for z in points]), x)
     exact = (times(signs[1::2]) * signs[::2]).flatten(2).sum(2).abs().mean(0).numpy()
-    close = np.abs(found["float64"][:, 1] / exact - 1)
+    close = np.abs(found.float64[:, 1] / exact - 1)
     assert np.median(close) < 1e-3 and np.quantile(close, 0.8) < 0.05  # some records lie at a kink
-    assert np.median(np.abs(found["float64"][:, 0] / exact - 1)) > 0.01
-    assert np.median(found["float32"][:, 1] / exact) > 100
-    assert 0.3 < np.median(found["float64"][:, 1] / found["expected"]) < 1.5
-    np.testing.assert_allclose(found["loss"], bank.signals["loss"][0, :20], rtol=1e-6)
+    assert np.median(np.abs(found.float64[:, 0] / exact - 1)) > 0.01
+    assert np.median(found.float32[:, 1] / exact) > 100
+    assert 0.3 < np.median(found.float64[:, 1] / found.expected) < 1.5
+    np.testing.assert_allclose(found.loss, bank.signals["loss"][0, :20], rtol=1e-6)
 
 
 # -------------------------------------------------------------------------------------------- training sets by design
 
 
 def test_training_sets_are_drawn_as_their_names_say(bank, played):
-    ranked = np.argsort(played["difficulty"])
+    ranked = np.argsort(played.difficulty)
     sets = {kind: study.training_sets(bank, kind, 12, 3) for kind in study.KINDS}
     for members, judged in sets.values():
         assert members.shape == judged.shape == (3, POOL) and (members.sum(1) == 12).all() and (members <= judged).all()
@@ -403,19 +410,18 @@ def test_members_and_others_are_equally_many_and_as_many_for_every_target(swept)
     assert list(swept["matched"]) == [12]  # of 30 there are not twice as many in the pool
     for of_kind in swept.values():
         for found in of_kind.values():
-            methods = set(found) - {"members", "train"}
-            assert methods == set(study.NAMES) - {"song", "rmia"} | {"untouched"}
-            assert found["members"].shape == (2, 20) and (found["members"].sum(1) == 10).all() and found["train"].shape == (2,)
-            for name in methods:
-                np.testing.assert_allclose(found[name].sum(1), 20 * 21 / 2)
-    assert study.by_size.__doc__ and (swept["coreset"][30]["members"] != swept["random"][30]["members"]).any()
+            assert list(found.scores) == list(study.FROM_SIGNALS)
+            assert found.members.shape == (2, 20) and (found.members.sum(1) == 10).all() and found.train.shape == (2,)
+            for one in (*found.scores.values(), found.untouched):
+                np.testing.assert_allclose(one.sum(1), 20 * 21 / 2)
+    assert (swept["coreset"][30].members != swept["random"][30].members).any()
 
 
 def test_a_coreset_gives_its_members_away_without_any_target(swept):
     for found in swept["coreset"].values():
-        assert (metrics.auc(found["untouched"], found["members"]) == 1).all()
+        assert (metrics.auc(found.untouched, found.members) == 1).all()
     for found in (*swept["random"].values(), *swept["matched"].values()):
-        assert (metrics.auc(found["untouched"], found["members"]) < 1).all()
+        assert (metrics.auc(found.untouched, found.members) < 1).all()
 
 
 def test_targets_of_a_size_are_attacked_with_the_whole_bank(bank, swept):
@@ -425,13 +431,14 @@ def test_targets_of_a_size_are_attacked_with_the_whole_bank(bank, swept):
     assert not models.missing()  # these are the ones that were trained
     loss, judged = signals.loss(models, bank.records).astype(float), study._sample(members, candidates, 10)
     for s in range(2):
-        asked, found = judged[s], {name: one[s] for name, one in swept["matched"][12].items()}
-        losses, inside = bank.signals["loss"][:, asked], bank.members[:, asked]
-        assert (found["members"] == members[s, asked]).all() and len(losses) == 8
-        np.testing.assert_array_equal(found["yeom"], stats.rankdata(-loss[s, asked]))
-        np.testing.assert_array_equal(found["watson"], stats.rankdata(np.average(losses, 0, ~inside) - loss[s, asked]))
+        asked, found = judged[s], swept["matched"][12]
+        losses, inside = bank.signals["loss"][:, asked], bank.game.members[:, asked]
+        assert (found.members[s] == members[s, asked]).all() and len(losses) == 8
+        np.testing.assert_array_equal(found.scores["yeom"][s], stats.rankdata(-loss[s, asked]))
+        calibrated = np.average(losses, 0, ~inside) - loss[s, asked]
+        np.testing.assert_array_equal(found.scores["watson"][s], stats.rankdata(calibrated))
         right = signals.correctness(models, bank.records)[s]
-        assert found["train"] == pytest.approx(right[members[s]].mean())
+        assert found.train[s] == pytest.approx(right[members[s]].mean())
 
 
 def test_a_sample_is_balanced_and_never_larger_than_what_there_is():
@@ -448,11 +455,11 @@ def test_private_targets_share_their_training_sets_with_public_ones(bank):
     pytest.importorskip("opacus", reason="Opacus is not installed: pip install -e '.[dp]'")
     config = TrainConfig("mlp:4", epochs=1, batch_size=5, optimizer="sgd", learning_rate=0.5, seed=5)
     found = study.private_training(bank, [2.0], 2, config, 8)
-    assert set(found) == {"members", "epsilon", "noise", "train", "test", *(set(study.NAMES) - {"song", "rmia"})}
-    assert found["members"].shape == (2, 16) and (found["members"].sum(1) == 8).all()
-    assert found["nll"].shape == (2, 2, 16) and found["train"].shape == found["test"].shape == (2, 2)
-    assert 1.9 < found["epsilon"][0] <= 2.0 and found["noise"][0] > 0
-    assert (found["yeom"][0] != found["yeom"][1]).any()
+    assert list(found.scores) == list(study.FROM_SIGNALS)
+    assert found.members.shape == (2, 16) and (found.members.sum(1) == 8).all()
+    assert found.scores["nll"].shape == (2, 2, 16) and found.train.shape == found.test.shape == (2, 2)
+    assert 1.9 < found.epsilon[0] <= 2.0 and found.noise[0] > 0
+    assert (found.scores["yeom"][0] != found.scores["yeom"][1]).any()
     exhibits.private_table(found, [2.0])
 
 
@@ -460,29 +467,31 @@ def test_private_targets_share_their_training_sets_with_public_ones(bank):
 
 
 def test_numbers_are_means_over_targets_and_differences_are_paired(played):
-    auc = {name: metrics.auc(played[name], played["members"]) for name in ("nll", "lira")}
-    assert exhibits.number(played, "nll").value == pytest.approx(auc["nll"].mean())
-    lead = exhibits.number(played, "nll", minus="lira")
-    assert lead.value == pytest.approx((auc["nll"] - auc["lira"]).mean()) and lead.low < lead.value < lead.high
-    assert exhibits.number(played, "nll", minus="nll").se == 0
+    nll, lira, members = played.scores["nll"], played.scores["lira"], played.members
+    auc, other = (metrics.auc(one, members) for one in (nll, lira))
+    assert exhibits.number(nll, members).value == pytest.approx(auc.mean())
+    lead = exhibits.number(nll, members, minus=lira)
+    assert lead.value == pytest.approx((auc - other).mean()) and lead.low < lead.value < lead.high
+    assert exhibits.number(nll, members, minus=nll).se == 0
 
 
 def test_targets_on_records_of_their_own_are_what_is_averaged():
     found = sweep({10: 0.5}, 1.0, targets=4, n=60)[10]
-    auc, other = (metrics.auc(found[name], found["members"]) for name in ("nll", "lira"))
-    for given, values in (({}, auc), ({"minus": "lira"}, auc - other)):
-        interval, expected = study.over_targets(found, "nll", **given), metrics.t_interval(values)
+    nll, lira, members = found.scores["nll"], found.scores["lira"], found.members
+    auc, other = (metrics.auc(one, members) for one in (nll, lira))
+    for given, values in (({}, auc), ({"minus": lira}, auc - other)):
+        interval, expected = study.over_targets(nll, members, **given), metrics.t_interval(values)
         assert (interval.low, interval.value, interval.high) == (expected.low, expected.value, expected.high)
-    assert study.over_targets(found, "nll", "balanced_accuracy").value == pytest.approx(
-        metrics.balanced_accuracy(found["nll"], found["members"]).mean())
+    assert study.over_targets(nll, members, "balanced_accuracy").value == pytest.approx(
+        metrics.balanced_accuracy(nll, members).mean())
 
 
 def test_the_easiest_records_are_those_of_lowest_curvature_under_a_target_s_references(played):
-    found = study.among_the_easiest(played, "nll", 0.4)
+    found, nll = study.among_the_easiest(played, "nll", 0.4), played.scores["nll"]
     for t in range(3):
-        kept = sorted(range(POOL), key=lambda i, t=t: played["reference_difficulty"][t, i])[:20]
-        assert found[t] == pytest.approx(metrics.auc(played["nll"][t, kept], played["members"][t, kept]))
-    np.testing.assert_allclose(study.among_the_easiest(played, "nll", 1.0), metrics.auc(played["nll"], played["members"]))
+        kept = sorted(range(POOL), key=lambda i, t=t: played.reference_difficulty[t, i])[:20]
+        assert found[t] == pytest.approx(metrics.auc(nll[t, kept], played.members[t, kept]))
+    np.testing.assert_allclose(study.among_the_easiest(played, "nll", 1.0), metrics.auc(nll, played.members))
 
 
 def test_the_difference_of_two_estimates_has_welch_s_interval():
@@ -498,7 +507,7 @@ def test_the_difference_of_two_estimates_has_welch_s_interval():
 def test_the_gap_of_means_is_that_of_a_loop():
     log, members = RNG.normal(size=(4, 60)).astype(np.float32), membership.balanced_halves(60, 4)
     log += RNG.normal(size=60) + ~members  # records differ, too
-    found = exhibits.mean_gap({"log_curvature": log, "members": members})
+    found = exhibits.mean_gap(log, members)
     gaps = [log[t][~members[t]].mean() - log[t][members[t]].mean() for t in range(4)]
     assert found.value == pytest.approx(np.mean(gaps), rel=1e-5) and found.sign == 1
     drawn = []
@@ -567,59 +576,65 @@ def made_up(good=("nll",), n=2200, targets=4, gap=1.0):
     others weak."""
     rng, members = np.random.default_rng(5), np.repeat((np.arange(n) < n // 2)[None], targets, 0)
     weak = {name: 0.5 * members + rng.normal(size=members.shape) for name in study.NAMES}
-    out = {"members": members, **weak, "log_curvature": rng.normal(size=members.shape) - gap * members,
-           "difficulty": rng.normal(size=n)}
-    out |= {name: rng.random(targets) for name in ("train", "test", "median_in", "median_out")}
-    out |= {f"{name}.1": weak[name] - 0.2 * members for name in study.TWO_VIEWS}
-    steps = [f"{end}.{step}" for end, steps in attack.LADDERS.items() for step in steps]
-    out |= {name: rng.normal(size=members.shape) for name in (*steps, *(f"control.{name}" for name in attack.CONTROLS))}
-    out["reference_difficulty"] = rng.normal(size=members.shape)
-    out["lr"] = np.where(members & (rng.random(members.shape) < 0.5), 5, 0) + rng.normal(size=members.shape)
-    out["lr.1"] = np.where(members & (rng.random(members.shape) < 0.4), 5, 0) + rng.normal(size=members.shape)
+    log, difficulty = rng.normal(size=members.shape) - gap * members, rng.normal(size=n)
+    rates = {name: rng.random(targets) for name in ("train", "test", "median_in", "median_out")}
+    single = {name: weak[name] - 0.2 * members for name in study.TWO_VIEWS}
+    ladders = {end: {step: rng.normal(size=members.shape) for step in steps} for end, steps in attack.LADDERS.items()}
+    controls = {name: rng.normal(size=members.shape) for name in attack.CONTROLS}
+    easy = rng.normal(size=members.shape)
+    weak["lr"] = np.where(members & (rng.random(members.shape) < 0.5), 5, 0) + rng.normal(size=members.shape)
+    single["lr"] = np.where(members & (rng.random(members.shape) < 0.4), 5, 0) + rng.normal(size=members.shape)
     for name in good:
-        out[name] = np.where(~members & (rng.random(members.shape) < 0.02), 10, 6 * members) + rng.normal(size=members.shape)
-    return out
+        weak[name] = np.where(~members & (rng.random(members.shape) < 0.02), 10, 6 * members) + rng.normal(size=members.shape)
+    return study.Play(members, weak, single, ladders, controls, log, difficulty, easy, **rates)
 
 
-def named_like(members, released, exact, own):
+def with_scores(found, **others):
+    """A play with other scores of some methods."""
+    return replace(found, scores=found.scores | others)
+
+
+def estimated_like(members, released, exact, own):
     """What `study.estimators` gives, of which the released estimate, the exact norm and the one with own labels are as good
     as wished."""
     rng = np.random.default_rng(7)
-    names = ("exact", "hutchinson", "printed", "printed_log", "released.h=0.01", "released.iterations=1", "released_float32",
-             "true", "top")
-    out = {name: rng.normal(size=members.shape) for name in names}
-    out |= {"released.h=0.001": scores(members, released), "exact_norm": scores(members, exact),
-            "own_label": scores(members, own), "members": members, "h": np.array(1e-3), "wrong": np.array([0.1, 0.2])}
-    for name in [n for n in out if n not in ("members", "h", "wrong")]:
-        out |= {f"norm_correlation.{name}": rng.random(8), f"size.{name}": rng.random(2)}
-    return out
+
+    def one(ranks):
+        return study.Estimate(ranks, rng.random(8), rng.random(2), 0.0)
+
+    named = {name: one(rng.normal(size=members.shape)) for name in study.ESTIMATES}
+    named |= {"exact_norm": one(scores(members, exact)), "own_label": one(scores(members, own))}
+    by_step = {1e-3: one(scores(members, released)), 1e-2: one(rng.normal(size=members.shape))}
+    return study.Estimators(members, named, by_step, {1: one(rng.normal(size=members.shape))}, np.array([0.1, 0.2]),
+                            np.ones(members.shape[1], bool), 1e-3)
 
 
 def curves(rejected, n=500):
     """Of `study.record_curves`: p-values of which so many are below 5 %."""
     p = np.where(np.random.default_rng(3).random((2, n)) < rejected, 0.01, 0.5)
-    return {"p.log": p, "values": np.zeros((1, 10)), "members": np.ones((1, 10), bool)}
+    return study.RecordCurves(np.zeros(1, int), np.zeros((1, 10)), np.ones((1, 10), bool), np.zeros(n), {"log": p},
+                              np.ones(2))
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Few resamples, for there are many numbers."""
-    monkeypatch.setattr(exhibits, "number", partial(number, draws=50))
+    monkeypatch.setattr(exhibits, "number", partial(exhibits.number, draws=50))
 
 
 @pytest.fixture(scope="module")
 def attacks():
     """The verdicts on made-up numbers that bear the paper out, and on ones that do not."""
     right = made_up()
-    right["log_ratio"] = scores(right["members"], 10.0)
+    right = with_scores(right, log_ratio=scores(right.members, 10.0))
     wrong = made_up((), gap=-1.0)
-    wrong["song"], wrong["log_ratio"] = right["lr"], -right["nll"]
-    wrong["nll"], wrong["lr"] = np.random.default_rng(9).normal(size=(2, *wrong["members"].shape))
-    members = right["members"][:, 1000:1200]
-    given = ((right, {4: right, 8: wrong}, curves(0.05), named_like(members, 3.0, 1.0, 1.5)),
-             (wrong, {4: wrong, 8: right}, curves(0.2), named_like(members, 1.0, 3.0, 2.5)))
+    nll, lr = np.random.default_rng(9).normal(size=(2, *wrong.members.shape))
+    wrong = with_scores(wrong, song=right.scores["lr"], log_ratio=-right.scores["nll"], nll=nll, lr=lr)
+    members = right.members[:, 1000:1200]
+    given = ((right, {4: right.scores, 8: wrong.scores}, curves(0.05), estimated_like(members, 3.0, 1.0, 1.5)),
+             (wrong, {4: wrong.scores, 8: right.scores}, curves(0.2), estimated_like(members, 1.0, 3.0, 2.5)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exhibits, "number", partial(number, draws=50))
+        patch.setattr(exhibits, "number", partial(exhibits.number, draws=50))
         return tuple({v.claim: v for v in exhibits.judge_attacks({"toy": each[0]}, *each[1:])} for each in given)
 
 
@@ -643,7 +658,7 @@ def test_a_useless_one_contradicts_it(attacks):
 def test_what_cannot_be_resolved_is_not_judged(quick):
     few = made_up(n=600)
     found = {v.claim: v for v in exhibits.judge_attacks(
-        {"one": few, "two": few}, {4: few}, curves(0.0), named_like(few["members"], 1.0, 1.0, 1.0))}
+        {"one": few, "two": few}, {4: few.scores}, curves(0.0), estimated_like(few.members, 1.0, 1.0, 1.0))}
     assert found["C4"].verdict == "not run" and "fewer than 1,000 non-members" in found["C4"].reason
     for claim, part in (("C5", "TPR at 0.1 %, LR - NLL"), ("C6", "LR, TPR at 0.1 %"), ("A3", "TPR at 0.1 %, less LR")):
         assert found[claim].parts[f"one, {part}"] is found[claim].parts[f"two, {part}"] is None
@@ -656,25 +671,23 @@ def sweep(strengths, others=0.0, untouched=0.0, targets=3, n=400):
     members = np.repeat((np.arange(n) < n // 2)[None], targets, 0)
     out = {}
     for size, strength in strengths.items():
-        out[size] = {name: scores(members, strength if name in ("nll", "lr") else others) for name in study.NAMES}
-        out[size] |= {"members": members, "untouched": scores(members, untouched), "train": np.ones(targets)}
+        found = {name: scores(members, strength if name in ("nll", "lr") else others) for name in study.FROM_SIGNALS}
+        out[size] = study.Sized(members, found, scores(members, untouched), np.ones(targets))
     return out
 
 
 def private(strengths, targets=3, n=400):
     members = np.repeat((np.arange(n) < n // 2)[None], targets, 0)
     each = np.stack([scores(members, s) for s in (*strengths, 2.0)])
-    rates = {name: np.full((len(strengths) + 1, targets), 0.5) for name in ("train", "test")}
-    return {"members": members, **dict.fromkeys(set(study.NAMES) - {"song", "rmia"}, each), **rates,
-            "epsilon": np.ones(len(strengths)), "noise": np.ones(len(strengths))}
+    half, ones = np.full((len(strengths) + 1, targets), 0.5), np.ones(len(strengths))
+    return study.PrivateTraining(members, dict.fromkeys(study.FROM_SIGNALS, each), ones, ones, half, half)
 
 
 def easier(strengths):
     """A play in which NLL is so good on the easy, and on the hard half of the records."""
     played = made_up((), n=2000)
-    hard = played["reference_difficulty"] > 0
-    played["nll"] = scores(played["members"], 1.0) + played["members"] * (np.where(hard, *strengths[::-1]) - 1)
-    return played
+    gain = np.where(played.reference_difficulty > 0, *strengths[::-1]) - 1
+    return with_scores(played, nll=scores(played.members, 1.0) + played.members * gain)
 
 
 SWEPT = {"random": sweep({100: 1.5, 300: 1.4, 1500: 0.7}, 0.1), "coreset": sweep({100: 0.8, 300: 1.5, 1500: 2.5}, 2.0, 50.0),
@@ -699,7 +712,7 @@ def test_epsilons_are_judged_in_their_order_whatever_that_of_the_run():
     rows = private([1.6, 0.1, 1.4])
     found = {v.claim: v for v in exhibits.judge_sweeps(SWEPT, easier((0.2, 2.0)), rows, [100.0, 1.0, 10.0], "")}
     assert found["C8"].verdict == "reproduced"
-    high, low, middle = (metrics.auc(row, rows["members"]).mean() for row in rows["lr"][:3])
+    high, low, middle = (metrics.auc(row, rows.members).mean() for row in rows.scores["lr"][:3])
     assert [part.value for part in found["C8"].parts.values()] == pytest.approx([high - low, (middle - low) - (high - middle)])
 
 
@@ -736,7 +749,8 @@ def test_every_number_the_paper_printed_has_its_place(played, quick):
     theirs = dict(zip(views["method"], views["paper, CIFAR10"], strict=True))
     assert len(views) == len(study.TWO_VIEWS)
     assert list(theirs.values())[:4] == ["67.6, 68.8", "58.1, 58.9", tables.NOTHING, "60.1, 61.7"]  # of 60.05
-    assert views["FashionMNIST: gain"][0] == exhibits.percent(exhibits.number(played, "nll", minus="nll.1"))
+    assert views["FashionMNIST: gain"][0] == exhibits.percent(
+        exhibits.number(played.scores["nll"], played.members, minus=played.one_view["nll"]))
     low = exhibits.low_rates(plays).set_index("method")
     assert len(low) == len(study.NAMES) and low.loc["Curv ZO LR", "paper, CIFAR-100: 0.1 %"] == "21.07, 23.92"
     assert low.loc["Curv ZO LR"].str.contains(tables.BELOW).sum() == 6  # two data sets, three rates
@@ -746,9 +760,10 @@ def test_every_number_the_paper_printed_has_its_place(played, quick):
 def test_rates_that_can_be_resolved_are_shown(quick):
     found = made_up(n=2000)
     low = exhibits.low_rates({"toy": found}).set_index("method")
-    for column, name, metric in (("toy: 1 %", "lr", "tpr_at_fpr=0.01"), ("toy: 0.1 %", "lr", exhibits.LOWEST),
-                                 ("toy: 0.1 %, one view", "lr.1", exhibits.LOWEST)):
-        assert low.loc["Curv ZO LR", column] == exhibits.percent(exhibits.number(found, name, metric))
+    for column, of_views, metric in (("toy: 1 %", found.scores, "tpr_at_fpr=0.01"),
+                                     ("toy: 0.1 %", found.scores, exhibits.LOWEST),
+                                     ("toy: 0.1 %, one view", found.one_view, exhibits.LOWEST)):
+        assert low.loc["Curv ZO LR", column] == exhibits.percent(exhibits.number(of_views["lr"], found.members, metric))
     assert low.loc["Yeom et al. (2018)", "toy: 0.1 %, one view"] == tables.NOTHING
     assert not (low == tables.BELOW).any(axis=None)
 
@@ -756,11 +771,11 @@ def test_rates_that_can_be_resolved_are_shown(quick):
 @no_warnings
 def test_tables_show_what_was_found(bank, played, named, swept, quick):
     targets = exhibits.targets_table({"toy": played})
-    assert targets["accuracy, members"][0] == pytest.approx(played["train"].mean())
+    assert targets["accuracy, members"][0] == pytest.approx(played.train.mean())
     ladder = exhibits.ladder_table(played)
     assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in ladder["AUC"][0] + ladder["AUC"][4]
     for row, name in ((0, "log_ratio"), (3, "nll"), (4, "log_ratio"), (7, "lr")):
-        assert ladder["AUC"][row].startswith(f"{100 * exhibits.number(played, name).value:.1f}")
+        assert ladder["AUC"][row].startswith(f"{100 * exhibits.number(played.scores[name], played.members).value:.1f}")
     table = exhibits.estimators_table(named, H, 2).set_index("signal")
     assert len(table) == 12 and table.loc["as released, h = 0.001", "needs"] == "8 queries"
     assert table.loc["as released, h = 0.001, 1 probe", "needs"] == "4 queries"
@@ -770,11 +785,11 @@ def test_tables_show_what_was_found(bank, played, named, swept, quick):
     logs = exhibits.logs_and_ratios(bank)
     same = logs["tied by exp"] == 0
     np.testing.assert_allclose(logs["AUC of LR"][same], logs["AUC of log LR"][same])
-    assert logs["AUC of log LR"].tolist() == pytest.approx(metrics.auc(played["log_ratio"], played["members"]).tolist())
-    assert exhibits.release(named) == "released.h=0.001"
-    mixed = np.where(played["members"], *(side.cumsum(1) for side in (played["members"], ~played["members"])))
-    easiest = exhibits.easiest_table({**played, "reference_difficulty": mixed})
-    assert easiest["Curv ZO NLL"].iloc[-1].startswith(f"{100 * study.over_targets(played, 'nll').value:.1f} [")
+    assert logs["AUC of log LR"].tolist() == pytest.approx(metrics.auc(played.scores["log_ratio"], played.members).tolist())
+    mixed = np.where(played.members, *(side.cumsum(1) for side in (played.members, ~played.members)))
+    easiest, whole = exhibits.easiest_table(replace(played, reference_difficulty=mixed)), metrics.auc(
+        played.scores["nll"], played.members)
+    assert easiest["Curv ZO NLL"].iloc[-1].startswith(f"{100 * whole.mean():.1f} [")
 
 
 @pytest.fixture
@@ -790,7 +805,7 @@ def test_figures_draw(bank, played, named, swept, tmp_path, quick, closed):
     counted, scale = study.by_references(bank, [4]), study.step_sizes(bank, [1e-1, 1e-5], 20)
     epsilons, trained = [1.0, 10.0, 100.0], private([0.1, 1.4, 1.6])
     figures = (
-        (exhibits.slices_figure(study.slices(bank, 50)), 1), (exhibits.extremes(bank.records, played["difficulty"]), 16),
+        (exhibits.slices_figure(study.slices(bank, 50)), 1), (exhibits.extremes(bank.records, played.difficulty), 16),
         (exhibits.record_figure(study.record_curves(bank, [0, 50, 100]), [0, 50, 100]), 3), (exhibits.roc(played), 1),
         (exhibits.steps_figure(scale), 1), (exhibits.costs_figure(named, counted, played, 6, 2), 2),
         (exhibits.private_figure(trained, epsilons), 1), (exhibits.private_figure(trained, epsilons[:1]), 1),
@@ -803,14 +818,13 @@ def test_figures_draw(bank, played, named, swept, tmp_path, quick, closed):
     table = exhibits.private_table(trained, epsilons)
     assert len(table) == 4 and table.iloc[3, 0] == "no privacy"
     assert table["ε"].tolist()[:3] == [f"{epsilon:g}" for epsilon in epsilons] and table["ε spent"][3] == tables.NOTHING
-    assert table["ε spent"].tolist()[:3] == [f"{spent:.2f}" for spent in trained["epsilon"][:3]]
-    first = {"members": trained["members"], "nll": trained["nll"][0]}
-    assert table["Curv ZO NLL"][0] == exhibits.percent(study.over_targets(first, "nll"))
+    assert table["ε spent"].tolist()[:3] == [f"{spent:.2f}" for spent in trained.epsilon[:3]]
+    assert table["Curv ZO NLL"][0] == exhibits.percent(study.over_targets(trained.scores["nll"][0], trained.members))
 
 
 def test_the_first_and_last_images_of_figure_1_curve_least_and_most(bank, played, closed):
-    figure = exhibits.extremes(bank.records, played["difficulty"], 3)
-    order = np.argsort(played["difficulty"])
+    figure = exhibits.extremes(bank.records, played.difficulty, 3)
+    order = np.argsort(played.difficulty)
     shown = [axis.images[0].get_array() for axis in figure.axes]
     for image, record in zip(shown, [*order[:3], *order[::-1][:3]], strict=True):
         np.testing.assert_array_equal(image, bank.records.x[record, ..., 0])

@@ -151,12 +151,12 @@ def table_one(ours: pd.DataFrame, sizes: list[int], shown: list[str]) -> pd.Data
         for m, a in columns} for n in sizes])
 
 
-def sentence_on_thresholds(games: Mapping[int, dict[str, np.ndarray]]) -> str:
+def sentence_on_thresholds(games: Mapping[int, study.Numbers]) -> str:
     """How much of the lead of MALT over 0-1 the choice of threshold explains, in words with this run's numbers."""
     leads = []
-    for n, played in games.items():
-        gap = study.per_split(played, "gap", "attack_accuracy")
-        peak, rehearsed = (study.over_splits(study.per_split(played, "malt", metric) - gap)
+    for n, found in games.items():
+        gap = found.numbers["gap", "attack_accuracy"]
+        peak, rehearsed = (study.over_splits(found.numbers["malt", metric] - gap)
                           for metric in ("attack_accuracy", "rehearsed_accuracy"))
         leads.append(f"{results.format_percent(peak)} against {results.format_percent(rehearsed)} at n = {n}")
     return ("MALT's lead over the 0-1 attack in percentage points, with the threshold chosen on the records judged and in "
@@ -169,19 +169,18 @@ def _rates(interval: Interval | None) -> dict[str, float]:
                     (interval.value, interval.low, interval.high), strict=True))
 
 
-def table_one_thresholds(games: Mapping[int, dict[str, np.ndarray]]) -> pd.DataFrame:
+def table_one_thresholds(games: Mapping[int, study.Numbers]) -> pd.DataFrame:
     """What the choice of threshold does to Table 1: best on the records judged, or chosen in other splits."""
-    def cells(n: int, played: dict[str, np.ndarray]) -> dict[str, str]:
-        row = {"n": str(n), "noise, peak": f"{100 * study.peak_of_noise(n, len(played['malt.auc'])).mean():.1f}",
-               "0-1": f"{100 * study.per_split(played, 'gap', 'attack_accuracy').mean():.1f}"}
+    def cells(n: int, numbers: Mapping[tuple[str, str], np.ndarray]) -> dict[str, str]:
+        row = {"n": str(n), "noise, peak": f"{100 * study.peak_of_noise(n, len(numbers['malt', 'auc'])).mean():.1f}",
+               "0-1": f"{100 * numbers['gap', 'attack_accuracy'].mean():.1f}"}
         for attack in ("malt", "matt"):
             name = study.NAMES[attack]
-            row[f"{name}, peak"] = f"{100 * study.per_split(played, attack, 'attack_accuracy').mean():.1f}"
-            row[f"{name}, rehearsed"] = results.format_percent(
-                study.over_splits(study.per_split(played, attack, "rehearsed_accuracy")))
+            row[f"{name}, peak"] = f"{100 * numbers[attack, 'attack_accuracy'].mean():.1f}"
+            row[f"{name}, rehearsed"] = results.format_percent(study.over_splits(numbers[attack, "rehearsed_accuracy"]))
         return row
 
-    return pd.DataFrame([cells(n, played) for n, played in games.items()])
+    return pd.DataFrame([cells(n, found.numbers) for n, found in games.items()])
 
 
 def table_one_figure(ours: pd.DataFrame) -> plt.Figure:
@@ -275,14 +274,16 @@ def table_three_figure(intervals: dict, augmentations: list[str]) -> plt.Figure:
 # ------------------------------------------------------------------------------------------------------------ verdicts
 
 
-def judge_table_one(games: Mapping[int, dict[str, np.ndarray]], not_run: list[int], reason: str) -> list[claims.Verdict]:
+def judge_table_one(games: Mapping[int, study.Numbers], not_run: list[int], reason: str) -> list[claims.Verdict]:
     """Verdicts on C7 to C10, C15 and C16 from the splits of Table 1.
 
     Args:
         games: n -> `study.logistic_games`. not_run: the n that were not, and the reason.
     """
-    def difference(n, a, b, metric):
-        return study.over_splits(study.per_split(games[n], a, metric) - study.per_split(games[n], b, metric))
+    numbers = {n: found.numbers for n, found in games.items()}
+
+    def difference(n: int, a: str, b: str, metric: str) -> Interval:
+        return study.over_splits(numbers[n][a, metric] - numbers[n][b, metric])
 
     run, parts = sorted(games), {claim: {} for claim in ("C7", "C7r", "C8", "C9", "C10", "C10r", "C16")}
     for n in run:
@@ -291,21 +292,19 @@ def judge_table_one(games: Mapping[int, dict[str, np.ndarray]], not_run: list[in
         parts["C7r"][f"MALT - 0-1, n = {n}"] = difference(n, "malt", "gap", "rehearsed_accuracy")
         for side in ("test", "train"):
             parts["C8"][f"mAP {side}, n = {n}"] = difference(n, "matt", "malt", f"map_{side}")
-        parts["C9"][f"n = {n}"] = study.over_splits(study.per_split(games[n], "malt", "map_test")
-                                                    - study.per_split(games[n], "malt", "map_train"))
+        parts["C9"][f"n = {n}"] = study.over_splits(numbers[n]["malt", "map_test"] - numbers[n]["malt", "map_train"])
         for attack in ("malt", "matt"):
-            lost = (study.per_split(games[n], attack, "attack_accuracy")
-                    - study.per_split(games[n], attack, "cross_validated_accuracy"))
+            lost = numbers[n][attack, "attack_accuracy"] - numbers[n][attack, "cross_validated_accuracy"]
             parts["C16"][f"{study.NAMES[attack]}, n = {n}"] = study.over_splits(0.01 - lost)
     for small, large in zip(run, run[1:], strict=False):
         for attack in ("malt", "matt"):
             for claim, accuracy in (("C10", "attack_accuracy"), ("C10r", "rehearsed_accuracy")):
                 # Splits of different size are drawn apart, so pairing them by seed adds nothing and costs nothing.
                 parts[claim][f"{study.NAMES[attack]}, n = {small} to {large}"] = study.over_splits(
-                    study.per_split(games[small], attack, accuracy) - study.per_split(games[large], attack, accuracy))
+                    numbers[small][attack, accuracy] - numbers[large][attack, accuracy])
     for of_claim in parts.values():
         of_claim.update({f"n = {n}": None for n in not_run})
-    gain = study.per_split(games[run[-1]], "eq39", "auc") - study.per_split(games[run[-1]], "matt", "auc")
+    gain = numbers[run[-1]]["eq39", "auc"] - numbers[run[-1]]["matt", "auc"]
     c15 = {f"0.5 less what the dropped term adds, n = {run[-1]}": study.over_splits(0.005 - gain),
            f"0.5 less what it takes, n = {run[-1]}": study.over_splits(0.005 + gain)}
     return [*(claims.judge("bayes", claim, of_claim or None, reason or "only one n was run", points=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
 from mia_lib import membership, metrics, progress, signals, store
-from mia_lib.attacks import bayes
+from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.metrics.interval import Interval
@@ -156,22 +156,35 @@ class Features:
         return signals.features(self.models.model(0), self.records.x)
 
 
-def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
-                  c: float | None = None) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Logistic:
+    """The game of Table 1, played with S splits of one pool, n / 2 members and n / 2 others each.
+
+    Attributes:
+        scores: of "malt", "matt", the 0-1 attack "gap", the "calibrated" loss and Eq. 39, "eq39", [S, n].
+        members: bool [S, n].
+        train_accuracy, validation_accuracy: of the models, [S].
+        c: inverse strength of the penalty.
+    """
+
+    scores: dict[str, np.ndarray]
+    members: np.ndarray
+    train_accuracy: np.ndarray
+    validation_accuracy: np.ndarray
+    c: float
+
+
+def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int, c: float | None = None) -> Logistic:
     """Play the game of Table 1 `seeds` times at size n.
 
     Args:
         features: [N, F]. labels: 0 or 1, [N].
         n: n / 2 members, n / 2 non-members, n / 2 further records for the reference model.
         c: inverse strength of the penalty; chosen on splits of its own when None.
-
-    Returns:
-        scores of MALT, MATT, the 0-1 attack, the calibrated loss and Eq. 39, each [seeds, n]; `members` [seeds, n];
-        `train_accuracy`, `validation_accuracy` [seeds]; and `C`.
     """
     x, y = design(features), np.asarray(labels)
     strength = choose_c(x, y, n) if c is None else c
-    out: dict[str, list] = {}
+    rows, train_accuracy, validation_accuracy = [], [], []
     for seed in progress.track(range(seeds), f"Table 1, n = {n}"):
         inside, outside, apart, left = three_way_split(len(y), n, seed)
         judged = np.concatenate([inside, outside])
@@ -182,43 +195,63 @@ def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int,
         matt = bayes.matt(theta, theta0, gradients)
         second = bayes.matt_second_term(gradients, logistic_hessian(theta0, x[apart], strength))
         held_out = left if len(left) else outside
-        row = {"malt": bayes.malt(loss), "matt": matt, "gap": right, "calibrated": loss0 - loss, "eq39": matt + second,
-               "members": np.arange(n) < n // 2, "train_accuracy": right[: n // 2].mean(),
-               "validation_accuracy": ((x[held_out] @ theta > 0) == y[held_out]).mean()}
-        for name, value in row.items():
-            out.setdefault(name, []).append(value)
-    return {**{name: np.array(values) for name, values in out.items()}, "C": np.array(strength)}
+        rows.append({"malt": bayes.malt(loss), "matt": matt, "gap": baselines.gap(right),
+                     "calibrated": calibration.calibrate(-loss, -loss0), "eq39": matt + second})
+        train_accuracy.append(right[: n // 2].mean())
+        validation_accuracy.append(((x[held_out] @ theta > 0) == y[held_out]).mean())
+    scores, members = {name: np.array([row[name] for row in rows]) for name in rows[0]}, np.arange(n) < n // 2
+    return Logistic(scores, np.tile(members, (seeds, 1)), np.array(train_accuracy), np.array(validation_accuracy), strength)
 
 
-def numbers_of(played: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What Table 1 needs of the games in `play_logistic`, a number a split.
+def measured(played: Logistic) -> dict[str, np.ndarray]:
+    """What is kept of the games: see `numbers_of`."""
+    scores, members, numbers = played.scores, played.members, {}
+    for attack, metric in MEASURED:
+        function = metrics.auc if attack == "gap" and metric in ACCURACIES else TABLE_1[metric]
+        numbers[f"{attack}.{metric}"] = function(scores[attack], members)
+    return {**numbers, "train_accuracy": played.train_accuracy, "validation_accuracy": played.validation_accuracy,
+            "C": np.array(played.c), "spread.first": scores["matt"].std(1),
+            "spread.second": (scores["eq39"] - scores["matt"]).std(1)}
 
-    Returns:
-        "ATTACK.METRIC" [seeds] for each pair that `per_split` knows; the accuracies of the models; "C"; and the mean spread of
-        the two terms of Eq. 39, "spread.first" and "spread.second" [seeds].
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What Table 1 needs of the games at one size, a number a split.
+
+    Attributes:
+        numbers: [S] for each (attack, metric) of `MEASURED`. Metrics are "attack_accuracy" with the best threshold on the
+            records judged, as in the paper; "rehearsed_accuracy" with a threshold from other splits;
+            "cross_validated_accuracy"; "map_test", "map_train" and "auc". The 0-1 attack has no threshold to choose: all its
+            accuracies are its AUC.
+        train_accuracy, validation_accuracy: of the models, [S].
+        c: inverse strength of the penalty.
+        first_spread, second_spread: standard deviation over records of the two terms of Eq. 39, [S].
     """
-    members, numbers = played["members"], {}
-    for attack in ("gap", "malt", "matt"):
-        for name, metric in TABLE_1.items():
-            function = metrics.auc if attack == "gap" and name.endswith("accuracy") else metric
-            numbers[f"{attack}.{name}"] = function(played[attack], members)
-    for attack in ("calibrated", "eq39"):
-        numbers[f"{attack}.auc"] = metrics.auc(played[attack], members)
-    kept = {name: played[name] for name in ("train_accuracy", "validation_accuracy", "C") if name in played}
-    return {**numbers, **kept, "spread.first": played["matt"].std(1),
-            "spread.second": (played["eq39"] - played["matt"]).std(1)}
+
+    numbers: dict[tuple[str, str], np.ndarray]
+    train_accuracy: np.ndarray
+    validation_accuracy: np.ndarray
+    c: float
+    first_spread: np.ndarray
+    second_spread: np.ndarray
 
 
-def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int,
-                   c: float | None = None) -> dict[str, np.ndarray]:
-    """The numbers of Table 1 at size n, kept in the store: `numbers_of` the games in `play_logistic`.
+def numbers_of(kept: dict[str, np.ndarray]) -> Numbers:
+    """From kept arrays: "ATTACK.METRIC", accuracies of the models, "C", "spread.first" and "spread.second"."""
+    return Numbers({pair: kept[".".join(pair)] for pair in MEASURED}, kept["train_accuracy"], kept["validation_accuracy"],
+                   float(kept["C"]), kept["spread.first"], kept["spread.second"])
+
+
+def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int, c: float | None = None) -> Numbers:
+    """The numbers of Table 1 at size n, kept in the store.
 
     Args:
         features: frozen features of N records. labels, n, seeds, c: as for `play_logistic`.
     """
-    spec = {"kind": "study", "study": "bayes.logistic_games", "features": features.spec, "labels": store.fingerprint(labels),
-            "n": n, "seeds": seeds, "grid": list(C_GRID), "C": c}
-    return store.fetch(spec, lambda: numbers_of(play_logistic(features.values, labels, n, seeds, c))).arrays
+    spec = {"features": features.spec, "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID),
+            "C": c}
+    return numbers_of(store.study("bayes.logistic_games", spec,
+                                  lambda: measured(play_logistic(features.values, labels, n, seeds, c))))
 
 
 def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0) -> np.ndarray:
@@ -252,19 +285,9 @@ def peak_of_noise(n: int, seeds: int) -> np.ndarray:
 TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": metrics.rehearsed_accuracy,
            "cross_validated_accuracy": cross_validated_accuracy,
            "map_test": metrics.average_precision_non_members, "map_train": metrics.average_precision, "auc": metrics.auc}
-
-
-def per_split(games: dict[str, np.ndarray], attack: str, metric: str) -> np.ndarray:
-    """A number of Table 1 in every split, [seeds].
-
-    Args:
-        games: what `logistic_games` or `numbers_of` returned.
-        attack: "gap", "malt" or "matt"; with the metric "auc" also "calibrated" or "eq39".
-        metric: "attack_accuracy" with the best threshold on the records judged, as in the paper; "rehearsed_accuracy" with a
-            threshold from other splits; "cross_validated_accuracy"; "map_test", "map_train" or "auc". The 0-1 attack has no
-            threshold to choose: all its accuracies are its AUC.
-    """
-    return games[f"{attack}.{metric}"]
+ACCURACIES = ("attack_accuracy", "rehearsed_accuracy", "cross_validated_accuracy")
+MEASURED = (*((attack, metric) for attack in ("gap", "malt", "matt") for metric in TABLE_1),
+            ("calibrated", "auc"), ("eq39", "auc"))
 
 
 def over_splits(values: np.ndarray) -> Interval:
@@ -272,23 +295,23 @@ def over_splits(values: np.ndarray) -> Interval:
     return metrics.t_interval(values, covers=f"{len(values)} splits of one pool")
 
 
-NAMES = {"gap": "0-1", "malt": "MALT", "matt": "MATT"}  # key of `logistic_games` -> the paper's name
+NAMES = {"gap": "0-1", "malt": "MALT", "matt": "MATT"}  # key of `Numbers` -> the paper's name
 
 
-def table_one(games: dict[int, dict[str, np.ndarray]]):
+def table_one(games: dict[int, Numbers]) -> pd.DataFrame:
     """Table 1 as tidy rows: n, attack, metric, interval.
 
     Args:
-        games: n -> what `logistic_games` returned.
+        games: by n.
     """
     rows = []
-    for n, played in games.items():
-        for side in ("train_accuracy", "validation_accuracy"):
-            rows.append({"n": n, "attack": "none", "metric": side, "interval": over_splits(played[side])})
+    for n, found in games.items():
+        for side, accuracy in (("train_accuracy", found.train_accuracy), ("validation_accuracy", found.validation_accuracy)):
+            rows.append({"n": n, "attack": "none", "metric": side, "interval": over_splits(accuracy)})
         for attack, name in NAMES.items():
             for metric in ("attack_accuracy",) if attack == "gap" else ("attack_accuracy", "map_test", "map_train"):
                 rows.append({"n": n, "attack": name, "metric": metric,
-                             "interval": over_splits(per_split(played, attack, metric))})
+                             "interval": over_splits(found.numbers[attack, metric])})
     return pd.DataFrame(rows)
 
 
@@ -306,9 +329,9 @@ class Bank:
     models: Ensemble
 
     @property
-    def members(self) -> np.ndarray:
-        """bool [M, N], complementary halves."""
-        return self.models.members
+    def game(self) -> membership.Bank:
+        """Who is trained on what; one model of each pair may be attacked."""
+        return membership.Bank(self.models.members, tuple(range(0, len(self.models), 2)))
 
     @property
     def labels(self) -> np.ndarray:
@@ -331,31 +354,40 @@ class Bank:
         return signals.probabilities(self.models, self.models.records)
 
 
-def summary(bank: Bank) -> dict[str, np.ndarray]:
-    """How well a bank's models fit, and how much membership moves a loss; kept in the store.
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """How well a bank's models fit, and how much membership moves a loss.
 
-    Returns:
-        "right_inside" and "right_outside", shares of members and others that are classified correctly; "threshold" [N], the
-        loss that best splits models with a record from those without; "drop" [N], mean loss without less mean loss with it.
+    Attributes:
+        right_inside, right_outside: shares of members and others that are classified correctly, [].
+        threshold: the loss that best splits models with a record from those without, [N].
+        drop: mean loss without a record less mean loss with it, [N].
     """
+
+    right_inside: np.ndarray
+    right_outside: np.ndarray
+    threshold: np.ndarray
+    drop: np.ndarray
+
+
+def summary(bank: Bank) -> Summary:
+    """How well a bank's models fit; kept in the store."""
     def compute() -> dict[str, np.ndarray]:
-        inside = bank.members
+        inside = bank.game.members
         return {"right_inside": bank.correct[inside].mean(), "right_outside": bank.correct[~inside].mean(),
                 "threshold": bayes.best_split(bank.loss, inside).astype(np.float32),
                 "drop": (np.average(bank.loss, 0, ~inside) - np.average(bank.loss, 0, inside)).astype(np.float32)}
 
-    return store.fetch({"kind": "study", "study": "bayes.summary", "models": bank.models.key}, compute).arrays
+    return Summary(**store.study("bayes.summary", {"models": bank.models.key}, compute))
 
 
 MAST = {"MAST (best split)": "best_split", "MAST (mean out)": "mean_out", "MAST (softmin)": "softmin"}
+ATTACKS = ("0-1", "Shadow models", "MALT (per class)", "MALT", *MAST)  # of Table 2
 
 
 def references_without(bank: Bank, *models: int) -> np.ndarray:
     """Models of the bank that share no pair with any of `models`."""
-    kept = set(range(len(bank.models)))
-    for model in models:
-        kept &= set(membership.references_of(model, len(bank.models)).tolist())
-    return np.array(sorted(kept))
+    return reduce(np.intersect1d, map(bank.game.references, models))
 
 
 def score(bank: Bank, target: int, attack: str, without: tuple[int, ...] = ()) -> np.ndarray:
@@ -367,7 +399,7 @@ def score(bank: Bank, target: int, attack: str, without: tuple[int, ...] = ()) -
     if attack == "MALT":
         return bayes.malt(bank.loss[target])
     r = references_without(bank, target, *without)
-    return bayes.mast(bank.loss[target], bank.loss[r], bank.members[r], MAST[attack])
+    return bayes.mast(bank.loss[target], bank.loss[r], bank.game.members[r], MAST[attack])
 
 
 def decide(bank: Bank, target: int, attack: str, rehearsals: int) -> np.ndarray:
@@ -383,7 +415,7 @@ def decide(bank: Bank, target: int, attack: str, rehearsals: int) -> np.ndarray:
     if len(references_without(bank, target, *own[:1])) < 2 or not own:
         raise MiaError(f"a bank of {len(bank.models)} models leaves no references to rehearse with: at least 6 are needed.")
     threshold = metrics.best_threshold(np.concatenate([score(bank, r, attack, (target,)) for r in own]),
-                                       np.concatenate([bank.members[r] for r in own]))
+                                       np.concatenate([bank.game.members[r] for r in own]))
     return score(bank, target, attack) >= threshold
 
 
@@ -393,8 +425,8 @@ def class_thresholds(bank: Bank, target: int, rehearsals: int) -> np.ndarray:
     out = np.empty(len(bank.labels))
     for label in np.unique(bank.labels):
         of_class = bank.labels == label
-        threshold = metrics.best_threshold(-bank.loss[own][:, of_class].ravel(), bank.members[own][:, of_class].ravel())
-        out[of_class] = -bank.loss[target, of_class] - threshold
+        scores, members = bayes.malt(bank.loss[own][:, of_class]), bank.game.members[own][:, of_class]
+        out[of_class] = bayes.malt(bank.loss[target, of_class]) - metrics.best_threshold(scores.ravel(), members.ravel())
     return out
 
 
@@ -406,11 +438,9 @@ def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = Non
         apart: the bank they come from, whose records are others than the target's, as in that paper; when None they are
             models of the other pairs of the target's own bank, which know the records under attack.
     """
-    from mia_lib.attacks import baselines
-
     source, r = (bank, references_without(bank, target)[:shadows]) if apart is None else (apart, np.arange(shadows))
     return baselines.shadow_models(bank.probabilities[target], bank.labels, source.probabilities[r], source.labels,
-                                   source.members[r], seed=seed)
+                                   source.game.members[r], seed=seed)
 
 
 @dataclass(frozen=True)
@@ -418,7 +448,7 @@ class Judged:
     """All attacks on all targets of all banks, rows ordered by bank.
 
     Attributes:
-        scores, decisions: attack -> [T, N].
+        scores, decisions: of `ATTACKS`, [T, N].
         members: bool [T, N]. groups: int [T], the bank of each target.
     """
 
@@ -438,23 +468,22 @@ def judge_banks(banks: list[Bank], targets: int, shadows: int, rehearsals: int =
             for each class come.
         rehearsals: of the attacker's own models on which thresholds are chosen.
     """
-    rows = [(g, 2 * t) for g in range(len(banks)) for t in range(min(targets, len(banks[0].models) // 2))]
+    rows = [(g, target) for g, bank in enumerate(banks) for target in bank.game.attacked[:targets]]
     found = []
     for g, target in progress.track(rows, "attacks of Table 2"):
         apart = banks[(g + 1) % len(banks)] if len(banks) > 1 else None
-        spec = {"kind": "study", "study": "bayes.judge_banks", "models": banks[g].models.key, "target": target,
-                "apart": apart and apart.models.key, "shadows": shadows, "rehearsals": rehearsals}
-        found.append(store.fetch(spec, partial(_judge, banks[g], target, apart, shadows, rehearsals)).arrays)
-    names = [name.removeprefix("score.") for name in found[0] if name.startswith("score.")]
-    return Judged({a: np.array([f[f"score.{a}"] for f in found]) for a in names},
-                  {a: np.array([f[f"decision.{a}"] for f in found]) for a in names},
-                  np.array([banks[g].members[t] for g, t in rows]), np.array([g for g, _ in rows]))
+        spec = {"models": banks[g].models.key, "target": target, "apart": apart and apart.models.key, "shadows": shadows,
+                "rehearsals": rehearsals}
+        found.append(store.study("bayes.judge_banks", spec, partial(_judge, banks[g], target, apart, shadows, rehearsals)))
+    return Judged({a: np.array([f[f"score.{a}"] for f in found]) for a in ATTACKS},
+                  {a: np.array([f[f"decision.{a}"] for f in found]) for a in ATTACKS},
+                  np.array([banks[g].game.members[t] for g, t in rows]), np.array([g for g, _ in rows]))
 
 
 def _judge(bank: Bank, target: int, apart: Bank | None, shadows: int, rehearsals: int) -> dict[str, np.ndarray]:
     correct, shadow = bank.correct[target], shadow_score(bank, target, shadows, apart)
     by_class = class_thresholds(bank, target, shadows)
-    found = {"0-1": (correct.astype(np.float32), correct), "Shadow models": (shadow, shadow >= 0.5),
+    found = {"0-1": (baselines.gap(correct).astype(np.float32), correct), "Shadow models": (shadow, shadow >= 0.5),
              "MALT (per class)": (by_class, by_class >= 0)}
     for attack in ("MALT", *MAST):
         found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
@@ -477,17 +506,22 @@ def block_halves(size: int, blocks: int, seed: int = 0) -> np.ndarray:
     return members
 
 
-def play_blocks(models: Ensemble) -> dict[str, np.ndarray]:
-    """What each model of `block_halves` says about the records of its own block, kept in the store.
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """What each model of `block_halves` says about the records of its own block: loss [B, size], and whether it is right,
+    bool [B, size]."""
 
-    Returns:
-        loss [B, size] and whether it is right, bool [B, size].
-    """
+    loss: np.ndarray
+    correct: np.ndarray
+
+
+def play_blocks(models: Ensemble) -> Blocks:
+    """What the models of `block_halves` say about their own blocks, kept in the store."""
     def compute() -> dict[str, np.ndarray]:
         return {"loss": own_block(signals.loss(models, models.records)),
                 "correct": own_block(signals.correctness(models, models.records))}
 
-    return store.fetch({"kind": "study", "study": "bayes.play_blocks", "models": models.key}, compute).arrays
+    return Blocks(**store.study("bayes.play_blocks", {"models": models.key}, compute))
 
 
 def own_block(values: np.ndarray) -> np.ndarray:

@@ -15,7 +15,8 @@ from mia_lib.evidence import claims, plotting, tables
 from mia_lib.metrics.interval import Interval, combined
 from mia_lib.papers.calibration import study
 
-Plays = Mapping[str, dict[str, np.ndarray]]  # name of the games -> what `study.play` returned
+Plays = Mapping[str, study.Play]  # by name of the games
+Attack = tuple[str, str]  # `study.GAP`, or one of `study.ATTACKS`
 PAPER_ROWS = ("German Credit", "Hepatitis", "Adult", "MNIST", "CIFAR-10", "CIFAR-100", "ImageNet", "CIFAR-10 (aug.)",
               "CIFAR-100 (aug.)")
 LARGEST_GAINS = {("German Credit", "loss"): 0.106, ("CIFAR-10", "gradient_norm"): 0.109}  # of Cal. over Orig
@@ -49,11 +50,11 @@ def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]
 # ------------------------------------------------------------------------------------------------------------- the idea
 
 
-def idea(played: dict[str, np.ndarray], records: int = 4000) -> plt.Figure:
+def idea(played: study.Play, records: int = 4000) -> plt.Figure:
     """Each record's loss under the target against its loss under a reference: one threshold, or one a difficulty."""
-    target = -played["loss.original"].ravel().astype(float)
-    reference = played["loss.scratch"].ravel() + target
-    members, some = played["members"].ravel(), np.random.default_rng(0).permutation(target.size)[:records]
+    target = -played.scores["loss", "original"].ravel().astype(float)
+    reference = played.scores["loss", "scratch"].ravel() + target
+    members, some = played.members.ravel(), np.random.default_rng(0).permutation(target.size)[:records]
     floor = 1e-2
     plotting.set_style()
     figure, axis = plt.subplots(figsize=(5.6, 5.0), layout="constrained")
@@ -82,7 +83,7 @@ def table_one(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
     rows = []
     for row, name in by_row(all_games):
         theirs = {side: paper.get((row.removesuffix(" (aug.)"), f"{side}_accuracy")) for side in ("train", "test")}
-        ours = {side: None if name is None else study.over(plays[name][f"{side}_accuracy"], all_games[name].covers)
+        ours = {side: None if name is None else study.over(plays[name].accuracy[side], all_games[name].covers)
                 for side in ("train", "test", "scratch", "forgetting")}
         if name is None and row.endswith("(aug.)"):
             continue  # the paper prints one row a set
@@ -98,13 +99,13 @@ def table_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, ta
     paper, rows = printed(table), []
     paper_score = {"loss": "Loss", "gradient_norm": "GN", "confidence": "Confidence"}
     for row, name in by_row(all_games):
-        def ours(attack: str, name: str | None = name) -> Interval | None:
+        def ours(attack: Attack, name: str | None = name) -> Interval | None:
             return None if name is None else interval(plays, all_games, name, attack, metric)
 
-        rows.append({"data": name or row, "score": "gap", "Orig": slash(ours("gap"), paper.get((row, "Gap"))),
+        rows.append({"data": name or row, "score": "gap", "Orig": slash(ours(study.GAP), paper.get((row, "Gap"))),
                      "Cal.": tables.NOTHING, "Cal.-F": tables.NOTHING})
         rows += [{"data": "", "score": score.replace("_", " ")} | {
-            short: slash(ours(f"{score}.{variant}"), paper.get((row, f"{paper_score[score]} {short}")))
+            short: slash(ours((score, variant)), paper.get((row, f"{paper_score[score]} {short}")))
             for variant, short in study.VARIANTS.items()} for score in study.SCORES]
     return pd.DataFrame(rows)
 
@@ -114,17 +115,16 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
     paper, rows = printed("table3"), []
     short_of = {"loss": "Loss", "gradient_norm": "GN", "confidence": "Confidence"}
     for name, played in plays.items():
-        for score in study.SCORES:
-            for variant, short in study.VARIANTS.items():
-                attack = f"{score}.{variant}"
-                peak = metrics.balanced_accuracy(played[attack], played["members"])
-                row = {"data": name if attack == "loss.original" else "", "attack": f"{score.replace('_', ' ')}, {short}"}
-                zero = tables.NOTHING if variant == "original" else format(
-                    interval(plays, all_games, name, attack, "default_accuracy"), ".3f")
-                theirs = paper.get((all_games[name].paper, f"{short_of[score]} {short}"))
-                rows.append(row | {"rehearsed": format(interval(plays, all_games, name, attack, "accuracy"), ".3f"),
-                                   "above zero": zero, "peak": format(study.over(peak, all_games[name].covers), ".3f"),
-                                   "paper": tables.NOTHING if theirs is None else f"{theirs:.3f}"})
+        for attack in study.ATTACKS:
+            score, variant = attack
+            short, peak = study.VARIANTS[variant], metrics.balanced_accuracy(played.scores[attack], played.members)
+            row = {"data": name if attack == study.ATTACKS[0] else "", "attack": f"{score.replace('_', ' ')}, {short}"}
+            zero = tables.NOTHING if variant == "original" else format(
+                interval(plays, all_games, name, attack, "default_accuracy"), ".3f")
+            theirs = paper.get((all_games[name].paper, f"{short_of[score]} {short}"))
+            rows.append(row | {"rehearsed": format(interval(plays, all_games, name, attack, "accuracy"), ".3f"),
+                               "above zero": zero, "peak": format(study.over(peak, all_games[name].covers), ".3f"),
+                               "paper": tables.NOTHING if theirs is None else f"{theirs:.3f}"})
     return pd.DataFrame(rows)
 
 
@@ -132,23 +132,23 @@ def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
     """TPR at 1 % and 0.1 % FPR of every attack run, in percent; what non-members cannot resolve is said."""
     rows = []
     for name, played in plays.items():
-        resolution = 1 / (~played["members"]).sum(1).min()
+        resolution = 1 / (~played.members).sum(1).min()
         for score in study.SCORES:
             row = {"data": name if score == "loss" else "", "score": score.replace("_", " ")}
             for rate in (0.01, 0.001):
-                if all(rate < 1 / (~one["members"]).sum(1).min() for one in plays.values()):
+                if all(rate < 1 / (~one.members).sum(1).min() for one in plays.values()):
                     row[f"any, {100 * rate:g} %"] = tables.BELOW
                     continue
                 for variant, short in study.VARIANTS.items():
                     cell = tables.BELOW if rate < resolution else tables.format_percent(
-                        interval(plays, all_games, name, f"{score}.{variant}", f"tpr_at_fpr={rate:g}"))
+                        interval(plays, all_games, name, (score, variant), f"tpr_at_fpr={rate:g}"))
                     row[f"{short}, {100 * rate:g} %"] = cell
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def interval(plays: Plays, all_games: Mapping[str, study.Games], name: str, attack: str, metric: str,
-             minus: str | None = None) -> Interval:
+def interval(plays: Plays, all_games: Mapping[str, study.Games], name: str, attack: Attack, metric: str,
+             minus: Attack | None = None) -> Interval:
     """A number of the tables with its interval over plays, or the paired difference of two attacks."""
     values, covers = study.per_target(plays[name], attack, metric), all_games[name].covers
     if minus is None:
@@ -156,15 +156,15 @@ def interval(plays: Plays, all_games: Mapping[str, study.Games], name: str, atta
     return study.over(values - study.per_target(plays[name], minus, metric), covers)
 
 
-Labelled = Mapping[str, dict[str, np.ndarray]]  # name of the games -> what `study.label_only` returned
+Labelled = Mapping[str, study.LabelOnly]  # by name of the games
 
 
-def label_values(found: dict[str, np.ndarray], variant: str, metric: str) -> np.ndarray:
+def label_values(found: study.LabelOnly, variant: str, metric: str) -> np.ndarray:
     """AUC or rehearsed accuracy of the boundary distance, [T']."""
-    score = found[f"distance.{variant}"]
+    score = found.scores[variant]
     if metric == "accuracy":
-        score = score >= found[f"distance.{variant}.threshold"][:, None]
-    return metrics.auc(score, found["members"])
+        score = score >= found.thresholds[variant][:, None]
+    return metrics.auc(score, found.members)
 
 
 def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
@@ -182,41 +182,43 @@ def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.Data
                 if name in found:
                     ours = study.over(label_values(found[name], variant, metric), _covers(found[name], all_games[name]))
                 cells[f"{word}, {short}"] = slash(ours, paper.get((row, short, key)))
-        cells["queries"] = f"{float(found[name]['queries']):.0f}" if name in found else tables.NOTHING
+        cells["queries"] = f"{found[name].queries:.0f}" if name in found else tables.NOTHING
         rows.append(cells)
     return pd.DataFrame(rows)
 
 
-def _covers(found: dict[str, np.ndarray], games: study.Games) -> str:
-    return games.covering(len(found["members"]))
+def _covers(found: study.LabelOnly, games: study.Games) -> str:
+    return games.covering(len(found.members))
 
 
 def readings(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """AUC of the label-only score before calibration, and after it in four readings of how distances are subtracted."""
     rows = []
     for name, one in found.items():
-        target, covers = one["target"], _covers(one, all_games[name])
+        target, covers = one.distances["target"], _covers(one, all_games[name])
         for variant in ("scratch", "forgetting"):
-            reference = one[variant]
-            readings_of = {"Orig": np.maximum(target, 0), "negative": target - reference,
-                           "zero": np.maximum(target, 0) - np.maximum(reference, 0),
-                           "as released": np.where(reference < 0, 0.0, target - reference),
-                           "ranks": rankdata(target, axis=1) - rankdata(reference, axis=1)}
+            reference = one.distances[variant]
+            zero, rank = ([function(side) for side in (target, reference)]
+                          for function in (lambda side: np.maximum(side, 0), lambda side: rankdata(side, axis=1)))
+            readings_of = {"Orig": one.scores["original"], "negative": one.scores[variant],
+                           "zero": study.calibrated(*zero, own="keep"),
+                           "as released": np.where(reference < 0, 0.0, one.scores[variant]),
+                           "ranks": study.calibrated(*rank, own="keep")}
             rows.append({"data": name, "calibrated": study.VARIANTS[variant]} | {
-                word: study.over(metrics.auc(score, one["members"]), covers) for word, score in readings_of.items()})
+                word: study.over(metrics.auc(score, one.members), covers) for word, score in readings_of.items()})
     return pd.DataFrame(rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- Figures
 
 
-def histograms(played: dict[str, np.ndarray], attack: str = "loss") -> plt.Figure:
-    """Figure 1: scores of members and non-members of all plays, before and after calibration."""
-    members, panels, thresholds = played["members"].ravel(), {}, {}
+def histograms(played: study.Play) -> plt.Figure:
+    """Figure 1: the loss of members and non-members of all plays, before and after calibration."""
+    members, panels, thresholds = played.members.ravel(), {}, {}
     for variant, title in (("original", "before: minus the loss"), ("scratch", "after: less the reference's")):
-        score = played[f"{attack}.{variant}"].ravel().astype(float)
+        score = played.scores["loss", variant].ravel().astype(float)
         panels[title] = np.clip(score, *np.quantile(score, [0.01, 0.99])), members
-        thresholds[title] = float(np.median(played[f"{attack}.{variant}.threshold"]))
+        thresholds[title] = float(np.median(played.thresholds["loss", variant]))
     return plotting.histograms(panels, thresholds, xlabel="score in nats, ends clipped")
 
 
@@ -259,19 +261,19 @@ def _two_panels(resolution: float, share: float, legend_columns: int):
     return axes, finish
 
 
-def curves(played: dict[str, np.ndarray]) -> plt.Figure:
+def curves(played: study.Play) -> plt.Figure:
     """Figure 2: ROC and precision-recall of the loss, with the point that is best for accuracy."""
-    members = played["members"]
+    members = played.members
     axes, finish = _two_panels(1 / (~members).sum(1).min(), members.mean(), 3)
     for variant, short in study.VARIANTS.items():
         look = plotting.style_of(short)
-        _curves(axes, played[f"loss.{variant}"], members, True, label=short, color=look["color"], ls=look["linestyle"])
+        _curves(axes, played.scores["loss", variant], members, True, label=short, color=look["color"], ls=look["linestyle"])
     return finish()
 
 
-def sizes_frame(sizes: Mapping[int, dict[str, np.ndarray]], covers: str) -> pd.DataFrame:
+def sizes_frame(sizes: Mapping[int, study.Play], covers: str) -> pd.DataFrame:
     """Figure 3 as tidy rows: members of a training set, attack, metric, and the interval."""
-    attacks = {"Gap": "gap", **{short: f"loss.{variant}" for variant, short in study.VARIANTS.items()}}
+    attacks = {"Gap": study.GAP, **{short: ("loss", variant) for variant, short in study.VARIANTS.items()}}
     return pd.DataFrame([{"n": n, "attack": name, "panel": panel, "value": i.value, "low": i.low, "high": i.high}
                          for panel, metric in (("AUC", "auc"), ("accuracy, rehearsed", "accuracy"))
                          for n, played in sizes.items() for name, attack in attacks.items()
@@ -284,13 +286,13 @@ def sizes_figure(frame: pd.DataFrame) -> plt.Figure:
                             xlabel="training records", ylabel="rate")
 
 
-def ratio_figure(played: dict[str, np.ndarray], others: list[int], covers: str) -> plt.Figure:
+def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figure:
     """Figure 4: accuracy against the ratio of members, and precision-recall at each ratio, by the formula."""
     plotting.set_style()
     figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), layout="constrained")
     for variant in ("original", "scratch"):
         look = plotting.style_of(study.VARIANTS[variant])
-        frames = [study.at_ratio(played, f"loss.{variant}", k) for k in others]
+        frames = [study.at_ratio(played, ("loss", variant), k) for k in others]
         for rule, line in (("rehearsed", look["linestyle"]), ("best", ":")):
             ours = [study.over(frame[rule], covers) for frame in frames]
             axes[0].errorbar(others, [i.value for i in ours], np.abs([[i.value - i.low, i.high - i.value] for i in ours]).T,
@@ -304,7 +306,7 @@ def ratio_figure(played: dict[str, np.ndarray], others: list[int], covers: str) 
     for k, color in zip(others, plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(others))), strict=True):
         for variant, line in (("original", "--"), ("scratch", "-")):
             found = [metrics.precision(tpr[at], fpr[at], 1 / (1 + k))
-                     for score, member in zip(played[f"loss.{variant}"], played["members"], strict=True)
+                     for score, member in zip(played.scores["loss", variant], played.members, strict=True)
                      for fpr, tpr, _ in [metrics.roc_curve(score, member)] for at in [np.searchsorted(tpr, recalls)]]
             axes[1].plot(recalls, np.mean(found, 0), color=color, ls=line, label=f"1 : {k}" if line == "-" else None)
     axes[1].set(xlabel="recall", ylabel="precision (dashed: Orig)", xlim=(0, 1), ylim=(0, 1.02), box_aspect=1)
@@ -313,13 +315,13 @@ def ratio_figure(played: dict[str, np.ndarray], others: list[int], covers: str) 
     return figure
 
 
-def more_frame(found: dict[str, np.ndarray], shares: list[float], covers: str) -> pd.DataFrame:
+def more_frame(found: study.MoreForgetting, shares: list[float], covers: str) -> pd.DataFrame:
     """Figure 5 as tidy rows: references, share of the public records, metric and interval."""
     return pd.DataFrame([{"references": r + 1, "shadow set": f"{100 * share:g} % of public", "panel": panel,
                           "value": i.value, "low": i.low, "high": i.high}
-                         for panel, metric in (("AUC", "auc"), ("accuracy, other plays' threshold", "accuracy"))
-                         for s, share in enumerate(shares) for r in range(found[metric].shape[1])
-                         for i in [study.over(found[metric][s, r], covers)]])
+                         for panel, values in (("AUC", found.auc), ("accuracy, other plays' threshold", found.accuracy))
+                         for s, share in enumerate(shares) for r in range(values.shape[1])
+                         for i in [study.over(values[s, r], covers)]])
 
 
 def more_figure(frame: pd.DataFrame) -> plt.Figure:
@@ -328,27 +330,27 @@ def more_figure(frame: pd.DataFrame) -> plt.Figure:
                             xlabel="forgetful copies", ylabel="rate")
 
 
-def private_figure(found: dict[str, np.ndarray], epsilons: list[float]) -> plt.Figure:
+def private_figure(found: study.PrivateTraining, epsilons: list[float]) -> plt.Figure:
     """Figure 6: ROC and precision-recall at each epsilon, calibrated (solid) and not (dashed), and without privacy."""
-    members = found["members"]
+    members = found.members
     axes, finish = _two_panels(1 / (~members).sum(1).min(), members.mean(), 3)
     colors = [*plt.get_cmap("viridis")(np.linspace(0.0, 0.8, len(epsilons))), "0.25"]
     names = [f"ε = {epsilon:g}" for epsilon in epsilons] + ["no privacy"]
     for e, (name, color) in enumerate(zip(names, colors, strict=True)):
         last = e == len(epsilons)
-        _curves(axes, found["scratch"][e], members, False, label=name, color=color, ls=":" if last else "-", lw=2.4)
-        _curves(axes, found["original"][e], members, False, color=color, ls=(0, (1, 2)) if last else "--", lw=1.2)
+        _curves(axes, found.scores["scratch"][e], members, False, label=name, color=color, ls=":" if last else "-", lw=2.4)
+        _curves(axes, found.scores["original"][e], members, False, color=color, ls=(0, (1, 2)) if last else "--", lw=1.2)
     return finish()
 
 
-def private_table(found: dict[str, np.ndarray], epsilons: list[float], covers: str) -> pd.DataFrame:
+def private_table(found: study.PrivateTraining, epsilons: list[float], covers: str) -> pd.DataFrame:
     """What DP-SGD costs and leaves: accuracies, AUC and TPR at 1 % FPR at each epsilon."""
     rows, aucs = [], {variant: private_aucs(found, variant) for variant in ("original", "scratch")}
     for e, name in enumerate([f"{epsilon:g}" for epsilon in epsilons] + ["no privacy"]):
         spent = e < len(epsilons)
-        rows.append({"ε asked for": name, "ε spent": f"{found['epsilon'][e]:.2f}" if spent else tables.NOTHING,
-                     "noise": f"{found['noise'][e]:.2f}" if spent else tables.NOTHING,
-                     "train": f"{found['train'][e].mean():.3f}", "test": f"{found['test'][e].mean():.3f}",
+        rows.append({"ε asked for": name, "ε spent": f"{found.epsilon[e]:.2f}" if spent else tables.NOTHING,
+                     "noise": f"{found.noise[e]:.2f}" if spent else tables.NOTHING,
+                     "train": f"{found.train[e].mean():.3f}", "test": f"{found.test[e].mean():.3f}",
                      **{f"AUC, {study.VARIANTS[v]}": format(study.over(auc[e], covers), ".3f") for v, auc in aucs.items()}})
     return pd.DataFrame(rows)
 
@@ -356,19 +358,19 @@ def private_table(found: dict[str, np.ndarray], epsilons: list[float], covers: s
 def law_figure(plays: Plays) -> plt.Figure:
     """AUC against the number of references trained to the end: measured, by the law, and its one-parameter fit."""
     plotting.set_style()
-    shown = {name: played for name, played in plays.items() if played["reference_loss"].shape[1] > 1}
+    shown = {name: played for name, played in plays.items() if played.reference_loss.shape[1] > 1}
     figure, axes = plt.subplots(1, len(shown), figsize=(plotting.WIDTH, 3.6), sharey=True, squeeze=False, layout="constrained")
     for axis, (name, played) in zip(axes[0], shown.items(), strict=True):
-        measured, r = study.reference_aucs(played).mean(1), np.arange(1, played["reference_loss"].shape[1] + 1)
+        measured, r = study.reference_aucs(played).mean(1), np.arange(1, played.reference_loss.shape[1] + 1)
         predicted, fine = study.law(played), np.linspace(1, len(r) + 0.5, 100)
         axis.plot(r, measured, "o", color=plotting.RED, label="measured")
         if len(r) > 2:
             [a], _ = curve_fit(fitted, r, measured, p0=[0.5])
             axis.plot(fine, fitted(fine, a), "-", color=plotting.RED, lw=1.4, label=r"fit of $\Phi(a/\sqrt{1+1/R})$")
         axis.plot(r, predicted["calibrated"], "s--", color=plotting.BLUE, mfc="white", label="law, from measured spreads")
-        axis.axhline(metrics.auc(played["loss.original"], played["members"]).mean(), color=plotting.INK, ls=":",
+        axis.axhline(metrics.auc(played.scores["loss", "original"], played.members).mean(), color=plotting.INK, ls=":",
                      label="not calibrated")
-        axis.axhline(metrics.auc(played["loss.scratch"], played["members"]).mean(), color=plotting.GREEN, ls="-.",
+        axis.axhline(metrics.auc(played.scores["loss", "scratch"], played.members).mean(), color=plotting.GREEN, ls="-.",
                      label="one reference, stopped")
         axis.set(title=name, xlabel="references R", xticks=r)
     axes[0, 0].set_ylabel("AUC")
@@ -385,13 +387,14 @@ def law_table(plays: Plays) -> pd.DataFrame:
     """Spread of difficulty, noise and gain of members, and which side of the law each set is on."""
     rows = []
     for name, played in plays.items():
-        if played["reference_loss"].shape[1] < 2:
+        if played.reference_loss.shape[1] < 2:
             continue
         found, measured = study.law(played), study.reference_aucs(played).mean(1)
+        original = metrics.auc(played.scores["loss", "original"], played.members).mean()
         rows.append({"data": name, "difficulty σ_D": found["difficulty"], "noise σ_ε": found["noise"],
                      "gain of members": found["gain"],
                      "law: one reference": "gains" if found["difficulty"] > found["noise"] else "loses",
-                     "measured": f"{measured[0] - metrics.auc(played['loss.original'], played['members']).mean():+.3f}"})
+                     "measured": f"{measured[0] - original:+.3f}"})
     return pd.DataFrame(rows)
 
 
@@ -400,13 +403,13 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
     rows = []
     for name, played in plays.items():
         covers, aucs = all_games[name].covers, study.reference_aucs(played)
-        rows.append({"data": name, "none": interval(plays, all_games, name, "loss.original", "auc"),
+        rows.append({"data": name, "none": interval(plays, all_games, name, ("loss", "original"), "auc"),
                      "one, to the end": study.over(aucs[0], covers),
                      "all, to the end": f"{study.over(aucs[-1], covers):.3f} ({len(aucs)})",
                      "one, all public records": tables.NOTHING if all_games[name].models.records.is_image else
                      study.over(study.whole_public_half(all_games[name]), covers),
-                     "one, stopped": interval(plays, all_games, name, "loss.scratch", "auc"),
-                     "best epoch": f"{np.median(played['epoch']):.0f} of {all_games[name].models.config.epochs}"})
+                     "one, stopped": interval(plays, all_games, name, ("loss", "scratch"), "auc"),
+                     "best epoch": f"{np.median(played.epoch):.0f} of {all_games[name].models.config.epochs}"})
     return pd.DataFrame(rows)
 
 
@@ -416,15 +419,15 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
 def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[claims.Verdict]:
     """Verdicts on C1 to C9, C16, A1 and A2 from what `study.play` found."""
     def gain(name: str, score: str, metric: str = "auc") -> Interval:
-        return interval(plays, all_games, name, f"{score}.scratch", metric, f"{score}.original")
+        return interval(plays, all_games, name, (score, "scratch"), metric, (score, "original"))
 
-    def paired(name: str, function: Callable[[dict], np.ndarray]) -> Interval:
+    def paired(name: str, function: Callable[[study.Play], np.ndarray]) -> Interval:
         return study.over(function(plays[name]), all_games[name].covers)
 
     parts: dict[str, dict[str, Interval]] = {claim: {} for claim in ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9",
                                                                      "C16", "A1", "A2")}
     def mean_gain(score: str, a: str = "scratch", b: str = "original", metric: str = "auc") -> Interval:
-        return mean_of({name: study.per_target(one, f"{score}.{a}", metric) - study.per_target(one, f"{score}.{b}", metric)
+        return mean_of({name: study.per_target(one, (score, a), metric) - study.per_target(one, (score, b), metric)
                         for name, one in plays.items()}, all_games)
 
     for score in study.SCORES:
@@ -440,31 +443,32 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
                 half = LARGEST_GAINS[games.paper, score] / 2
                 parts["C2"][f"{name}, {score.replace('_', ' ')}"] = gain(name, score) - half
         parts["C5"][f"{name}, Cal. - Orig"] = gain(name, "loss", metric="tpr_at_fpr=0.01")
-        parts["C5"][f"{name}, 2 % - Orig"] = 0.02 + -interval(plays, all_games, name, "loss.original", "tpr_at_fpr=0.01")
+        parts["C5"][f"{name}, 2 % - Orig"] = 0.02 + -interval(plays, all_games, name, ("loss", "original"), "tpr_at_fpr=0.01")
         for variant in ("original", "scratch"):
             parts["C6"][f"{name}, {study.VARIANTS[variant]}"] = paired(name, lambda p, v=variant: false_positives(p, v)) - 0.2
         for score in ("loss", "gradient_norm"):
             word = score.replace("_", " ")
             parts["C7"][f"{name}, Cal. {word} - Cal. confidence"] = interval(
-                plays, all_games, name, f"{score}.scratch", "auc", "confidence.scratch")
+                plays, all_games, name, (score, "scratch"), "auc", ("confidence", "scratch"))
             parts["C7"][f"{name}, gain of {word} - gain of confidence"] = paired(name, lambda p, s=score: sum(
                 sign * study.per_target(p, attack, "auc") for sign, attack in (
-                    (1, f"{s}.scratch"), (-1, f"{s}.original"), (-1, "confidence.scratch"), (1, "confidence.original"))))
+                    (1, (s, "scratch")), (-1, (s, "original")), (-1, ("confidence", "scratch")),
+                    (1, ("confidence", "original")))))
         parts["C9"][name] = best_calibrated(plays[name], games.covers)
-        zero = study.per_target(plays[name], "loss.scratch", "default_accuracy")
-        peak = metrics.balanced_accuracy(plays[name]["loss.scratch"], plays[name]["members"])
-        rehearsed = study.per_target(plays[name], "loss.scratch", "accuracy")
+        scratch = ("loss", "scratch")
+        zero, rehearsed = (study.per_target(plays[name], scratch, m) for m in ("default_accuracy", "accuracy"))
+        peak = metrics.balanced_accuracy(plays[name].scores[scratch], plays[name].members)
         parts["C16"][f"{name}, less rehearsed, plus 1 point"] = study.over(zero - rehearsed, games.covers) + 0.01
         parts["C16"][f"{name}, less the peak, plus 3 points"] = study.over(zero - peak, games.covers) + 0.03
-        parts["A1"][name] = paired(name, lambda p: study.per_target(p, "loss.scratch", "auc") - study.reference_aucs(p)[0])
+        parts["A1"][name] = paired(name, lambda p, a=scratch: study.per_target(p, a, "auc") - study.reference_aucs(p)[0])
         if games.models.config.loss == "double_softmax":
             paper, margin = printed("table2"), 2 * largest_spread(games.paper)
             for variant, short in study.VARIANTS.items():
-                ours = interval(plays, all_games, name, f"loss.{variant}", "auc") - paper[games.paper, f"Loss {short}"]
+                ours = interval(plays, all_games, name, ("loss", variant), "auc") - paper[games.paper, f"Loss {short}"]
                 parts["A2"] |= {f"{name}, {short}, from below": ours + margin, f"{name}, {short}, from above": margin + -ours}
     for plain, augmented in _pairs(all_games):
         covers = all_games[plain].covers
-        leaks = [study.per_target(plays[name], "loss.original", "auc") for name in (plain, augmented)]
+        leaks = [study.per_target(plays[name], ("loss", "original"), "auc") for name in (plain, augmented)]
         parts["C8"][f"{augmented}, less leaked"] = study.over(leaks[0] - leaks[1], covers)
         for score in ("loss", "gradient_norm"):
             parts["C8"][f"{augmented}, {score.replace('_', ' ')}"] = gain(augmented, score)
@@ -505,19 +509,19 @@ def _pairs(all_games: Mapping[str, study.Games]) -> list[tuple[str, str]]:
             if games.views and games.models.records.fingerprint in plain]
 
 
-def false_positives(played: dict[str, np.ndarray], variant: str) -> np.ndarray:
+def false_positives(played: study.Play, variant: str) -> np.ndarray:
     """FPR of the loss at the rehearsed threshold, [T]."""
-    called = played[f"loss.{variant}"] >= played[f"loss.{variant}.threshold"][:, None]
-    return np.array([row[~member].mean() for row, member in zip(called, played["members"], strict=True)])
+    called = played.scores["loss", variant] >= played.thresholds["loss", variant][:, None]
+    return np.array([row[~member].mean() for row, member in zip(called, played.members, strict=True)])
 
 
-def best_calibrated(played: dict[str, np.ndarray], covers: str) -> Interval:
+def best_calibrated(played: study.Play, covers: str) -> Interval:
     """AUC of the best calibrated attack less that of the best other one, each picked on half of the plays and judged on the
     other half."""
-    original = ["gap", *(f"{score}.original" for score in study.SCORES)]
-    calibrated = [f"{score}.{variant}" for score in study.SCORES for variant in ("scratch", "forgetting")]
+    original = [study.GAP, *((score, "original") for score in study.SCORES)]
+    calibrated = [(score, variant) for score in study.SCORES for variant in ("scratch", "forgetting")]
     values = {attack: study.per_target(played, attack, "auc") for attack in original + calibrated}
-    half, out = len(played["members"]) // 2, np.empty(len(played["members"]))
+    half, out = len(played.members) // 2, np.empty(len(played.members))
     for picking, judging in ((slice(None, half), slice(half, None)), (slice(half, None), slice(None, half))):
         one, two = (max(among, key=lambda attack: values[attack][picking].mean()) for among in (calibrated, original))
         out[judging] = values[one][judging] - values[two][judging]
@@ -532,40 +536,40 @@ def judge_label_only(found: Labelled, all_games: Mapping[str, study.Games]) -> c
     return claims.judge("calibration", "C10", parts, None if parts else "no label-only attack was run")
 
 
-def judge_sizes(sizes: Mapping[int, dict[str, np.ndarray]], covers: str) -> claims.Verdict:
+def judge_sizes(sizes: Mapping[int, study.Play], covers: str) -> claims.Verdict:
     """The verdict on C11; plays of different sizes are drawn apart."""
     parts, ordered = {}, sorted(sizes)
     for small, large in zip(ordered, ordered[1:], strict=False):
         for variant in ("original", "scratch"):
-            values = [study.per_target(sizes[n], f"loss.{variant}", "auc") for n in (small, large)]
+            values = [study.per_target(sizes[n], ("loss", variant), "auc") for n in (small, large)]
             parts[f"{study.VARIANTS[variant]}, {small} to {large}"] = study.over(values[0] - values[1], covers)
     return claims.judge("calibration", "C11", parts or None, None if parts else "only one size was run")
 
 
-def judge_ratio(played: dict[str, np.ndarray], covers: str, recall: float = 0.05) -> list[claims.Verdict]:
+def judge_ratio(played: study.Play, covers: str, recall: float = 0.05) -> list[claims.Verdict]:
     """Verdicts on C12 and C12a."""
     parts = {}
     for variant in ("original", "scratch"):
-        even, rare = (study.at_ratio(played, f"loss.{variant}", k)["rehearsed"] for k in (1, 10))
+        even, rare = (study.at_ratio(played, ("loss", variant), k)["rehearsed"] for k in (1, 10))
         parts[f"accuracy at 1 : 10 less at 1 : 1, {study.VARIANTS[variant]}"] = study.over(rare - even, covers)
     precise = [precision_at_recall(played, variant, recall, 1 / 11) for variant in ("scratch", "original")]
     return [claims.judge("calibration", "C12", study.over(precise[0] - precise[1], covers)),
             claims.judge("calibration", "C12a", parts)]
 
 
-def precision_at_recall(played: dict[str, np.ndarray], variant: str, recall: float, share: float) -> np.ndarray:
+def precision_at_recall(played: study.Play, variant: str, recall: float, share: float) -> np.ndarray:
     """Precision of the loss at a recall, with `share` of all records members, [T]."""
     found = []
-    for score, member in zip(played[f"loss.{variant}"], played["members"], strict=True):
+    for score, member in zip(played.scores["loss", variant], played.members, strict=True):
         fpr, tpr, _ = metrics.roc_curve(score, member)
         at = np.searchsorted(tpr, recall)
         found.append(float(metrics.precision(tpr[at], fpr[at], share)))
     return np.array(found)
 
 
-def judge_more(found: dict[str, np.ndarray], shares: list[float], covers: str) -> claims.Verdict:
+def judge_more(found: study.MoreForgetting, shares: list[float], covers: str) -> claims.Verdict:
     """The verdict on C13."""
-    auc, parts = found["auc"], {}
+    auc, parts = found.auc, {}
     most = auc.shape[1]
     for share, of_share in zip(shares, auc, strict=True):
         if most > 1:
@@ -576,7 +580,7 @@ def judge_more(found: dict[str, np.ndarray], shares: list[float], covers: str) -
     return claims.judge("calibration", "C13", parts or None, None if parts else "one copy and one size were run")
 
 
-def judge_private(found: dict[str, np.ndarray] | None, epsilons: list[float], covers: str, reason: str) -> claims.Verdict:
+def judge_private(found: study.PrivateTraining | None, epsilons: list[float], covers: str, reason: str) -> claims.Verdict:
     """The verdict on C14; `reason` is why nothing was run, where it was not."""
     if found is None:
         return claims.judge("calibration", "C14", None, reason)
@@ -590,6 +594,6 @@ def judge_private(found: dict[str, np.ndarray] | None, epsilons: list[float], co
     return claims.judge("calibration", "C14", parts)
 
 
-def private_aucs(found: dict[str, np.ndarray], variant: str) -> np.ndarray:
+def private_aucs(found: study.PrivateTraining, variant: str) -> np.ndarray:
     """AUC [E + 1, T'] of a variant at each epsilon, without privacy last."""
-    return np.array([metrics.auc(scores, found["members"]) for scores in found[variant]])
+    return np.array([metrics.auc(scores, found.members) for scores in found.scores[variant]])

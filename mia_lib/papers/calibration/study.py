@@ -7,16 +7,16 @@ arrays hold the N' private records of each target, in their order.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy.special import logsumexp
+from scipy.stats import rankdata
 
 from mia_lib import membership, metrics, signals, store
 from mia_lib import models as architectures
-from mia_lib.attacks import baselines, calibration
+from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval, t_interval
@@ -27,6 +27,8 @@ from mia_lib.training import shared as ensembles
 
 SCORES = {"loss": "Loss", "gradient_norm": "GN", "confidence": "Conf."}  # key -> the paper's name
 VARIANTS = {"original": "Orig", "scratch": "Cal.", "forgetting": "Cal.-F"}
+ATTACKS = tuple((score, variant) for score in SCORES for variant in VARIANTS)
+GAP = ("gap", "original")
 LABEL_ONLY_RECORDS = 1000  # members, and as many others, of a play that the label-only attack is tried on, as in the paper
 TABLES = tuple(name for name, shared in ensembles.SHARED.items() if "calibration" in shared.chapters)
 PAPER_ROWS = {"german_credit": "German Credit", "hepatitis": "Hepatitis", "adult": "Adult", "mnist": "MNIST",
@@ -246,49 +248,81 @@ def raw_scores(models: Ensemble, views: tuple[Dataset, ...], judged: np.ndarray)
             for name, signal in functions.items()}
 
 
-def scores(games: Games) -> dict[str, np.ndarray]:
-    """Every attack on the private records: "SCORE.VARIANT" [T, N'] for each of `SCORES` and `VARIANTS`."""
-    views = games.views or (games.models.records,)
-    target, *calibrating = (raw_scores(models, views, games.private)
-                            for models in (games.attacked, games.scratch, games.forgotten))
-    found = {}
+def calibrated(score: np.ndarray, references: np.ndarray, own: str = "refuse") -> np.ndarray:
+    """Scores [T, n] of targets, calibrated by `attacks.calibration.calibrate`.
+
+    Args:
+        score: of each target, [T, n]. references: of its references, [T, n] for one, or [T, R, n].
+        own: as for `calibrate`; "keep" where references are copies of the target.
+    """
+    return np.stack([calibration.calibrate(*pair, own=own) for pair in zip(score, references, strict=True)])
+
+
+def scores(games: Games) -> dict[tuple[str, str], np.ndarray]:
+    """Every attack of `ATTACKS` on the private records, [T, N']."""
+    views, found = games.views or (games.models.records,), {}
+    target, scratch, forgotten = (
+        {score: _of(one, games.private) for score, one in raw_scores(models, views, games.private).items()}
+        for models in (games.attacked, games.scratch, games.forgotten))
     for score, own in target.items():
-        for variant, minus in zip(VARIANTS, (0.0, *(one[score] for one in calibrating)), strict=True):
-            found[f"{score}.{variant}"] = _of(own - minus, games.private)
+        found[score, "original"] = own
+        found[score, "scratch"] = calibrated(own, scratch[score])
+        found[score, "forgetting"] = calibrated(own, forgotten[score], own="keep")
     return found
 
 
-def play(games: Games) -> dict[str, np.ndarray]:
-    """All attacks of Tables 2 and 3 on all targets, kept in the store.
+@dataclass(frozen=True, eq=False)
+class Play:
+    """All attacks of Tables 2 and 3 on all targets.
 
-    Returns:
-        "members" bool [T, N']; "correct" bool [T, N']; what `scores` returns, and "SCORE.VARIANT.threshold" [T], the best of
-        the rehearsal; accuracies [T] of targets ("train_accuracy", "test_accuracy") and of what calibrates them
-        ("scratch_accuracy", "forgetting_accuracy", on the private half); "epoch" [T] at which the reference from scratch
-        was best; "reference_loss" [T, R, N'] of references that were trained to the end.
+    Attributes:
+        members: bool [T, N']. correct: whether the target classifies a record right, bool [T, N'].
+        scores: of `ATTACKS`, [T, N']. thresholds: of `ATTACKS`, [T], the best of the rehearsal.
+        accuracy: [T] of targets on members, "train", and non-members, "test"; of what calibrates them on the private half,
+            "scratch" and "forgetting".
+        epoch: [T], at which the reference from scratch was best.
+        reference_loss: [T, R, N'] of references that were trained to the end.
     """
-    spec = {"kind": "study", "study": "calibration.play", **games.spec, "rehearsal": games.rehearsal.spec}
-    return store.fetch(spec, lambda: _play(games)).arrays
+
+    members: np.ndarray
+    correct: np.ndarray
+    scores: dict[tuple[str, str], np.ndarray]
+    thresholds: dict[tuple[str, str], np.ndarray]
+    accuracy: dict[str, np.ndarray]
+    epoch: np.ndarray
+    reference_loss: np.ndarray
+
+
+def play_of(kept: dict[str, np.ndarray]) -> Play:
+    """A play from its kept arrays: "SCORE.VARIANT", "SCORE.VARIANT.threshold", "SIDE_accuracy", and the rest."""
+    return Play(scores={attack: kept[".".join(attack)] for attack in ATTACKS},
+                thresholds={attack: kept[".".join(attack) + ".threshold"] for attack in ATTACKS},
+                accuracy={side: kept[f"{side}_accuracy"] for side in ("train", "test", "scratch", "forgetting")},
+                **{name: kept[name] for name in ("members", "correct", "epoch", "reference_loss")})
+
+
+def play(games: Games) -> Play:
+    """All attacks of Tables 2 and 3 on all targets, kept in the store."""
+    return play_of(store.study("calibration.play", {**games.spec, "rehearsal": games.rehearsal.spec}, partial(_play, games)))
 
 
 def _play(games: Games) -> dict[str, np.ndarray]:
     records, judged, own = games.models.records, games.private, games.members[:, 0]
     right = {name: signals.correctness(models, records, judged)
              for name, models in (("target", games.attacked), ("scratch", games.scratch), ("forgetting", games.forgotten))}
-    out = scores(games)
+    found, inside = scores(games), _of(games.rehearsal.members[:, 0], games.rehearsal.private)
     # Where a loss has its smallest value at zero, float32 keeps the order of records; elsewhere it does not.
     if games.models.config.loss not in ("brier", "double_softmax"):
-        out = {name: score.astype(np.float32) for name, score in out.items()}
-    inside = _of(games.rehearsal.members[:, 0], games.rehearsal.private)
-    for name, rehearsed in scores(games.rehearsal).items():
-        pairs = zip(rehearsed, inside, strict=True)
-        out[f"{name}.threshold"] = np.array([metrics.best_threshold(score, member) for score, member in pairs])
-    return out | {
-        "members": _of(own, judged), "correct": _of(right["target"], judged),
-        "train_accuracy": _mean(right["target"], own), "test_accuracy": _mean(right["target"], judged & ~own),
-        "scratch_accuracy": _mean(right["scratch"], judged), "forgetting_accuracy": _mean(right["forgetting"], judged),
-        "epoch": np.array([1 + int(games.scratch.arrays(t)["validation"].argmax()) for t in range(len(games))]),
-        "reference_loss": reference_losses(games)}
+        found = {attack: score.astype(np.float32) for attack, score in found.items()}
+    best = {attack: [metrics.best_threshold(*pair) for pair in zip(rehearsed, inside, strict=True)]
+            for attack, rehearsed in scores(games.rehearsal).items()}
+    return {**{".".join(attack): score for attack, score in found.items()},
+            **{".".join(attack) + ".threshold": np.array(of_targets) for attack, of_targets in best.items()},
+            "members": _of(own, judged), "correct": _of(right["target"], judged),
+            "train_accuracy": _mean(right["target"], own), "test_accuracy": _mean(right["target"], judged & ~own),
+            "scratch_accuracy": _mean(right["scratch"], judged), "forgetting_accuracy": _mean(right["forgetting"], judged),
+            "epoch": np.array([1 + int(games.scratch.arrays(t)["validation"].argmax()) for t in range(len(games))]),
+            "reference_loss": reference_losses(games)}
 
 
 def reference_losses(games: Games) -> np.ndarray:
@@ -312,21 +346,21 @@ def _mean(values: np.ndarray, of: np.ndarray) -> np.ndarray:
 METRICS = ("auc", "accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "default_accuracy")
 
 
-def per_target(played: dict[str, np.ndarray], attack: str, metric: str) -> np.ndarray:
+def per_target(played: Play, attack: tuple[str, str], metric: str) -> np.ndarray:
     """A number for each target, [T].
 
     Args:
-        played: from `play`.
-        attack: "gap", or "SCORE.VARIANT".
+        attack: `GAP`, of which every number is its AUC, or one of `ATTACKS`.
         metric: of `METRICS`: "accuracy" is at the threshold from the rehearsal on public records, "default_accuracy" at zero.
     """
-    members = played["members"]
-    if attack == "gap":
-        return metrics.auc(baselines.gap(played["correct"]), members)
-    score = played[attack]
-    if metric in ("accuracy", "default_accuracy"):
-        at = played[f"{attack}.threshold"] if metric == "accuracy" else np.zeros(len(score))
-        return metrics.auc(score >= at[:, None] if metric == "accuracy" else score > 0, members)
+    members = played.members
+    if attack == GAP:
+        return metrics.auc(baselines.gap(played.correct), members)
+    score = played.scores[attack]
+    if metric == "accuracy":
+        return metrics.auc(score >= played.thresholds[attack][:, None], members)
+    if metric == "default_accuracy":
+        return metrics.auc(score > 0, members)
     if metric == "auc":
         return metrics.auc(score, members)
     return metrics.tpr_at_fpr(score, members, float(metric.partition("=")[2]))
@@ -349,17 +383,18 @@ def over(values: np.ndarray, covers: str, bounds: tuple[float, float] = (-np.inf
 # -------------------------------------------------------------------------------------------- which reference, how many
 
 
-def reference_aucs(played: dict[str, np.ndarray]) -> np.ndarray:
+def reference_aucs(played: Play) -> np.ndarray:
     """AUC [R, T] of the loss calibrated with the first 1, ..., R references that were trained to the end."""
-    loss, members = -played["loss.original"], played["members"]
-    references = played["reference_loss"].astype(np.float64)
-    return np.array([metrics.auc(references[:, :r].mean(1) - loss, members) for r in range(1, references.shape[1] + 1)])
+    own, references = played.scores["loss", "original"], -played.reference_loss.astype(np.float64)
+    return np.array([metrics.auc(calibrated(own, references[:, :r]), played.members)
+                     for r in range(1, references.shape[1] + 1)])
 
 
-def softmin_scores(played: dict[str, np.ndarray], references: int) -> np.ndarray:
+def softmin_scores(played: Play, references: int) -> np.ndarray:
     """Score [T, N'] with the soft minimum of the references' losses in the place of their mean."""
-    losses = played["reference_loss"][:, :references].astype(np.float64)
-    return -(logsumexp(-losses, 1) - np.log(references)) + played["loss.original"]
+    losses = played.reference_loss[:, :references].astype(np.float64)
+    return np.stack([bayes.mast(-own, of_references, np.zeros(of_references.shape, bool), "softmin")
+                     for own, of_references in zip(played.scores["loss", "original"], losses, strict=True)])
 
 
 def whole_public_half(games: Games) -> np.ndarray:
@@ -369,14 +404,13 @@ def whole_public_half(games: Games) -> np.ndarray:
 
     def compute() -> dict[str, np.ndarray]:
         played, loss = play(games), signals.loss(models, models.records, games.private)
-        score = _of(loss, games.private) + played["loss.original"]
-        return {"auc": metrics.auc(score, played["members"])}
+        score = calibrated(played.scores["loss", "original"], -_of(loss, games.private))
+        return {"auc": metrics.auc(score, played.members)}
 
-    spec = {"kind": "study", "study": "calibration.whole_public_half", **games.spec, "reference": models.key}
-    return store.fetch(spec, compute).arrays["auc"]
+    return store.study("calibration.whole_public_half", {**games.spec, "reference": models.key}, compute)["auc"]
 
 
-def law(played: dict[str, np.ndarray]) -> dict[str, float]:
+def law(played: Play) -> dict[str, float]:
     """Spread of difficulty, noise of training and gain of members, from this play's own losses.
 
     In the model s(target, z) = -D + gain * member + noise and s(reference, z) = -D + noise, with all spreads normal.
@@ -386,39 +420,45 @@ def law(played: dict[str, np.ndarray]) -> dict[str, float]:
     """
     from mia_lib.papers.calibration import theory
 
-    references, members = played["reference_loss"].astype(np.float64), played["members"]
+    references, members = played.reference_loss.astype(np.float64), played.members
     count = references.shape[1]
     noise = references.var(1, ddof=1).mean() if count > 1 else np.nan
     difficulty = max(references.mean(1).var(1).mean() - noise / count, 0.0)
-    excess = references.mean(1) + played["loss.original"]
+    excess = calibrated(played.scores["loss", "original"], -references)
     gain = np.mean([row[inside].mean() - row[~inside].mean() for row, inside in zip(excess, members, strict=True)])
     spreads = {"difficulty": float(np.sqrt(difficulty)), "noise": float(np.sqrt(noise)), "gain": float(gain)}
     return {**spreads, **theory.calibration_auc(**spreads, references=count)}
 
 
-def more_forgetting(games: Games, most: int, shares: list[float]) -> dict[str, np.ndarray]:
-    """The loss calibrated with up to `most` forgetful copies of the target and several sizes of shadow set (Figure 5).
+@dataclass(frozen=True, eq=False)
+class MoreForgetting:
+    """The loss calibrated with 1, ..., C copies of the target and S sizes of shadow set: "auc", and "accuracy" with the
+    threshold that is best in other plays, [S, C, T]."""
+
+    auc: np.ndarray
+    accuracy: np.ndarray
+
+
+def more_forgetting(games: Games, most: int, shares: list[float]) -> MoreForgetting:
+    """The loss calibrated with up to `most` forgetful copies of the target and several sizes of shadow set (Figure 5); kept
+    in the store.
 
     Args:
         shares: of the public records, below 1, for each a random set a copy is trained on; the rest validates.
-
-    Returns:
-        "auc" and "accuracy" [S, most, T], the latter with the threshold that is best in other plays. Kept in the store.
     """
     def compute() -> dict[str, np.ndarray]:
         played, judged = play(games), np.repeat(games.private, most, 0)
-        members, auc, accuracy = played["members"], [], []
+        own, members, auc, accuracy = played.scores["loss", "original"], played.members, [], []
         for models in copies:
             losses = _of(signals.loss(models, models.records, judged), judged).reshape(len(games), most, -1)
-            scores = [losses[:, :r].mean(1) + played["loss.original"] for r in range(1, most + 1)]
+            scores = [calibrated(own, -losses[:, :r], own="keep") for r in range(1, most + 1)]
             auc.append([metrics.auc(score, members) for score in scores])
             accuracy.append([metrics.rehearsed_accuracy(score, members) for score in scores])
         return {"auc": np.array(auc), "accuracy": np.array(accuracy)}
 
     copies = [_forgetful(games, most, share) for share in shares]
-    spec = {"kind": "study", "study": "calibration.more_forgetting", **games.spec, "models": [models.key for models in copies],
-            "most": most}
-    return store.fetch(spec, compute).arrays
+    spec = {**games.spec, "models": [models.key for models in copies], "most": most}
+    return MoreForgetting(**store.study("calibration.more_forgetting", spec, compute))
 
 
 def _forgetful(games: Games, most: int, share: float) -> Ensemble:
@@ -447,12 +487,10 @@ def forgetting_curve(games: Games, epochs: list[int]) -> np.ndarray:
                        start=(games.models, games.targets), label=f"forgetting for {count} epochs ({games.name})")
 
         def compute(models: Ensemble = models) -> dict[str, np.ndarray]:
-            played = play(games)
-            score = _of(signals.loss(models, models.records, games.private), games.private) + played["loss.original"]
-            return {"auc": metrics.auc(score, played["members"])}
+            played, loss = play(games), _of(signals.loss(models, models.records, games.private), games.private)
+            return {"auc": metrics.auc(calibrated(played.scores["loss", "original"], -loss, own="keep"), played.members)}
 
-        spec = {"kind": "study", "study": "calibration.forgetting_curve", **games.spec, "copies": models.key}
-        aucs.append(store.fetch(spec, compute).arrays["auc"])
+        aucs.append(store.study("calibration.forgetting_curve", {**games.spec, "copies": models.key}, compute)["auc"])
     return np.array(aucs)
 
 
@@ -469,11 +507,10 @@ def gradient_variants(games: Games) -> dict[str, dict[str, np.ndarray]]:
             own, reference = (-_of(of(models, records, judged), judged).astype(np.float64)
                               for models in (games.attacked, games.scratch))
             found[f"{name}.original"] = metrics.auc(own, members)
-            found[f"{name}.scratch"] = metrics.auc(own - reference, members)
+            found[f"{name}.scratch"] = metrics.auc(calibrated(own, reference), members)
         return found
 
-    spec = {"kind": "study", "study": "calibration.gradient_variants", **games.spec}
-    found = store.fetch(spec, compute).arrays
+    found = store.study("calibration.gradient_variants", games.spec, compute)
     return {name: {variant: found[f"{name}.{variant}"] for variant in ("original", "scratch")} for name in GRADIENTS}
 
 
@@ -504,9 +541,9 @@ def with_dropout(games: Games) -> dict[str, np.ndarray]:
                                       "losses in training mode", judged=judged)
             both.append(np.stack([arrays["loss"] for arrays in found]).astype(np.float64))
         members = _of(games.members[:, 0], judged)
-        return {"original": metrics.auc(-both[0], members), "scratch": metrics.auc(both[1] - both[0], members)}
+        return {"original": metrics.auc(-both[0], members), "scratch": metrics.auc(calibrated(-both[0], -both[1]), members)}
 
-    return store.fetch({"kind": "study", "study": "calibration.with_dropout", **games.spec}, compute).arrays
+    return store.study("calibration.with_dropout", games.spec, compute)
 
 
 def _training_mode_task(networks, x, labels, loss):
@@ -520,7 +557,32 @@ def _training_mode_task(networks, x, labels, loss):
 # --------------------------------------------------------------------------------------------------- label-only attacks
 
 
-def label_only(games: Games, queries: int, plays: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class LabelOnly:
+    """Distances to the decision boundary as scores, of T' plays on N' records.
+
+    Attributes:
+        members: bool [T', N'].
+        distances: signed, of the "target", of its reference from "scratch" and of the copy after "forgetting", [T', N'].
+        scores: of `VARIANTS`, [T', N']. thresholds: of `VARIANTS`, [T'], the best of the rehearsal.
+        queries: spent on a record, on average.
+    """
+
+    members: np.ndarray
+    distances: dict[str, np.ndarray]
+    scores: dict[str, np.ndarray]
+    thresholds: dict[str, np.ndarray]
+    queries: float
+
+
+def label_only_of(kept: dict[str, np.ndarray]) -> LabelOnly:
+    """From kept arrays: members, queries, distances by name, "distance.VARIANT" and "distance.VARIANT.threshold"."""
+    return LabelOnly(kept["members"], {name: kept[name] for name in ("target", "scratch", "forgetting")},
+                     {variant: kept[f"distance.{variant}"] for variant in VARIANTS},
+                     {variant: kept[f"distance.{variant}.threshold"] for variant in VARIANTS}, float(kept["queries"]))
+
+
+def label_only(games: Games, queries: int, plays: int) -> LabelOnly:
     """Table 4: distances to the decision boundary found by HopSkipJump, original and calibrated; kept in the store.
 
     Records that are classified wrongly have distance 0 in the original score, and the negative of the distance back to
@@ -528,10 +590,6 @@ def label_only(games: Games, queries: int, plays: int) -> dict[str, np.ndarray]:
 
     Args:
         queries: budget a record and model. plays: of the T, how many are run.
-
-    Returns:
-        "members" bool [T', N'], "distance.VARIANT" [T', N'], "distance.VARIANT.threshold" [T'], the distances that they are
-        made of, "target", "scratch" and "forgetting" [T', N'], and "queries", the mean number a record.
     """
     def compute() -> dict[str, np.ndarray]:
         keep = range(min(plays, len(games)))
@@ -541,9 +599,8 @@ def label_only(games: Games, queries: int, plays: int) -> dict[str, np.ndarray]:
             out[f"distance.{variant}.threshold"] = np.array([metrics.best_threshold(score, member) for score, member in pairs])
         return out
 
-    spec = {"kind": "study", "study": "calibration.label_only", **games.spec, "rehearsal": games.rehearsal.spec,
-            "queries": queries, "plays": plays, "most": LABEL_ONLY_RECORDS}
-    return store.fetch(spec, compute).arrays
+    spec = {**games.spec, "rehearsal": games.rehearsal.spec, "queries": queries, "plays": plays, "most": LABEL_ONLY_RECORDS}
+    return label_only_of(store.study("calibration.label_only", spec, compute))
 
 
 def _distances(games: Games, queries: int, keep: range) -> dict[str, np.ndarray]:
@@ -551,12 +608,11 @@ def _distances(games: Games, queries: int, keep: range) -> dict[str, np.ndarray]
     judged = at_most(games.private[keep], own, LABEL_ONLY_RECORDS)
     found = [boundary.distance(models.part(keep), games.models.records, queries, signed=True, judged=judged)
              for models in (games.attacked, games.scratch, games.forgotten)]
-    target, *references = (_finite(_of(one.distance.astype(np.float64), judged)) for one in found)
-    out = {"members": _of(own, judged), "queries": np.array(found[0].queries[judged].mean()), "target": target,
-           "distance.original": np.maximum(target, 0.0)}
-    for variant, distance in zip(("scratch", "forgetting"), references, strict=True):
-        out |= {variant: distance, f"distance.{variant}": target - distance}
-    return out
+    target, scratch, forgetting = (_finite(_of(one.distance.astype(np.float64), judged)) for one in found)
+    return {"members": _of(own, judged), "queries": np.array(found[0].queries[judged].mean()), "target": target,
+            "scratch": scratch, "forgetting": forgetting, "distance.original": np.maximum(target, 0.0),
+            "distance.scratch": calibrated(target, scratch),
+            "distance.forgetting": calibrated(target, forgetting, own="keep")}
 
 
 def at_most(judged: np.ndarray, members: np.ndarray, most: int) -> np.ndarray:
@@ -578,7 +634,26 @@ def _finite(distance: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD
 
 
-def private_training(games: Games, epsilons: list[float], config: TrainConfig, plays: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class PrivateTraining:
+    """The loss attack against targets at each of E epsilons and, in the last row, without privacy.
+
+    Attributes:
+        members: bool [T', N'].
+        scores: "original" and calibrated from "scratch", [E + 1, T', N'].
+        epsilon: as the accountant has it in the end, [E]. noise: the noise multiplier, [E].
+        train, test: accuracies [E + 1, T'].
+    """
+
+    members: np.ndarray
+    scores: dict[str, np.ndarray]
+    epsilon: np.ndarray
+    noise: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+
+
+def private_training(games: Games, epsilons: list[float], config: TrainConfig, plays: int) -> PrivateTraining:
     """The loss attack, original and calibrated, against targets trained by DP-SGD (Figure 6); kept in the store.
 
     References are trained in the same private way on public records. The last row is training with the same recipe and no
@@ -586,10 +661,6 @@ def private_training(games: Games, epsilons: list[float], config: TrainConfig, p
 
     Args:
         epsilons: one or more; delta is one over the number of members. config: recipe. plays: how many of the games.
-
-    Returns:
-        "members" bool [T', N'], "original" and "scratch" [E + 1, T', N'], "epsilon" [E] as the accountant has it in the end,
-        "noise" [E], the noise multiplier, and accuracies "train" and "test" [E + 1, T'].
     """
     keep = list(range(min(plays, len(games))))
     members = games.members[keep, :2].reshape(2 * len(keep), -1)
@@ -600,25 +671,26 @@ def private_training(games: Games, epsilons: list[float], config: TrainConfig, p
 
     def compute() -> dict[str, np.ndarray]:
         judged, own = games.private[keep], games.members[keep, 0]
-        loss = [signals.loss(models, records).astype(np.float64) for models in banks]
+        score = [-signals.loss(models, records).astype(np.float64) for models in banks]
         right = [signals.correctness(models, records)[::2] for models in banks]
         return {"members": _of(own, judged),
-                "original": np.stack([_of(-one[::2], judged) for one in loss]),
-                "scratch": np.stack([_of(one[1::2] - one[::2], judged) for one in loss]),
+                "original": np.stack([_of(one[::2], judged) for one in score]),
+                "scratch": np.stack([calibrated(_of(one[::2], judged), _of(one[1::2], judged)) for one in score]),
                 "epsilon": np.array([models.epsilon().mean() for models in banks[:-1]]),
                 "noise": np.array([models.noise().mean() for models in banks[:-1]]),
                 "train": np.stack([_mean(one, own) for one in right]),
                 "test": np.stack([_mean(one, judged & ~own) for one in right])}
 
-    spec = {"kind": "study", "study": "calibration.private_training", "private": store.fingerprint(games.private),
-            "models": [models.key for models in banks]}
-    return store.fetch(spec, compute).arrays
+    spec = {"private": store.fingerprint(games.private), "models": [models.key for models in banks]}
+    kept = store.study("calibration.private_training", spec, compute)
+    return PrivateTraining(scores={variant: kept[variant] for variant in ("original", "scratch")},
+                           **{name: kept[name] for name in ("members", "epsilon", "noise", "train", "test")})
 
 
 # ----------------------------------------------------------------------------------------------- the ratio of members
 
 
-def at_ratio(played: dict[str, np.ndarray], attack: str, others: int, seed: int = 0) -> pd.DataFrame:
+def at_ratio(played: Play, attack: tuple[str, str], others: int, seed: int = 0) -> pd.DataFrame:
     """Accuracy with one member to `others` non-members, members left out at random (Figure 4).
 
     Returns:
@@ -626,31 +698,26 @@ def at_ratio(played: dict[str, np.ndarray], attack: str, others: int, seed: int 
         and of calling everybody a non-member.
     """
     rng, rows = np.random.default_rng(seed), []
-    for t, (score, member) in enumerate(zip(played[attack], played["members"], strict=True)):
+    for t, (score, member) in enumerate(zip(played.scores[attack], played.members, strict=True)):
         inside, outside = np.flatnonzero(member), np.flatnonzero(~member)
         kept = np.concatenate([rng.permutation(inside)[:max(1, len(outside) // others)], outside])
         share = member[kept].mean()
         fpr, tpr, _ = metrics.roc_curve(score[kept], member[kept])
-        called = score[kept] >= played[f"{attack}.threshold"][t]
+        called = score[kept] >= played.thresholds[attack][t]
         rows.append({"rehearsed": (called == member[kept]).mean(),
                      "best": (share * tpr + (1 - share) * (1 - fpr)).max(), "nobody": 1 - share})
     return pd.DataFrame(rows)
 
 
-def coincidences(played: dict[str, np.ndarray]) -> dict[str, float]:
+def coincidences(played: Play) -> dict[str, float]:
     """How far calibration is from attacks that it must equal.
 
     Returns:
         name -> largest difference: of scores from MAST with the mean over OUT references; of ranks (as a share of all) from
         offline LiRA on minus the loss with one variance for all records.
     """
-    from scipy.stats import rankdata
-
-    from mia_lib.attacks import bayes
-
-    mast, lira = 0.0, 0.0
-    for own, references in zip(played["loss.original"].astype(np.float64), played["reference_loss"].astype(np.float64),
-                               strict=True):
+    mast, lira, originals = 0.0, 0.0, played.scores["loss", "original"].astype(np.float64)
+    for own, references in zip(originals, played.reference_loss.astype(np.float64), strict=True):
         out = np.zeros(references.shape, bool)
         calibrated = calibration.calibrate(own, -references)
         mast = max(mast, np.abs(calibrated - bayes.mast(-own, references, out, "mean_out")).max())

@@ -12,14 +12,12 @@ from scipy.optimize import curve_fit
 
 from mia_lib import metrics
 from mia_lib.attacks import curvature as attack
-from mia_lib.attacks.curvature import CONTROLS, LADDERS
 from mia_lib.evidence import claims, plotting, tables
+from mia_lib.metrics import numbers
 from mia_lib.metrics.interval import Interval, combined, difference
-from mia_lib.metrics.numbers import number
 from mia_lib.papers.curvature import study, theory
 from mia_lib.signals import curvature
 
-Found = dict[str, np.ndarray]
 PANELS = ("CIFAR10", "CIFAR100", "ImageNet")
 SHORT = study.NAMES | {"lira_released": "LiRA, as released", "yeom": "Yeom"}  # in figures and verdicts
 SWEPT = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom")
@@ -32,6 +30,13 @@ def label(method: str) -> str:
     """What tables call a method: the paper's name, with what we add to it; ours in italics."""
     name = study.NAMES[method] + (" (LiRA, as released)" if method == "lira_released" else "")
     return name if method in study.PAPER else f"*{name}*"
+
+
+def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None,
+           draws: int = 200) -> Interval:
+    """A metric of scores [T, n] over targets that share their records, or its paired difference from that of others."""
+    found = {"scores": scores, "members": members, "others": minus}
+    return numbers.number(found, "scores", metric, None if minus is None else "others", draws)
 
 
 def percent(interval: Interval) -> str:
@@ -50,15 +55,15 @@ def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
 # ------------------------------------------------------------------------------------------------------------- the idea
 
 
-def slices_figure(found: Found) -> plt.Figure:
+def slices_figure(found: study.Slices) -> plt.Figure:
     """The loss of one record along a line, a curve a model."""
     plotting.set_style()
     figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.6))
-    for side, name in ((found["members"], "members"), (~found["members"], "non-members")):
+    for side, name in ((found.members, "members"), (~found.members, "non-members")):
         look = plotting.STYLE[name]
         label = "models trained on it" if name == "members" else "models that never saw it"
-        for k, loss in enumerate(found["loss"][side]):
-            axis.plot(found["t"], loss, color=look["color"], ls=look["linestyle"], lw=1.2, alpha=0.8,
+        for k, loss in enumerate(found.loss[side]):
+            axis.plot(found.t, loss, color=look["color"], ls=look["linestyle"], lw=1.2, alpha=0.8,
                       label=label if not k else None)
     axis.set(yscale="log", xlabel="step along a direction of +1 and -1 (pixels run from -1 to 1)", ylabel="loss (nats)")
     figure.legend(loc="outside upper center", ncols=2)
@@ -84,11 +89,11 @@ def extremes(records, difficulty: np.ndarray, count: int = 8) -> plt.Figure:
     return figure
 
 
-def record_figure(found: Found, percentiles: Sequence[float]) -> plt.Figure:
+def record_figure(found: study.RecordCurves, percentiles: Sequence[float]) -> plt.Figure:
     """Log curvature of single records over all models, with kernel estimate and Gaussian (Figure 3)."""
     plotting.set_style()
     figure, axes = plt.subplots(1, len(percentiles), figsize=(plotting.WIDTH, 3.2), squeeze=False)
-    for axis, percentile, values, members in zip(axes[0], percentiles, found["values"], found["members"], strict=True):
+    for axis, percentile, values, members in zip(axes[0], percentiles, found.values, found.members, strict=True):
         grid = np.linspace(values.min() - 1, values.max() + 1, 200)
         for name, side in (("members", members), ("non-members", ~members)):
             look, own = plotting.STYLE[name], values[side]
@@ -104,9 +109,9 @@ def record_figure(found: Found, percentiles: Sequence[float]) -> plt.Figure:
     return figure
 
 
-def mean_gap(found: Found, draws: int = 400, seed: int = 0) -> Interval:
-    """Mean log curvature of non-members less that of members, over targets and records."""
-    log, members = found["log_curvature"].astype(float), found["members"]
+def mean_gap(log_curvature: np.ndarray, members: np.ndarray, draws: int = 400, seed: int = 0) -> Interval:
+    """Mean log curvature [T, N] of non-members less that of members, over targets and records."""
+    log = log_curvature.astype(float)
     weights = np.random.default_rng(seed).multinomial(log.shape[1], np.full(log.shape[1], 1 / log.shape[1]), draws)
 
     def gap(w: np.ndarray) -> np.ndarray:
@@ -120,16 +125,17 @@ def mean_gap(found: Found, draws: int = 400, seed: int = 0) -> Interval:
 # -------------------------------------------------------------------------------------------------------------- the tables
 
 
-def targets_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """What the targets are like."""
     return pd.DataFrame([{
-        "data": name, "accuracy, members": float(found["train"].mean()), "accuracy, non-members": float(found["test"].mean()),
-        "median loss, members": f"{found['median_in'].mean():.1e}",
-        "median loss, non-members": f"{found['median_out'].mean():.1e}",
-        "mean log curvature, non-members less members": mean_gap(found)} for name, found in plays.items()])
+        "data": name, "accuracy, members": float(found.train.mean()), "accuracy, non-members": float(found.test.mean()),
+        "median loss, members": f"{found.median_in.mean():.1e}",
+        "median loss, non-members": f"{found.median_out.mean():.1e}",
+        "mean log curvature, non-members less members": mean_gap(found.log_curvature, found.members)}
+        for name, found in plays.items()])
 
 
-def table_one(plays: Mapping[str, Found]) -> pd.DataFrame:
+def table_one(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 1: AUC and balanced accuracy of all methods, ours and the paper's, in percent."""
     theirs = {metric: {key[:2]: value for key, value in printed("table1", metric).items()}
               for metric in ("auroc", "balanced_accuracy")}
@@ -137,8 +143,8 @@ def table_one(plays: Mapping[str, Found]) -> pd.DataFrame:
     for method in study.NAMES:
         row = {"method": label(method)}
         for name, found in plays.items():
-            row[f"{name}: AUC"] = percent(number(found, method))
-            row[f"{name}: accuracy"] = percent(number(found, method, "balanced_accuracy"))
+            row[f"{name}: AUC"] = percent(number(found.scores[method], found.members))
+            row[f"{name}: accuracy"] = percent(number(found.scores[method], found.members, "balanced_accuracy"))
         for data in PANELS:
             pair = [theirs[metric].get((data, study.PAPER.get(method, "")), tables.NOTHING) for metric in theirs]
             row[f"paper, {data}"] = " / ".join(pair) if method in study.PAPER else tables.NOTHING
@@ -146,7 +152,7 @@ def table_one(plays: Mapping[str, Found]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def views_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def views_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Tables 2 to 4: AUC with one and with two views, in percent."""
     theirs = {}
     for table in ("table2", "table3", "table4"):
@@ -156,9 +162,9 @@ def views_table(plays: Mapping[str, Found]) -> pd.DataFrame:
     for method in study.TWO_VIEWS:
         row = {"method": label(method)}
         for name, found in plays.items():
-            row |= {f"{name}: one view": percent(number(found, f"{method}.1")),
-                    f"{name}: two views": percent(number(found, method)),
-                    f"{name}: gain": percent(number(found, method, minus=f"{method}.1"))}
+            one, two, members = found.one_view[method], found.scores[method], found.members
+            row |= {f"{name}: one view": percent(number(one, members)), f"{name}: two views": percent(number(two, members)),
+                    f"{name}: gain": percent(number(two, members, minus=one))}
         for data in PANELS:
             pair = [theirs.get((data, study.PAPER.get(method), two)) for two in (False, True)]
             row[f"paper, {data}"] = f"{pair[0]}, {pair[1]}" if all(pair) else tables.NOTHING
@@ -166,7 +172,7 @@ def views_table(plays: Mapping[str, Found]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
+def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 5: TPR at low FPR, in percent."""
     frame, theirs = tables.paper("curvature", "table5"), {}
     for method, setting, metric, value in zip(frame.attack, frame.setting, frame.metric, frame.value, strict=True):
@@ -175,12 +181,11 @@ def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
     for method in study.NAMES:
         row = {"method": label(method)}
         for name, found in plays.items():
-            least = 1 / (~found["members"]).sum(1).min()
-            for rate, views in ((0.01, 2), (0.001, 1), (0.001, 2)):
-                key = f"{method}.1" if views == 1 and method in study.TWO_VIEWS else method
-                column = f"{name}: {100 * rate:g} %" + (", one view" if views == 1 else "")
-                row[column] = (tables.NOTHING if views == 1 and method not in study.TWO_VIEWS else
-                               tables.BELOW if rate < least else percent(number(found, key, f"tpr_at_fpr={rate}")))
+            least = 1 / (~found.members).sum(1).min()
+            for rate, of_views in ((0.01, found.scores), (0.001, found.one_view), (0.001, found.scores)):
+                column = f"{name}: {100 * rate:g} %" + (", one view" if of_views is found.one_view else "")
+                row[column] = (tables.NOTHING if method not in of_views else tables.BELOW if rate < least else
+                               percent(number(of_views[method], found.members, f"tpr_at_fpr={rate}")))
         for rate in ("0.1pct", "0.01pct"):
             pair = [theirs.get((study.PAPER.get(method), views, rate)) for views in ("1", "2")]
             row[f"paper, CIFAR-100: {rate.removesuffix('pct')} %"] = (
@@ -189,128 +194,115 @@ def low_rates(plays: Mapping[str, Found]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def roc(found: Found, methods: Sequence[str] = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom", "ye", "rmia")):
+def roc(found: study.Play, methods: Sequence[str] = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom", "ye", "rmia")):
     """Figure 4."""
-    return plotting.roc({SHORT[m]: found[m] for m in methods}, found["members"])
+    return plotting.roc({SHORT[m]: found.scores[m] for m in methods}, found.members)
 
 
 def logs_and_ratios(bank: study.Bank) -> pd.DataFrame:
     """AUC of the likelihood ratio and of its logarithm for each target, and how many records tie after the exponential."""
     rows, log = [], bank.signals["curvature"]
-    for target in bank.attacked:
-        references = bank.references(target)
-        of_target, of_references, inside = log[target], log[references], bank.members[references]
+    for target in bank.game.attacked:
+        references = bank.game.references(target)
+        of_target, of_references, inside = log[target], log[references], bank.game.members[references]
         pair = {"LR": attack.likelihood_ratio(of_target, of_references, inside),
                 "log LR": attack.nll(of_target, of_references, inside)}
-        rows.append({"target": target, **{f"AUC of {name}": float(metrics.auc(score, bank.members[target]))
+        rows.append({"target": target, **{f"AUC of {name}": float(metrics.auc(score, bank.game.members[target]))
                                           for name, score in pair.items()},
                      "tied by exp": len(log[0]) - len(np.unique(pair["LR"]))})
     return pd.DataFrame(rows)
 
 
-def ladder_table(found: Found) -> pd.DataFrame:
+def ladder_table(found: study.Play) -> pd.DataFrame:
     """The steps between the log-likelihood ratio and the released scores, each with what it changes, in percentage points."""
-    rows, least = [], 1 / (~found["members"]).sum(1).min()
+    rows, least = [], 1 / (~found.members).sum(1).min()
     rates = [rate for rate in (0.01, 0.001) if rate >= least]
     measures = [("auc", "AUC"), *((f"tpr_at_fpr={rate:g}", f"TPR at {100 * rate:g} %") for rate in rates)]
-    for end, steps in LADDERS.items():
-        before = None
-        for step in steps:
-            name = f"{end}.{step}"
-            row = {"step": f"{step} = {end}" if step == list(steps)[-1] else step}
-            for metric, word in measures:
-                value = f"{100 * number(found, name, metric).value:.1f}"
-                row[word] = value if before is None else f"{value}\n({percent(number(found, name, metric, before))})"
-            rows.append(row)
-            before = name
-    for control in CONTROLS:
-        row, start = {"step": f"*control: {control}*"}, "NLL.log-likelihood ratio"
+
+    def row(name: str, scores: np.ndarray, before: np.ndarray | None) -> dict[str, str]:
+        cells = {"step": name}
         for metric, word in measures:
-            value = f"{100 * number(found, f'control.{control}', metric).value:.1f}"
-            row[word] = f"{value}\n({percent(number(found, f'control.{control}', metric, start))})"
-        rows.append(row)
+            cells[word] = f"{100 * number(scores, found.members, metric).value:.1f}"
+            if before is not None:
+                cells[word] += f"\n({percent(number(scores, found.members, metric, before))})"
+        return cells
+
+    for end, steps in found.ladders.items():
+        before = None
+        for step, scores in steps.items():
+            rows.append(row(f"{step} = {end}" if step == list(steps)[-1] else step, scores, before))
+            before = scores
+    start = found.ladders["NLL"]["log-likelihood ratio"]
+    rows += [row(f"*control: {control}*", scores, start) for control, scores in found.controls.items()]
     return pd.DataFrame(rows)
 
 
 # ------------------------------------------------------------------------------------------------ what the number measures
 
 
-ESTIMATORS = {"exact": "trace, exact", "exact_norm": "Frobenius norm, exact", "hutchinson": "trace, Hutchinson",
-              "printed": "trace, four losses, as printed", "printed_log": "the same, log of its size"}
-
-
-def estimators_table(found: Found, h: float, iterations: int) -> pd.DataFrame:
+def estimators_table(found: study.Estimators, h: float, iterations: int) -> pd.DataFrame:
     """Estimates of curvature: what they are like, and how well the same likelihood ratio does on each."""
-    names, released = dict(ESTIMATORS), [key for key in found if key.startswith("released.")]
-    def order(key: str) -> tuple[bool, float]:
-        return "iterations" in key, float(key.split("=")[1])
-
-    for key in sorted(released, key=order):
-        kind, value = key.removeprefix("released.").split("=")
-        names[key] = (f"as released, h = {float(value):g}" if kind == "h" else
-                      f"as released, h = {h:g}, {value} probe{'s' * (value != '1')}")
-    names |= {"released_float32": f"as released, h = {h:g}, in float32",
-              "own_label": f"as released, h = {h:g}, the model's own label",
-              "top": "largest confidence (no curvature)", "true": "true class's confidence (no curvature)"}
-    white = {"exact": "parameters", "exact_norm": "parameters", "hutchinson": "parameters", "top": "1 query",
-             "true": "1 query"}
-    kept, rows = found["easy"], []
-    easy = {key: one[:, kept] for key, one in found.items() if np.shape(one) == found["members"].shape}
-    easy = easy if kept.sum() >= 10 else {}
-    for key, name in names.items():
-        probes = int(key.split("=")[1]) if "iterations" in key else iterations
-        like = "printed" if key == "printed_log" else key
-        rows.append({"signal": name, "needs": white.get(key, f"{4 * probes} queries"),
-                     "AUC of its log ratio": percent(number(found, key)),
-                     "AUC, all models right": percent(number(easy, key)) if easy else tables.NOTHING,
-                     "rank correlation with the norm": float(found[f"norm_correlation.{like}"].mean()),
-                     "over the norm, right / wrong": " / ".join(_size(found, like, side) for side in (0, 1))})
-    return pd.DataFrame(rows)
+    named, many = found.named, f"{4 * iterations} queries"
+    estimates = [
+        ("trace, exact", "parameters", named["exact"]), ("Frobenius norm, exact", "parameters", named["exact_norm"]),
+        ("trace, Hutchinson", "parameters", named["hutchinson"]), ("trace, four losses, as printed", many, named["printed"]),
+        ("the same, log of its size", many, named["printed_log"]),
+        *((f"as released, h = {step:g}", many, one) for step, one in found.by_step.items()),
+        *((f"as released, h = {h:g}, {probes} probe{'s' * (probes != 1)}", f"{4 * probes} queries", one)
+          for probes, one in found.by_probes.items()),
+        (f"as released, h = {h:g}, in float32", many, named["released_float32"]),
+        (f"as released, h = {h:g}, the model's own label", many, named["own_label"]),
+        ("largest confidence (no curvature)", "1 query", named["top"]),
+        ("true class's confidence (no curvature)", "1 query", named["true"])]
+    members, easy = found.members, found.easy
+    return pd.DataFrame([
+        {"signal": name, "needs": needs, "AUC of its log ratio": percent(number(one.ranks, members)),
+         "AUC, all models right": (percent(number(one.ranks[:, easy], members[:, easy])) if easy.sum() >= 10
+                                   else tables.NOTHING),
+         "rank correlation with the norm": float(one.norm_correlation.mean()),
+         "over the norm, right / wrong": " / ".join(tables.NOTHING if np.isnan(size) else f"{size:.2g}" for size in one.size)}
+        for name, needs, one in estimates])
 
 
-def _size(found: Found, key: str, side: int) -> str:
-    sizes = found.get(f"size.{key}", (np.nan, np.nan))
-    return tables.NOTHING if np.isnan(sizes[side]) else f"{sizes[side]:.2g}"
-
-
-def steps_figure(found: Found) -> plt.Figure:
+def steps_figure(found: study.StepSizes) -> plt.Figure:
     """Mean size of probes over what the Hessian between kinks gives for the same probes, against the step, in both
     precisions."""
     plotting.set_style()
     figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.8))
-    for dtype, marker, line, color in (("float32", "o", "--", plotting.ORANGE), ("float64", "s", "-", plotting.BLUE)):
-        ratio = found[dtype] / np.maximum(found["expected"], 1e-300)[:, None]
+    for dtype, sizes, marker, line, color in (("float32", found.float32, "o", "--", plotting.ORANGE),
+                                              ("float64", found.float64, "s", "-", plotting.BLUE)):
+        ratio = sizes / np.maximum(found.expected, 1e-300)[:, None]
         low, middle, high = np.quantile(ratio, (0.05, 0.5, 0.95), axis=0)
-        axis.plot(found["h"], middle, marker=marker, ls=line, color=color, label=f"{dtype}, median record")
-        axis.fill_between(found["h"], low, high, color=color, alpha=0.2, lw=0, label=f"{dtype}, 5th to 95th percentile")
+        axis.plot(found.h, middle, marker=marker, ls=line, color=color, label=f"{dtype}, median record")
+        axis.fill_between(found.h, low, high, color=color, alpha=0.2, lw=0, label=f"{dtype}, 5th to 95th percentile")
     axis.axhline(1, color=plotting.INK, ls="-.", lw=1.4, label="the Hessian's, same probes")
     axis.set(xscale="log", yscale="log", xlabel="step h", ylabel=r"mean $|q|$ / mean $|v^\top Hu|$")
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
-def costs_figure(found: Found, counted: Mapping[int, Found], played: Found, most: int, iterations: int) -> plt.Figure:
+def costs_figure(found: study.Estimators, counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int,
+                 iterations: int) -> plt.Figure:
     """TPR at 1 % FPR against references, and against queries."""
     plotting.set_style()
     figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), sharey=True)
-    every = {**counted, most: played}
+    every = {**counted, most: played.scores}
     for place, method in enumerate(study.COMPARED):
         name, at = SHORT[method], sorted(every)
-        values = [number({**every[n], "members": played["members"]}, method, "tpr_at_fpr=0.01") for n in at]
+        values = [number(every[n][method], played.members, "tpr_at_fpr=0.01") for n in at]
         look = plotting.style_of(name, place)
         left.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, elinewidth=1.2, label=name,
                       **look)
     left.set(xscale="log", xlabel="reference models", ylabel="TPR at 1 % FPR (%)", title="references")
     left.set_xticks(sorted(every), [str(n) for n in sorted(every)])
     left.minorticks_off()
-    counts = sorted(int(key.split("=")[1]) for key in found if key.startswith("released.iterations"))
-    of = dict(sorted({**{4 * n: f"released.iterations={n}" for n in counts}, 4 * iterations: release(found)}.items()))
-    at, values = list(of), [number(found, key, "tpr_at_fpr=0.01") for key in of.values()]
+    of = dict(sorted({**{4 * n: one for n, one in found.by_probes.items()}, 4 * iterations: found.released}.items()))
+    at, values = list(of), [number(one.ranks, found.members, "tpr_at_fpr=0.01") for one in of.values()]
     right.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, label="Curv, log ratio, one view",
                    **plotting.style_of("Curv, log ratio"))
     for place, key, color, name in ((0.85, "true", plotting.BLUE, "true class, log odds"),
                                     (1.15, "top", plotting.GREEN, "likeliest class, log odds")):
-        value = number(found, key, "tpr_at_fpr=0.01")
+        value = number(found.named[key].ranks, found.members, "tpr_at_fpr=0.01")
         right.errorbar([place], [100 * value.value], _bars([value], 100), capsize=3, color=color, ls="none", label=name,
                        marker="s" if key == "true" else "D")
     right.set(xscale="log", xlabel="queries of a record", title="queries")
@@ -329,26 +321,26 @@ def _bars(values: Sequence[Interval], unit: float = 1) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------ the sweeps
 
 
-def private_frame(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
+def private_frame(found: study.PrivateTraining, epsilons: Sequence[float]) -> pd.DataFrame:
     """AUC of methods at each epsilon, tidy."""
     rows = []
     for k, epsilon in enumerate([*epsilons, np.inf]):
         for method in PRIVATE:
-            value = study.over_targets({"members": found["members"], method: found[method][k]}, method)
+            value = study.over_targets(found.scores[method][k], found.members)
             rows.append({"epsilon": epsilon, "method": SHORT[method], "value": value.value,
                          "low": value.low, "high": value.high, "interval": value})
     return pd.DataFrame(rows)
 
 
-def private_table(found: Found, epsilons: Sequence[float]) -> pd.DataFrame:
+def private_table(found: study.PrivateTraining, epsilons: Sequence[float]) -> pd.DataFrame:
     """What DP-SGD spent, its accuracy and the AUC of the methods, in percent."""
     frame, rows = private_frame(found, epsilons), []
     for k, epsilon in enumerate([*epsilons, np.inf]):
         private = np.isfinite(epsilon)
         row = {"ε": f"{epsilon:g}" if private else "no privacy",
-               "ε spent": f"{found['epsilon'][k]:.2f}" if private else tables.NOTHING,
-               "noise": f"{found['noise'][k]:.2f}" if private else tables.NOTHING,
-               "accuracy": f"{found['train'][k].mean():.2f} / {found['test'][k].mean():.2f}"}
+               "ε spent": f"{found.epsilon[k]:.2f}" if private else tables.NOTHING,
+               "noise": f"{found.noise[k]:.2f}" if private else tables.NOTHING,
+               "accuracy": f"{found.train[k].mean():.2f} / {found.test[k].mean():.2f}"}
         at = frame[frame["epsilon"] == epsilon]
         rows.append(row | {name: percent(value) for name, value in zip(at["method"], at["interval"], strict=True)
                            if name != SHORT["lr"]})
@@ -360,7 +352,7 @@ def theorem_shape(epsilon, scale, offset):
     return (scale * (1 - np.exp(-np.asarray(epsilon, float))) + offset) ** 2
 
 
-def private_figure(found: Found, epsilons: Sequence[float]) -> plt.Figure:
+def private_figure(found: study.PrivateTraining, epsilons: Sequence[float]) -> plt.Figure:
     """AUC against epsilon with the paper's curve fitted (Figure 5)."""
     frame = private_frame(found, epsilons)
     frame = frame[np.isfinite(frame["epsilon"])]
@@ -374,23 +366,23 @@ def private_figure(found: Found, epsilons: Sequence[float]) -> plt.Figure:
     return figure
 
 
-def sizes_frame(swept: Mapping[int, Found]) -> pd.DataFrame:
+def sizes_frame(swept: Mapping[int, study.Sized]) -> pd.DataFrame:
     """AUC of methods at each size, tidy."""
     rows = []
     for size, found in swept.items():
         for method in SWEPT:
-            value = study.over_targets(found, method)
+            value = study.over_targets(found.scores[method], found.members)
             rows.append({"size": size, "method": SHORT[method], "value": value.value, "low": value.low, "high": value.high})
     return pd.DataFrame(rows)
 
 
-def sizes_figure(swept: Mapping[int, Found]) -> plt.Figure:
+def sizes_figure(swept: Mapping[int, study.Sized]) -> plt.Figure:
     """AUC against the size of random training sets (Figure 6)."""
     return plotting.against(sizes_frame(swept), "size", "value", "method", log=True, xlabel="training records (logarithmic)",
                             ylabel="AUC", chance=0.5)
 
 
-def coreset_figure(swept: Mapping[str, Mapping[int, Found]]) -> plt.Figure:
+def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]]) -> plt.Figure:
     """AUC and balanced accuracy of NLL on each kind of training set, and of what needs no target (Figure 7)."""
     plotting.set_style()
     figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.0), sharey=True)
@@ -398,12 +390,12 @@ def coreset_figure(swept: Mapping[str, Mapping[int, Found]]) -> plt.Figure:
     for axis, metric, title in zip(axes, ("auc", "balanced_accuracy"), ("AUC", "balanced accuracy"), strict=True):
         for kind, (color, marker, line) in looks.items():
             at = list(swept[kind])
-            values = [study.over_targets(found, "nll", metric) for found in swept[kind].values()]
+            values = [study.over_targets(found.scores["nll"], found.members, metric) for found in swept[kind].values()]
             axis.errorbar(at, [v.value for v in values], _bars(values), color=color, marker=marker, ls=line, capsize=3,
                           label=kind)
         at = list(swept["coreset"])
-        axis.plot(at, [study.over_targets(found, "untouched", metric).value for found in swept["coreset"].values()], "X:",
-                  color=plotting.INK, label="coreset, no target at all")
+        none = [study.over_targets(found.untouched, found.members, metric).value for found in swept["coreset"].values()]
+        axis.plot(at, none, "X:", color=plotting.INK, label="coreset, no target at all")
         axis.set(xscale="log", xlabel="training records (logarithmic)", title=title)
         axis.set_xticks(at, [f"{n:g}" for n in at])
         axis.minorticks_off()
@@ -412,14 +404,14 @@ def coreset_figure(swept: Mapping[str, Mapping[int, Found]]) -> plt.Figure:
     return figure
 
 
-def coreset_table(swept: Mapping[str, Mapping[int, Found]]) -> pd.DataFrame:
+def coreset_table(swept: Mapping[str, Mapping[int, study.Sized]]) -> pd.DataFrame:
     """AUC of methods on each kind of training set, in percent."""
     rows = []
     for kind, of_kind in swept.items():
         for size, found in of_kind.items():
             rows.append({"training set": kind, "records": size, **{
-                SHORT[m]: percent(study.over_targets(found, m)) for m in ("nll", "lr", "lira", "yeom")},
-                "no target at all": f"{100 * study.over_targets(found, 'untouched').value:.1f}"})
+                SHORT[m]: percent(study.over_targets(found.scores[m], found.members)) for m in ("nll", "lr", "lira", "yeom")},
+                "no target at all": f"{100 * study.over_targets(found.untouched, found.members).value:.1f}"})
     return pd.DataFrame(rows)
 
 
@@ -512,45 +504,46 @@ def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
     return float(np.abs(found - exact).max() / exact.std())
 
 
-def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], records: Found,
-                  named: Found) -> list[claims.Verdict]:
+def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping[str, np.ndarray]],
+                  records: study.RecordCurves, estimated: study.Estimators) -> list[claims.Verdict]:
     """Verdicts on C1 to C7 and A1 to A3.
 
     Args:
         plays: of `study.play`, by data set, the first that of the other three. counted: of `study.by_references`. records: of
-            `study.record_curves`. named: of `study.estimators`.
+            `study.record_curves`. estimated: of `study.estimators`.
     """
     played = next(iter(plays.values()))
     rejected = {side: (p[~np.isnan(p)] < 0.05).astype(float)
-                for side, p in zip(("IN", "OUT"), records["p.log"], strict=True)}
-    few = min(counted, key=lambda n: abs(n - (len(records["values"][0]) - 2) / 2))
+                for side, p in zip(("IN", "OUT"), records.p["log"], strict=True)}
+    few = min(counted, key=lambda n: abs(n - (len(records.values[0]) - 2) / 2))
     ids = ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "A1", "A2", "A3")
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
     for data, found in plays.items():
-        where = f"{data}, " if len(plays) > 1 else ""
-        resolved = 1 / (~found["members"]).sum(1).min() <= 0.001
+        where, scores, single = f"{data}, " if len(plays) > 1 else "", found.scores, found.one_view
+        resolved = 1 / (~found.members).sum(1).min() <= 0.001
 
-        def lead(a: str, b: str, metric: str = "auc", found=found, resolved=resolved) -> Interval | None:
-            return number(found, a, metric, b) if metric != LOWEST or resolved else None
+        def lead(a: np.ndarray, b: np.ndarray, metric: str = "auc", found=found, resolved=resolved) -> Interval | None:
+            return number(a, found.members, metric, b) if metric != LOWEST or resolved else None
 
-        parts["C1"][data if where else ""] = mean_gap(found)
+        parts["C1"][data if where else ""] = mean_gap(found.log_curvature, found.members)
         for m in (method for method in study.PAPER if method != "nll"):
             for metric, word in (("auc", "AUC"), ("balanced_accuracy", "accuracy")):
-                parts["C3"][f"{where}{word}, less {SHORT[m]}"] = lead("nll", m, metric)
-        parts["C4"] |= {f"{where}less {SHORT[m]}": lead("lr", m, LOWEST) for m in study.PAPER if m != "lr"}
-        parts["C5"] |= {f"{where}AUC, NLL - LR": lead("nll", "lr"),
-                        f"{where}TPR at 0.1 %, LR - NLL": lead("lr", "nll", LOWEST)}
-        parts["C6"] |= {f"{where}NLL, AUC": lead("nll", "nll.1"), f"{where}LR, AUC": lead("lr", "lr.1"),
-                        f"{where}LR, TPR at 0.1 %": lead("lr", "lr.1", LOWEST)}
-        parts["A1"] |= {f"{where}free variances": lead("nll", "lira"), f"{where}one variance": lead("nll", "lira_fixed")}
-        gain, low = lead("log_ratio", "nll"), lead("log_ratio", "lr", LOWEST)
+                parts["C3"][f"{where}{word}, less {SHORT[m]}"] = lead(scores["nll"], scores[m], metric)
+        parts["C4"] |= {f"{where}less {SHORT[m]}": lead(scores["lr"], scores[m], LOWEST) for m in study.PAPER if m != "lr"}
+        parts["C5"] |= {f"{where}AUC, NLL - LR": lead(scores["nll"], scores["lr"]),
+                        f"{where}TPR at 0.1 %, LR - NLL": lead(scores["lr"], scores["nll"], LOWEST)}
+        parts["C6"] |= {f"{where}NLL, AUC": lead(scores["nll"], single["nll"]),
+                        f"{where}LR, AUC": lead(scores["lr"], single["lr"]),
+                        f"{where}LR, TPR at 0.1 %": lead(scores["lr"], single["lr"], LOWEST)}
+        parts["A1"] |= {f"{where}free variances": lead(scores["nll"], scores["lira"]),
+                        f"{where}one variance": lead(scores["nll"], scores["lira_fixed"])}
+        gain, low = lead(scores["log_ratio"], scores["nll"]), lead(scores["log_ratio"], scores["lr"], LOWEST)
         parts["A3"] |= {f"{where}AUC, less NLL": gain + 0.005,
                         f"{where}TPR at 0.1 %, less LR": None if low is None else low + 0.005}
     parts["C2"] = {side: (0.1 + -metrics.t_interval(hit, covers=f"{len(hit)} records, the models being given") if np.ptp(hit)
                           else None) for side, hit in rejected.items()}
-    parts["C7"] = {f"NLL with {few}": number(
-        {"members": played["members"], "few": counted[few]["nll"], "all": played["lira_released"]}, "few", minus="all")}
-    parts["A2"] = {f"less {word}": number(named, release(named), minus=key)
+    parts["C7"] = {f"NLL with {few}": number(counted[few]["nll"], played.members, minus=played.scores["lira_released"])}
+    parts["A2"] = {f"less {word}": number(estimated.released.ranks, estimated.members, minus=estimated.named[key].ranks)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
     reasons = {"C2": "no record was rejected, or all were"}
     unresolved = "fewer than 1,000 non-members, which cannot resolve a false positive rate of 0.1 %"
@@ -558,28 +551,25 @@ def judge_attacks(plays: Mapping[str, Found], counted: Mapping[int, Found], reco
             for claim, found in parts.items()]
 
 
-def release(named: Found) -> str:
-    """Name of the released estimate with the chapter's own step."""
-    return f"released.h={float(named['h']):g}"
-
-
-def judge_sweeps(swept: Mapping[str, Mapping[int, Found]], played: Found, private: Found | None, epsilons: Sequence[float],
-                 lacking: str) -> list[claims.Verdict]:
+def judge_sweeps(swept: Mapping[str, Mapping[int, study.Sized]], played: study.Play,
+                 private: study.PrivateTraining | None, epsilons: Sequence[float], lacking: str) -> list[claims.Verdict]:
     """Verdicts on C8 to C10 and A4; `lacking` is why nothing was trained privately, where nothing was."""
-    random, coreset, pool = swept["random"], swept["coreset"], played["members"].shape[1]
+    def over(found: study.Sized, method: str, minus: str | None = None) -> Interval:
+        return study.over_targets(found.scores[method], found.members, minus=minus and found.scores[minus])
+
+    random, coreset, pool = swept["random"], swept["coreset"], played.members.shape[1]
     sizes, nine = sorted(random), {}
     if len(sizes) < 3:
         nine["NLL, a smaller size less the largest"] = None
     else:
-        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = difference(*(study.over_targets(random[n], "nll")
-                                                            for n in (sizes[1], sizes[-1])))
+        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = difference(*(over(random[n], "nll") for n in (sizes[1], sizes[-1])))
     for method, share in (("nll", 0.1), ("lr", 0.4)):  # from which on the paper sees them ahead
-        nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": study.over_targets(random[size], method, minus=b)
+        nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": over(random[size], method, b)
                  for size in sizes if size >= share * pool for b in ("lira_released", "yeom")}
-    ends = [study.over_targets(coreset[n], "nll") for n in (sizes[0], sizes[-1])]
+    ends = [over(coreset[n], "nll") for n in (sizes[0], sizes[-1])]
     ten = {"largest less smallest": difference(ends[1], ends[0]),
-           "coreset less random": difference(ends[1], study.over_targets(random[sizes[-1]], "nll"))}
-    whole, targets = metrics.auc(played["nll"], played["members"]), f"{len(played['members'])} targets"
+           "coreset less random": difference(ends[1], over(random[sizes[-1]], "nll"))}
+    whole, targets = metrics.auc(played.scores["nll"], played.members), f"{len(played.members)} targets"
     four: dict[str, Interval | None] = {}
     for share in EASIEST:
         each = whole - study.among_the_easiest(played, "nll", share)
@@ -591,14 +581,14 @@ def judge_sweeps(swept: Mapping[str, Mapping[int, Found]], played: Found, privat
                              if None in four.values() else None)]
     if private is None or len(epsilons) < 3:
         return [*verdicts, claims.judge("curvature", "C8", None, lacking or "fewer than three epsilons")]
-    value = np.array([metrics.auc(private["lr"][k], private["members"]) for k in np.argsort(epsilons)])  # [E, S], paired
+    value = np.array([metrics.auc(private.scores["lr"][k], private.members) for k in np.argsort(epsilons)])  # [E, S], paired
     middle, covers = value[len(value) // 2], f"{value.shape[1]} targets at each epsilon"
     return [*verdicts, claims.judge("curvature", "C8", {
         "rise": metrics.t_interval(value[-1] - value[0], covers=covers),
         "first half less second": metrics.t_interval(2 * middle - value[0] - value[-1], covers=covers)})]
 
 
-def easiest_table(found: Found) -> pd.DataFrame:
+def easiest_table(found: study.Play) -> pd.DataFrame:
     """AUC among the records of lowest curvature, members and non-members alike, in percent."""
     def cell(method: str, share: float) -> str:
         each = study.among_the_easiest(found, method, share)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ import torch
 from scipy import stats
 
 from mia_lib import membership, metrics, signals, store
-from mia_lib.attacks import baselines
+from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
@@ -37,6 +37,7 @@ OURS = {"log_ratio": "Curv, log ratio", "lira_top": "LiRA, largest confidence, l
         "lira_lr": "LiRA, true class, released rule", "lira": "LiRA, true class",
         "lira_fixed": "LiRA, true class, one variance", "rmia": "RMIA"}
 NAMES = PAPER | OURS
+FROM_SIGNALS = tuple(name for name in NAMES if name not in ("song", "rmia"))  # what `methods` gives
 COMPARED = ("nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed")  # with fewer references
 # Of image and mirror image; the others see the image.
 TWO_VIEWS = ("nll", "lr", "log_ratio", "lira_released", "lira_top", "lira_lr", "lira", "lira_fixed")
@@ -51,16 +52,16 @@ class Bank:
 
     Attributes:
         name: what tables call it.
-        models: in complementary halves; trained when a number of theirs is first needed.
+        models: trained when a number of theirs is first needed.
         population: records that no model was trained on.
-        attacked: T numbers of models.
+        game: who is trained on what, which T models are attacked, and who serves against each.
         iterations, h: probes of the curvature and their step.
     """
 
     name: str
     models: Ensemble
     population: Dataset
-    attacked: tuple[int, ...]
+    game: membership.Bank
     iterations: int
     h: float
 
@@ -70,23 +71,9 @@ class Bank:
         return self.models.records
 
     @property
-    def members(self) -> np.ndarray:
-        """bool [M, N], complementary halves."""
-        return self.models.members
-
-    @property
-    def judged(self) -> np.ndarray:
-        """bool [T, N], membership in each target."""
-        return self.members[list(self.attacked)]
-
-    def references(self, target: int, count: int | None = None) -> np.ndarray:
-        """Models that serve against a target: the first `count` of those that are neither it nor its complement."""
-        return membership.references_of(target, len(self.models))[:count]
-
-    @property
     def spec(self) -> dict:
         """What determines the numbers of a bank."""
-        return {"models": self.models.key, "attacked": list(self.attacked), "iterations": self.iterations, "h": self.h,
+        return {"models": self.models.key, "attacked": list(self.game.attacked), "iterations": self.iterations, "h": self.h,
                 "population": self.population.fingerprint}
 
     @cached_property
@@ -111,15 +98,11 @@ def bank(records: Dataset, size: int, models: int, targets: int, config: TrainCo
     if not 20 <= size < len(records):
         raise MiaError(f"pool = {size} records: {records.name} has {len(records)}, of which some must stay outside; the "
                        "least is 20.")
-    check_range("targets", targets, 2, models)
-    if models % 2 or models < 6:
-        raise MiaError(f"models = {models}: an even number from 6 is needed, complementary pairs of which two are left "
-                       "against each target, so that each record has references that were trained on it and others.")
+    game = membership.bank(size, models, targets, seed)
     order = np.random.default_rng([17, seed]).permutation(len(records))
     pool, outside = records.take(order[:size]), records.take(order[size:size + POPULATION])
-    members = membership.balanced_halves(size, models, seed)
     name = TITLES.get(records.name, records.name)
-    return Bank(name, train(pool, members, config, label=f"models of {name}"), outside, tuple(range(targets)), iterations, h)
+    return Bank(name, train(pool, game.members, config, label=f"models of {name}"), outside, game, iterations, h)
 
 
 def plan(banks: dict[str, Bank], sizes: Sequence[int], seeds: int, epsilons: Sequence[float], private_seeds: int,
@@ -180,8 +163,7 @@ def signals_of(bank: Bank, models: Ensemble, judged: np.ndarray | None = None, v
 
 
 def methods(own: dict[str, np.ndarray], references: dict[str, np.ndarray], members: np.ndarray) -> dict[str, np.ndarray]:
-    """Scores [n] of a target by every method that needs nothing but `signals_of`; of these, Sablayrolles et al. take the
-    middle of the mean losses IN and OUT, Watson et al. the mean OUT.
+    """Scores [n] of a target by every method that needs nothing but `signals_of`, `FROM_SIGNALS`.
 
     Args:
         own: signals of the target on n records, [n] or [n, A]. references: the same of R references, [R, n] or [R, n, A].
@@ -191,7 +173,6 @@ def methods(own: dict[str, np.ndarray], references: dict[str, np.ndarray], membe
         return function(own[signal], references[signal], members, **how)
 
     loss, losses = own["loss"], references["loss"]
-    inside, outside = (np.average(losses, 0, side) for side in (members, ~members))
     return {"nll": both(attack.nll, "curvature", variant="released_code"),
             "lr": both(attack.likelihood_ratio, "curvature", variant="released_code"),
             "log_ratio": both(attack.nll, "curvature"),
@@ -200,18 +181,19 @@ def methods(own: dict[str, np.ndarray], references: dict[str, np.ndarray], membe
             "lira_lr": both(attack.likelihood_ratio, "true", variant="released_code"),
             "lira": both(baselines.lira_online, "true"),
             "lira_fixed": both(baselines.lira_online, "true", fixed_variance=True),
-            "yeom": -loss, "sablayrolles": (inside + outside) / 2 - loss, "watson": outside - loss,
+            "yeom": bayes.malt(loss), "sablayrolles": bayes.mast(loss, losses, members, "middle"),
+            "watson": calibration.calibrate(-loss, -losses, members),
             "ye": baselines.attack_r(loss, losses, members, QUANTILE)}
 
 
 def _against(bank: Bank, target: int, views: int = 2, count: int | None = None) -> dict[str, np.ndarray]:
     """Scores of `methods` against a model of the bank."""
-    references, found = bank.references(target, count), bank.signals
+    references, found = bank.game.references(target, count), bank.signals
 
     def pick(which) -> dict[str, np.ndarray]:
         return {name: one[which] if one.ndim == 2 else one[which][..., :views] for name, one in found.items()}
 
-    return methods(pick(target), pick(references), bank.members[references])
+    return methods(pick(target), pick(references), bank.game.members[references])
 
 
 def _foreign(bank: Bank, models: Ensemble, judged: np.ndarray) -> list[dict[str, np.ndarray]]:
@@ -224,7 +206,7 @@ def _foreign(bank: Bank, models: Ensemble, judged: np.ndarray) -> list[dict[str,
     for s, asked in enumerate(judged):
         own = {name: one[s][asked] for name, one in found.items()}
         references = {name: one[:, asked] if one.ndim == 2 else one[:, asked, :1] for name, one in bank.signals.items()}
-        rows.append(methods(own, references, bank.members[:, asked]))
+        rows.append(methods(own, references, bank.game.members[:, asked]))
     return rows
 
 
@@ -238,27 +220,55 @@ def _ranks(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.stack([ranks(row[name]) for row in rows]) for name in rows[0]}
 
 
-def play(bank: Bank) -> dict[str, np.ndarray]:
-    """All methods against all targets, kept in the store.
+@dataclass(frozen=True, eq=False)
+class Play:
+    """All methods against all targets; scores are ranks within a target, float32 [T, N].
 
-    Returns:
-        "members" bool [T, N]; for each method its ranks [T, N], of `TWO_VIEWS` also "METHOD.1", from the image alone;
-        "NLL.STEP", "LR.STEP" and "control.NAME" [T, N] for what `attacks.curvature.ladder` gives;
-        "log_curvature" float32 [T, N] of the image; "difficulty" float32 [N], mean log curvature under all models that were
-        not trained on the record, and "reference_difficulty" [T, N], under those that serve against each target; accuracies
-        "train" and "test" [T], and median losses "median_in" and "median_out" [T].
+    Attributes:
+        members: bool [T, N].
+        scores: by method, of `NAMES`. one_view: of `TWO_VIEWS`, from the image alone.
+        ladders: "NLL" and "LR" -> step -> scores. controls: name -> scores. See `attacks.curvature.ladder`.
+        log_curvature: of the image, float32 [T, N].
+        difficulty: mean log curvature under all models that were not trained on the record, float32 [N].
+        reference_difficulty: the same under those that serve against each target, [T, N].
+        train, test: accuracies [T]. median_in, median_out: median losses [T].
     """
-    return store.fetch({"kind": "study", "study": "curvature.play", **bank.spec}, lambda: _play(bank)).arrays
+
+    members: np.ndarray
+    scores: dict[str, np.ndarray]
+    one_view: dict[str, np.ndarray]
+    ladders: dict[str, dict[str, np.ndarray]]
+    controls: dict[str, np.ndarray]
+    log_curvature: np.ndarray
+    difficulty: np.ndarray
+    reference_difficulty: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    median_in: np.ndarray
+    median_out: np.ndarray
+
+
+def play_of(kept: dict[str, np.ndarray]) -> Play:
+    """A play from its kept arrays: "METHOD", "METHOD.1" from one view, "NLL.STEP", "LR.STEP", "control.NAME", and the rest."""
+    rest = ("members", "log_curvature", "difficulty", "reference_difficulty", "train", "test", "median_in", "median_out")
+    return Play(scores={name: kept[name] for name in NAMES}, one_view={name: kept[f"{name}.1"] for name in TWO_VIEWS},
+                ladders={end: {step: kept[f"{end}.{step}"] for step in steps} for end, steps in attack.LADDERS.items()},
+                controls={name: kept[f"control.{name}"] for name in attack.CONTROLS}, **{name: kept[name] for name in rest})
+
+
+def play(bank: Bank) -> Play:
+    """All methods against all targets, kept in the store."""
+    return play_of(store.study("curvature.play", bank.spec, partial(_play, bank)))
 
 
 def _play(bank: Bank) -> dict[str, np.ndarray]:
-    found, targets, judged, rows, easy = bank.signals, list(bank.attacked), bank.judged, [], []
+    found, targets, judged, rows, easy = bank.signals, list(bank.game.attacked), bank.game.judged, [], []
     loss, log = found["loss"][targets], found["curvature"][..., 0]
     probabilities = signals.probabilities(bank.models.part(targets), bank.records)
     p, elsewhere = np.exp(-found["loss"]), np.exp(-signals.loss(bank.models, bank.population).astype(np.float64))
     for place, target in enumerate(targets):
-        references = bank.references(target)
-        inside = bank.members[references]
+        references = bank.game.references(target)
+        inside = bank.game.members[references]
         row = _against(bank, target)
         row |= {f"{name}.1": score for name, score in _against(bank, target, 1).items() if name in TWO_VIEWS}
         row["song"] = baselines.modified_entropy(probabilities[place], bank.records.y)
@@ -269,7 +279,7 @@ def _play(bank: Bank) -> dict[str, np.ndarray]:
         rows.append(row)
     right = signals.correctness(bank.models, bank.records)[targets]
     return {"members": judged, **_ranks(rows), "log_curvature": log[targets].astype(np.float32),
-            "difficulty": np.average(log, 0, ~bank.members).astype(np.float32),
+            "difficulty": np.average(log, 0, ~bank.game.members).astype(np.float32),
             "reference_difficulty": np.stack(easy).astype(np.float32),
             "train": np.average(right, 1, judged), "test": np.average(right, 1, ~judged),
             "median_in": np.array([np.median(a[b]) for a, b in zip(loss, judged, strict=True)]),
@@ -286,13 +296,12 @@ def by_references(bank: Bank, counts: Sequence[int]) -> dict[int, dict[str, np.n
         number -> method -> ranks [T, N].
     """
     def compute() -> dict[str, np.ndarray]:
-        return {f"{count}.{name}": ranks for count in counts
-                for name, ranks in _ranks([_against(bank, t, count=count) for t in bank.attacked]).items() if name in COMPARED}
+        found = {count: _ranks([_against(bank, t, count=count) for t in bank.game.attacked]) for count in counts}
+        return {f"{count}.{name}": of_count[name] for count, of_count in found.items() for name in COMPARED}
 
     check_counts(bank, counts)
-    spec = {"kind": "study", "study": "curvature.by_references", **bank.spec, "counts": list(counts)}
-    arrays = store.fetch(spec, compute).arrays
-    return {count: {name: arrays[f"{count}.{name}"] for name in COMPARED} for count in counts}
+    kept = store.study("curvature.by_references", {**bank.spec, "counts": list(counts)}, compute)
+    return {count: {name: kept[f"{count}.{name}"] for name in COMPARED} for count in counts}
 
 
 def check_counts(bank: Bank, counts: Sequence[int]) -> None:
@@ -308,18 +317,29 @@ def check_counts(bank: Bank, counts: Sequence[int]) -> None:
 # ------------------------------------------------------------------------------------------------------ single records
 
 
-def record_curves(bank: Bank, percentiles: Sequence[float]) -> dict[str, np.ndarray]:
-    """Log curvature of single records under all models, and whether that of all records is Gaussian; kept in the store.
+@dataclass(frozen=True, eq=False)
+class RecordCurves:
+    """Log curvature of P single records under all models, and whether that of all records is Gaussian.
 
-    Records are chosen by how far their two means lie apart, in standard deviations: the given percentiles over the pool.
-
-    Returns:
-        "record" int [P], "values" [P, M], "members" bool [P, M]; "gap" [N]; and p-values of the Shapiro-Wilk test [2, N], IN
-        and OUT: "p.log", of log curvature, and "p.raw", of the curvature itself; "spread" [2], median standard deviation of
-        log curvature over models, IN and OUT.
+    Attributes:
+        record: which ones, int [P]. values: log curvature, [P, M]. members: bool [P, M].
+        gap: how far the two means of each record of the pool lie apart, in standard deviations, [N].
+        p: p-values of the Shapiro-Wilk test [2, N], IN and OUT: "log", of log curvature, and "raw", of the curvature itself.
+        spread: median standard deviation of log curvature over models, IN and OUT, [2].
     """
+
+    record: np.ndarray
+    values: np.ndarray
+    members: np.ndarray
+    gap: np.ndarray
+    p: dict[str, np.ndarray]
+    spread: np.ndarray
+
+
+def record_curves(bank: Bank, percentiles: Sequence[float]) -> RecordCurves:
+    """Single records at the given percentiles over the pool of how far their two means lie apart; kept in the store."""
     def compute() -> dict[str, np.ndarray]:
-        log, members = bank.signals["curvature"][..., 0], bank.members
+        log, members = bank.signals["curvature"][..., 0], bank.game.members
         inside, outside = ([log[side[:, i], i] for i in range(len(bank.records))] for side in (members, ~members))
         gap = np.array([(b.mean() - a.mean()) / max(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2), 1e-12)
                         for a, b in zip(inside, outside, strict=True)])
@@ -330,29 +350,89 @@ def record_curves(bank: Bank, percentiles: Sequence[float]) -> dict[str, np.ndar
                 "p.log": p["log"], "p.raw": p["raw"],
                 "spread": np.array([np.median([one.std(ddof=1) for one in side]) for side in (inside, outside)])}
 
-    spec = {"kind": "study", "study": "curvature.record_curves", **bank.spec, "percentiles": list(percentiles)}
-    return store.fetch(spec, compute).arrays
+    kept = store.study("curvature.record_curves", {**bank.spec, "percentiles": list(percentiles)}, compute)
+    rest = ("record", "values", "members", "gap", "spread")
+    return RecordCurves(p={kind: kept[f"p.{kind}"] for kind in ("log", "raw")}, **{name: kept[name] for name in rest})
 
 
 # ------------------------------------------------------------------------------------------- what the number measures
 
 
-def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Sequence[int]) -> dict[str, np.ndarray]:
-    """The log-likelihood ratio of several estimates of curvature, and of what they are like, on the first records of the
-    pool; image alone; kept in the store.
+# Estimates of curvature besides the released form: the trace and the Frobenius norm; four losses as printed, a Gaussian of its
+# values as they are or of the logarithm of their size; the released form in float32, and of the loss with the label that each
+# model gives itself. And what is no curvature: log odds of the true and of the likeliest class.
+ESTIMATES = ("exact", "exact_norm", "hutchinson", "printed", "printed_log", "released_float32", "own_label", "true", "top")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One estimate of curvature on the first n records of a pool, image alone.
+
+    Attributes:
+        ranks: of its log-likelihood ratio within each target, [T, n].
+        norm_correlation: rank correlation of its size with the exact norm, [M].
+        size: median of its size over the exact norm, [2], where the model gives the record's label and where it does not; not
+            a number of what is no curvature.
+        negative: share of negative values; not a number of what is no curvature.
+    """
+
+    ranks: np.ndarray
+    norm_correlation: np.ndarray
+    size: np.ndarray
+    negative: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimators:
+    """Several estimates of curvature.
+
+    Attributes:
+        members: bool [T, n].
+        named: of `ESTIMATES`. by_step: the released form, step -> estimate. by_probes: number of its probes -> estimate.
+        wrong: shares of members and of others whose label the models do not give, [2].
+        easy: bool [n], records that all models get right.
+        h: the bank's step.
+    """
+
+    members: np.ndarray
+    named: dict[str, Estimate]
+    by_step: dict[float, Estimate]
+    by_probes: dict[int, Estimate]
+    wrong: np.ndarray
+    easy: np.ndarray
+    h: float
+
+    @property
+    def released(self) -> Estimate:
+        """The released form with the bank's step."""
+        return self.by_step[self.h]
+
+
+def estimators_of(kept: dict[str, np.ndarray], steps: Sequence[float], iterations: Sequence[int]) -> Estimators:
+    """Estimates from their kept arrays: ranks "NAME", and "norm_correlation.NAME", "size.NAME" and "negative.NAME", which are
+    the same of "printed" and "printed_log"."""
+    def one(name: str) -> Estimate:
+        like = "printed" if name == "printed_log" else name
+        return Estimate(kept[name], kept[f"norm_correlation.{like}"], kept.get(f"size.{like}", np.full(2, np.nan)),
+                        float(kept.get(f"negative.{like}", np.nan)))
+
+    return Estimators(kept["members"], {name: one(name) for name in ESTIMATES},
+                      {h: one(released_with("h", h)) for h in sorted(steps)},
+                      {k: one(released_with("iterations", k)) for k in sorted(iterations)}, kept["wrong"], kept["easy"],
+                      float(kept["h"]))
+
+
+def released_with(argument: str, value: float) -> str:
+    """Name under which the arrays of the released form are kept."""
+    return f"released.{argument}={value:g}"
+
+
+def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Sequence[int]) -> Estimators:
+    """The log-likelihood ratio of several estimates of curvature, and what they are like, on the first records of the pool;
+    image alone; kept in the store.
 
     Args:
         count: n records. steps: h of the released form. iterations: numbers of its probes.
-
-    Returns:
-        "members" bool [T, n]; ranks [T, n] by name of the signal: "exact" (trace), "exact_norm", "hutchinson", "printed" (the
-        trace as printed, a Gaussian of its values as they are), "printed_log" (of its logarithm), "released.h=H",
-        "released.iterations=K", "released_float32", "own_label" (the released form, of the loss with the label that each model
-        gives itself), "true", "top"; "norm_correlation.NAME", rank correlation with the exact norm, [M]; "negative.NAME",
-        share of values; "size.NAME" [2], median of the values over the exact norm, where the model gives the
-        record's label and where it does not;
-        "wrong" [2], shares of members and of others whose label the models do not give; "h", the bank's; "easy" bool [n],
-        records that all models get right.
     """
     rows, steps = np.arange(min(count, len(bank.records))), sorted({*steps, bank.h})
 
@@ -361,8 +441,8 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
         values = dict(zip(("exact", "exact_norm"), curvature.between_kinks(models, records), strict=True))
         values["hutchinson"] = curvature.of(models, records, "hutchinson", bank.iterations)
         values["printed"] = curvature.of(models, records, "zero_order", bank.iterations, bank.h)
-        released = {f"released.h={h:g}": {"h": h, "iterations": bank.iterations} for h in steps}
-        released |= {f"released.iterations={k}": {"h": bank.h, "iterations": k} for k in iterations}
+        released = {released_with("h", h): {"h": h, "iterations": bank.iterations} for h in steps}
+        released |= {released_with("iterations", k): {"h": bank.h, "iterations": k} for k in iterations}
         released["released_float32"] = {"h": bank.h, "iterations": bank.iterations, "dtype": "float32", "warn": False}
         for name, how in released.items():
             values[name] = curvature.of(models, records, "released_code", **how) / how["h"]
@@ -375,12 +455,12 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
         fits["printed"], fits["printed_log"] = values["printed"], fits["printed"]
         fits["true"], fits["top"] = (bank.signals[name][:, rows, 0] for name in ("true", "top"))
         scores = []
-        for target in bank.attacked:
-            references = bank.references(target)
-            inside = bank.members[references][:, rows]
+        for target in bank.game.attacked:
+            references = bank.game.references(target)
+            inside = bank.game.members[references][:, rows]
             scores.append({name: attack.nll(one[target], one[references], inside) for name, one in fits.items()})
-        out = {"members": bank.judged[:, rows], **_ranks(scores)}
-        wrong, inside = given != records.y, bank.members[:, rows]
+        out = {"members": bank.game.judged[:, rows], **_ranks(scores)}
+        wrong, inside = given != records.y, bank.game.members[:, rows]
         for name, one in values.items():
             out[f"negative.{name}"] = np.mean(one < 0)
             ratio = np.abs(one) / np.maximum(values["exact_norm"], 1e-300)
@@ -392,23 +472,29 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
         return out | {"easy": ~wrong.any(0), "h": np.array(bank.h),
                       "wrong": np.array([wrong[inside].mean(), wrong[~inside].mean()])}
 
-    spec = {"kind": "study", "study": "curvature.estimators", **bank.spec, "count": len(rows), "steps": list(steps),
-            "probes": list(iterations)}
-    return store.fetch(spec, compute).arrays
+    spec = {**bank.spec, "count": len(rows), "steps": list(steps), "probes": list(iterations)}
+    return estimators_of(store.study("curvature.estimators", spec, compute), steps, iterations)
 
 
-def slices(bank: Bank, percentile: float, reach: float = 0.05, points: int = 41) -> dict[str, np.ndarray]:
-    """The loss of one record along one random direction, under all models; kept in the store.
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """The loss of one record along a line, under all models: steps t [P], loss [M, P], members bool [M], and which record."""
+
+    t: np.ndarray
+    loss: np.ndarray
+    members: np.ndarray
+    record: np.ndarray
+
+
+def slices(bank: Bank, percentile: float, reach: float = 0.05, points: int = 41) -> Slices:
+    """The loss of one record along one random direction; kept in the store.
 
     Args:
         percentile: of the pool's records by how far their mean log curvatures IN and OUT lie apart. reach: farthest point, in
             the unit of h.
-
-    Returns:
-        "t" [P], "loss" [M, P], "members" bool [M], "record" int [].
     """
     def compute() -> dict[str, np.ndarray]:
-        record = int(record_curves(bank, [percentile])["record"][0])
+        record = int(record_curves(bank, [percentile]).record[0])
         one, t = bank.records.take([record]), np.linspace(-reach, reach, points)
         x = outputs.inputs(one.x, 0, 1, torch.device("cpu"), torch.float64)
         direction = torch.from_numpy(np.random.default_rng(31).choice([-1.0, 1.0], tuple(x.shape)))
@@ -416,20 +502,32 @@ def slices(bank: Bank, percentile: float, reach: float = 0.05, points: int = 41)
         with torch.no_grad():
             losses = [precise_loss(outputs.in_precision(bank.models.model(m), "float64")(line), y).numpy()
                       for m in range(len(bank.models))]
-        return {"t": t, "loss": np.stack(losses), "members": bank.members[:, record], "record": np.array(record)}
+        return {"t": t, "loss": np.stack(losses), "members": bank.game.members[:, record], "record": np.array(record)}
 
-    spec = {"kind": "study", "study": "curvature.slices", **bank.spec, "percentile": percentile, "reach": reach,
-            "points": points}
-    return store.fetch(spec, compute).arrays
+    return Slices(**store.study("curvature.slices", {**bank.spec, "percentile": percentile, "reach": reach, "points": points},
+                                compute))
 
 
-def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> dict[str, np.ndarray]:
-    """Mean ``|q|`` of the first records under the first model as h shrinks, in both precisions; kept in the store.
+@dataclass(frozen=True, eq=False)
+class StepSizes:
+    """Mean ``|q|`` of n records under one model, over the same probes.
 
-    Returns:
-        "h" [H]; "float32" and "float64" [n, H], mean over probes; "expected" [n], the same by the Hessian's own products with
-        the same probes, between kinks; "loss" [n].
+    Attributes:
+        h: steps, [H].
+        float32, float64: by four losses in either precision, [n, H].
+        expected: by the Hessian's own products, between kinks, [n].
+        loss: [n].
     """
+
+    h: np.ndarray
+    float32: np.ndarray
+    float64: np.ndarray
+    expected: np.ndarray
+    loss: np.ndarray
+
+
+def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> StepSizes:
+    """Mean ``|q|`` of the first records under the first model as h shrinks, in both precisions; kept in the store."""
     rows = np.arange(min(count, len(bank.records)))
 
     def compute() -> dict[str, np.ndarray]:
@@ -449,8 +547,7 @@ def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> dict[str
         out["expected"] = curvature.limit_trace(losses, x.double(), bank.iterations, y=records.y, variant="released_code")
         return out | {"loss": signals.loss(model, records)[0].astype(np.float64)}
 
-    spec = {"kind": "study", "study": "curvature.step_sizes", **bank.spec, "steps": list(steps), "count": len(rows)}
-    return store.fetch(spec, compute).arrays
+    return StepSizes(**store.study("curvature.step_sizes", {**bank.spec, "steps": list(steps), "count": len(rows)}, compute))
 
 
 # -------------------------------------------------------------------------------------------- training sets by design
@@ -469,7 +566,7 @@ def training_sets(bank: Bank, kind: str, size: int, seeds: int) -> tuple[np.ndar
     Returns:
         members bool [S, N]; candidates for judging bool [S, N].
     """
-    ranked, members = np.argsort(play(bank)["difficulty"], kind="stable"), np.zeros((seeds, len(bank.records)), bool)
+    ranked, members = np.argsort(play(bank).difficulty, kind="stable"), np.zeros((seeds, len(bank.records)), bool)
     judged = np.ones_like(members)
     for s, row in enumerate(members):
         rng = np.random.default_rng([23, size, s])
@@ -482,7 +579,24 @@ def training_sets(bank: Bank, kind: str, size: int, seeds: int) -> tuple[np.ndar
     return members, judged
 
 
-def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) -> dict[int, dict[str, np.ndarray]]:
+@dataclass(frozen=True, eq=False)
+class Sized:
+    """Methods against S targets of one size, each judged on n records of its own, half of them members.
+
+    Attributes:
+        members: bool [S, n].
+        scores: method of `FROM_SIGNALS` -> ranks [S, n].
+        untouched: ranks [S, n] of minus the difficulty, which no target has a part in.
+        train: accuracy on all members, [S].
+    """
+
+    members: np.ndarray
+    scores: dict[str, np.ndarray]
+    untouched: np.ndarray
+    train: np.ndarray
+
+
+def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) -> dict[int, Sized]:
     """Methods against models of training sets of several sizes, with the bank as references, image alone; kept in the store.
 
     References are not matched to the targets' size, as in the released code.
@@ -491,8 +605,7 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
         kind: of `KINDS`. seeds: S targets of each size. most: members and non-members that are judged, at most.
 
     Returns:
-        size -> {"members" bool [S, n], method -> ranks [S, n], "untouched" [S, n]: ranks of minus the difficulty, which no
-        target has a part in; "train" accuracy [S]}, n being twice the smaller of `most`, members and non-members.
+        size -> what was found, on twice the smaller of `most`, members and non-members.
     """
     sizes = [size for size in sizes if kind != "matched" or 2 * size < len(bank.records)]
     drawn = {size: training_sets(bank, kind, size, seeds) for size in sizes}
@@ -501,7 +614,7 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
                  for size, (members, _) in drawn.items()}
 
     def compute() -> dict[str, np.ndarray]:
-        out, difficulty = {}, play(bank)["difficulty"]
+        out, difficulty = {}, play(bank).difficulty
         for size, models in ensembles.items():
             judged = _sample(models.members, drawn[size][1], most)
             rows = _foreign(bank, models, judged)
@@ -513,11 +626,10 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
             out |= {f"{size}.{name}": ranks for name, ranks in _ranks(rows).items()}
         return out
 
-    spec = {"kind": "study", "study": "curvature.by_size", **bank.spec, "set": kind, "most": most,
-            "targets": [models.key for models in ensembles.values()]}
-    arrays = store.fetch(spec, compute).arrays
-    return {size: {name.split(".", 1)[1]: one for name, one in arrays.items() if name.startswith(f"{size}.")}
-            for size in sizes}
+    spec = {**bank.spec, "set": kind, "most": most, "targets": [models.key for models in ensembles.values()]}
+    kept = store.study("curvature.by_size", spec, compute)
+    return {size: Sized(scores={name: kept[f"{size}.{name}"] for name in FROM_SIGNALS},
+                        **{name: kept[f"{size}.{name}"] for name in ("members", "untouched", "train")}) for size in sizes}
 
 
 def _sample(members: np.ndarray, judged: np.ndarray, most: int) -> np.ndarray:
@@ -534,8 +646,26 @@ def _sample(members: np.ndarray, judged: np.ndarray, most: int) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD
 
 
-def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: TrainConfig,
-                     most: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class PrivateTraining:
+    """Methods against S targets at each of E epsilons and, in the last row, without privacy.
+
+    Attributes:
+        members: bool [S, n], the same in all rows.
+        scores: method of `FROM_SIGNALS` -> ranks [E + 1, S, n].
+        epsilon, noise: what was spent and the noise it took, [E].
+        train, test: accuracies [E + 1, S].
+    """
+
+    members: np.ndarray
+    scores: dict[str, np.ndarray]
+    epsilon: np.ndarray
+    noise: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+
+
+def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: TrainConfig, most: int) -> PrivateTraining:
     """Methods against targets trained by DP-SGD on random halves of the pool (Figure 5); kept in the store.
 
     References are the bank's, which are not private, as in the released code. The last row is the same recipe without privacy.
@@ -543,10 +673,6 @@ def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: 
 
     Args:
         epsilons: one or more. seeds: S targets each. config: recipe. most: members and non-members judged, at most.
-
-    Returns:
-        "members" bool [S, n]; method -> ranks [E + 1, S, n]; "epsilon" and "noise" [E]; accuracies "train" and "test"
-        [E + 1, S].
     """
     members = membership.random_halves(len(bank.records), seeds, 1000 + bank.models.config.seed)
     config = replace(config, seed=bank.models.config.seed + 12)  # other weights to start from than any reference's
@@ -564,33 +690,35 @@ def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: 
                 "train": np.stack([np.average(one, 1, members) for one in right]),
                 "test": np.stack([np.average(one, 1, ~members) for one in right])}
 
-    spec = {"kind": "study", "study": "curvature.private_training", **bank.spec, "most": most,
-            "targets": [models.key for models in banks]}
-    return store.fetch(spec, compute).arrays
+    kept = store.study("curvature.private_training",
+                       {**bank.spec, "most": most, "targets": [models.key for models in banks]}, compute)
+    return PrivateTraining(scores={name: kept[name] for name in FROM_SIGNALS},
+                           **{name: kept[name] for name in ("members", "epsilon", "noise", "train", "test")})
 
 
 # --------------------------------------------------------------------------------------------------------------- numbers
 
 
-def over_targets(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None) -> Interval:
-    """The same for targets that are judged on records of their own: Student's t over targets."""
+def over_targets(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None) -> Interval:
+    """"auc" or "balanced_accuracy" of scores [S, n], or its lead over that of others, where targets are judged on records of
+    their own: Student's t over targets."""
     function = {"auc": metrics.auc, "balanced_accuracy": metrics.balanced_accuracy}[metric]
-    values = function(found[name], found["members"])
+    values = function(scores, members)
     if minus is not None:
-        values = values - function(found[minus], found["members"])
+        values = values - function(minus, members)
     bounds = (-1.0, 1.0) if minus is not None else (0.0, 1.0)
     return metrics.t_interval(values, covers=f"{len(values)} targets", bounds=bounds)
 
 
-def among_the_easiest(found: dict[str, np.ndarray], method: str, share: float) -> np.ndarray:
+def among_the_easiest(found: Play, method: str, share: float) -> np.ndarray:
     """AUC of a method for each target among the records that are of lowest mean curvature under its references, [T]; not a
     number where these are members only, or others only.
 
     Args:
-        found: of `play`. share: of all records, in (0, 1].
+        share: of all records, in (0, 1].
     """
     out = []
-    for own, members, easy in zip(found[method], found["members"], found["reference_difficulty"], strict=True):
+    for own, members, easy in zip(found.scores[method], found.members, found.reference_difficulty, strict=True):
         kept = np.argsort(easy, kind="stable")[:round(share * len(easy))]
         sides = set(members[kept])
         out.append(metrics.auc(own[kept], members[kept]) if len(sides) == 2 else np.nan)

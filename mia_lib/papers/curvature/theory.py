@@ -91,21 +91,6 @@ def auc_cap(epsilon: float | np.ndarray, delta: float = 0.0) -> float | np.ndarr
 # ------------------------------------------------------------------------------------------------------ Gaussian scores
 
 
-def equal_variance_kl(mean_in, mean_out, sigma, variant: str = "corrected") -> float | np.ndarray:
-    """Divergence in nats of two normal laws with one standard deviation: ``(mean_in - mean_out)^2 / 2 sigma^2``.
-
-    Args:
-        mean_in, mean_out: means with and without the record. sigma: standard deviation, above 0. Numbers or arrays.
-        variant: "printed" is Eq. 29's ``(mean_out^2 - mean_in^2) / 2 sigma^2``, where the cross term is lost.
-    """
-    choose("variant", variant, VARIANTS)
-    inside, outside, sigma = (np.asarray(a, float) for a in (mean_in, mean_out, sigma))
-    if not (sigma > 0).all():
-        raise MiaError(f"sigma = {sigma} must be above 0: it is a standard deviation.")
-    top = np.square(inside - outside) if variant == "corrected" else np.square(outside) - np.square(inside)
-    return _plain(top / (2 * np.square(sigma)))
-
-
 def gaussian_auc_of_kl(kl: float | np.ndarray) -> float | np.ndarray:
     """AUC of two normal laws with one variance whose divergence is `kl` nats [...]: ``Phi(sqrt(kl))``."""
     return _plain(ndtr(np.sqrt(_at_least("kl", kl, 0.0))))
@@ -184,29 +169,6 @@ class CurvatureWorld:
         lemma's corrected form. Where it exceeds `kl_cap` it says nothing that privacy did not.
         """
         return _plain(np.square(self.mean_bound(m, epsilon, variant)) / (2 * self.sigma**2))
-
-    def size_threshold(self, epsilon) -> float | np.ndarray:
-        """The m above which `kl_bound` (as printed) exceeds epsilon: Theorem 4.3 (Eq. 10) solved for every m that it contains.
-
-        ``(sigma sqrt(2 epsilon) + gamma + 2 Delta - b_0) / (L (1 - e^-epsilon) + 4 gamma + 2 Delta)`` with b_0 =
-        `trivial_mean_bound`; 0 where that is below 1, as it then holds for all training sets. That curvature beats confidence
-        above it does not follow: both divergences obey `kl_cap`, so bounds beyond it cannot be tight.
-        """
-        epsilon = _at_least("epsilon", epsilon, 0.0)
-        top = self.sigma * np.sqrt(2 * epsilon) + self.gamma + 2 * self.bias - self.trivial_mean_bound()
-        slope = -self.loss_bound * np.expm1(-epsilon) + 4 * self.gamma + 2 * self.bias
-        with np.errstate(divide="ignore"):  # a flat bound is above sigma sqrt(2 epsilon) = 0 everywhere: -inf, then 0
-            threshold = top / slope
-        return _plain(np.where(threshold < 1, 0.0, threshold))
-
-    def printed_threshold(self, epsilon, m) -> float | np.ndarray:
-        """``(sqrt(2 sigma^2 epsilon) - c) / (L (1 - e^-epsilon))`` (Eq. 10) with c at m; may be negative, -inf at epsilon = 0.
-
-        m exceeds it exactly when `kl_bound` exceeds epsilon, but it is no threshold: it moves with m.
-        """
-        epsilon = _at_least("epsilon", epsilon, 0.0)
-        with np.errstate(divide="ignore"):
-            return _plain((self.sigma * np.sqrt(2 * epsilon) - self.c(m)) / (-self.loss_bound * np.expm1(-epsilon)))
 
 
 def probe_variance(hessian: np.ndarray) -> dict[str, float]:
