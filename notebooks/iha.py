@@ -307,7 +307,7 @@ left_out = study.leave_one_out(left_out_case, left_out_records, left_out_referen
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.left_out_table(left_out), name="iha-left-out",
-    caption=f"**Section 4.4 of the paper**: AUC on the same {left_out['members'].shape[1]} records of each of {len(left_out['members'])} targets ({left_out_case.name}, {left_out_pool // 2} members), {left_out_references} leave-one-out "
+    caption=f"**Section 4.4 of the paper**: AUC on the same {left_out.members.shape[1]} records of each of {len(left_out.members)} targets ({left_out_case.name}, {left_out_pool // 2} members), {left_out_references} leave-one-out "
             "references a record (the paper: 1,000 records, 100 references), with 95 % intervals over targets.")
 for rate in (0.05, 0.3):
     results.show_table(

@@ -369,7 +369,7 @@ most = len(first.splits["fit"])
 grown = study.growth(first, gauss[first.name], [*(n for n in sizes if n < most), most], grid, ["gauss_xy"])
 viewed = study.views(first, gauss[first.name], grid)
 small = list(trees.values())[-1]
-candidates = {first: [(head, settings[first.name][head.partition("_")[0]]) for head in heads],
+candidates = {first: [(head, settings[first.name][study.HEADS[head].kind]) for head in heads],
               small: [("gauss_xy", one) for one in study.tried(tuned[small.name]["gauss"], forest)]}
 flattered = {one.name: study.flattery(one, given, grid) for one, given in candidates.items()}
 

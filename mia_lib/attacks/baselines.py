@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, in_blocks, needs
+from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
 from mia_lib.checks import check_finite, check_labels, check_mask
 from mia_lib.errors import MiaError, check_range
 
@@ -401,7 +402,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     return np.searchsorted(ratio_z, ratio / gamma, side="right") / len(ratio_z)
 
 
-@needs("parameters", "none", "the Hessian of the training loss")
+@needs(*astuple(iha.self_influence.needs))
 def self_influence(gradients, inverse_hessian) -> np.ndarray:
     """Self-influence (Cohen and Giryes 2024): how the record's own loss would change with more of its weight in training.
 
@@ -420,17 +421,5 @@ def self_influence(gradients, inverse_hessian) -> np.ndarray:
     Raises:
         MiaError: shapes that do not fit, or no record.
     """
-    spectral = hasattr(inverse_hessian, "vectors")
-    matrix = np.asarray(inverse_hessian.vectors if spectral else inverse_hessian)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise MiaError(f"inverse_hessian has shape {matrix.shape}: [P, P] is needed.")
-    score = []
-    for block in [gradients] if isinstance(gradients, np.ndarray) else gradients:
-        if np.ndim(block) != 2 or np.shape(block)[1] != len(matrix):
-            raise MiaError(f"gradients have shape {np.shape(block)}: [N, {len(matrix)}] is needed, a column a parameter.")
-        x = block @ matrix
-        score.append(-(x.astype(np.float64) ** 2 @ inverse_hessian.weights if spectral
-                       else (x * block).sum(1, dtype=np.float64)))
-    if not sum(map(len, score)):
-        raise MiaError("gradients hold no record.")
-    return np.concatenate(score)
+    size = len(getattr(inverse_hessian, "vectors", inverse_hessian))
+    return iha.self_influence(iha.forms(gradients, inverse_hessian, np.zeros(size)))

@@ -30,6 +30,7 @@ from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
+AUDITOR = "parameters", "none", "all other records and their membership, and how the model was trained"
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray, furt
     return Forms((x**2).sum(1), x @ along, (x * further).sum(1), further @ along, influence)
 
 
-@needs("parameters", "none", "all other records and their membership, and how the model was trained")
+@needs(*AUDITOR)
 def scores(loss: np.ndarray, gradients, inverse_hessian, mean_gradient: np.ndarray, members_known: np.ndarray, n: int,
            learning_rate: float, momentum: float, weight_decay: float,
            terms: str | Sequence[str] = "all") -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -237,6 +238,7 @@ def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -
     check_range("weight_decay", weight_decay, 0.0)
 
 
+@needs(*AUDITOR)
 def combine(loss: np.ndarray, parts: dict[str, np.ndarray], learning_rate: float, momentum: float,
             terms: str | Sequence[str] = "all") -> np.ndarray:
     """The score of Eq. 8 from its terms, or from some of them.
@@ -269,6 +271,12 @@ def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     for term in given:
         choose("terms", term, ("all", *TERMS) if isinstance(terms, str) else TERMS)
     return tuple(term for term in TERMS if term in given)
+
+
+@needs("parameters", "none", "the Hessian of the training loss")
+def self_influence(found: Forms) -> np.ndarray:
+    """-g^T A^-1 g, of the shape of the forms; `baselines.self_influence` has gradients in their place."""
+    return -found.influence
 
 
 @needs("parameters", "none", "all other records and their membership, and the weight decay")

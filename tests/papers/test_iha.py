@@ -88,16 +88,17 @@ def kept(score, members):
 def test_a_case_is_a_bank_in_complementary_halves(case, other):
     members = case.models.members
     assert members.shape == (6, 80) and (members.sum(1) == 40).all() and (members[0::2] ^ members[1::2]).all()
-    assert case.attacked == (0, 1, 2) and len(case.rows) == 50 and (np.diff(case.rows) > 0).all()
+    assert case.bank.attacked == (0, 1, 2) and len(case.rows) == 50 and (np.diff(case.rows) > 0).all()
     np.testing.assert_array_equal(case.judged, members[:3, case.rows])
-    assert case.references(2).tolist() == [0, 1, 4, 5] and case.rates == {
+    assert case.bank.references(2).tolist() == [0, 1, 4, 5] and case.rates == {
         "learning_rate": 0.05, "momentum": 0.8, "weight_decay": 0.01}
     assert case.name == "German credit 20-3-2" and case.models.config.loss == "cross_entropy"
     assert other.name == "German credit" and other.models.config.loss == "brier" and other.parameters < case.parameters
     assert len(study.case(**GIVEN | {"pool": 0}).records) == 800
     again, seeded = study.case(**GIVEN), study.case(**GIVEN, seed=1)
     assert again.spec == case.spec != seeded.spec and (seeded.records.x != case.records.x).any()
-    for change in ({"attacked": (0,)}, {"rows": case.rows[1:]}, {"damping": 0.3}, {"sweep": study.Sweep()}):
+    for change in ({"bank": replace(case.bank, attacked=(0,))}, {"rows": case.rows[1:]}, {"damping": 0.3},
+                   {"sweep": study.Sweep()}):
         assert replace(case, **change).spec != case.spec
 
 
@@ -146,8 +147,8 @@ def test_a_plan_tells_sizes_and_what_the_attack_does_not_cover(case, other, monk
 def test_a_play_is_what_matrices_say(which, request):
     one = request.getfixturevalue(which)
     found, rates, alpha = study.play(one), one.rates, one.rates["weight_decay"]
-    assert (found["members"] == one.judged).all()
-    for t, target in enumerate(one.attacked):
+    assert (found.members == one.judged).all()
+    for t, target in enumerate(one.bank.attacked):
         members, n = one.judged[t], 40
         loss, g, mean, theta, matrix = by_hand(one, target)
         a = damped(matrix, one.damping)
@@ -169,20 +170,20 @@ def test_a_play_is_what_matrices_say(which, request):
         everyone = [np.where(one.models.members[:, one.rows] == side, signal, np.nan) for side in (True, False)]
         inside, outside = (stats.norm(np.nanmean(of, 0), np.nanstd(of, 0, ddof=1)) for of in everyone)  # the target, too
         scores["lira_self"] = inside.logpdf(signal[target]) - outside.logpdf(signal[target])
-        assert set(scores) == set(study.NAMES)
+        assert set(scores) == set(study.NAMES) == set(found.ranks)
         for name, values in scores.items():
-            np.testing.assert_array_equal(found[name][t], stats.rankdata(values), err_msg=name)
+            np.testing.assert_array_equal(found.ranks[name][t], stats.rankdata(values), err_msg=name)
         for name, terms in study.ABLATION.items():
             values, _ = iha.scores(loss, g, a, mean, members, n, **rates, terms=terms)
-            np.testing.assert_allclose(found[f"terms.{name}"][t], kept(values, members), err_msg=name)
+            np.testing.assert_allclose(found.terms[name][t], kept(values, members), err_msg=name)
         sizes = [np.linalg.norm(v) for v in (mean, mean + alpha * theta, theta)]
-        np.testing.assert_allclose(found["size"][t], sizes, rtol=1e-4)
-        assert found["smallest"][t] == pytest.approx(np.linalg.eigvalsh(matrix)[0])
+        np.testing.assert_allclose(found.size[t], sizes, rtol=1e-4)
+        assert found.smallest[t] == pytest.approx(np.linalg.eigvalsh(matrix)[0])
         if not t:
             expected = [2 * (g @ a @ a @ mean), ((g @ a) ** 2).sum(1) / n, loss]
-            np.testing.assert_allclose(found["scatter"], expected, rtol=1e-4, atol=1e-7)
+            np.testing.assert_allclose(found.scatter, expected, rtol=1e-4, atol=1e-7)
         right = signals.correctness(one.models, one.records)[target, one.rows]
-        assert [found[name][t] for name in ("train", "test", "loss_in", "loss_out")] == pytest.approx(
+        assert [getattr(found, name)[t] for name in ("train", "test", "loss_in", "loss_out")] == pytest.approx(
             [right[members].mean(), right[~members].mean(), loss[members].mean(), loss[~members].mean()])
 
 
@@ -190,11 +191,11 @@ def test_terms_and_names_are_the_papers(played):
     assert list(study.NAMES)[:4] == ["loss", "sif", "lira", "iha"] and len(study.ABLATION) == 8
     said = tables.paper("iha", "table4")["setting"].unique()
     assert [name.removeprefix("terms used: ").lower() for name in said] == [name.lower() for name in study.ABLATION]
-    assert metrics.auc(played["gradient"], played["members"]).mean() > 0.6  # the tiny targets do give members away
+    assert metrics.auc(played.ranks["gradient"], played.members).mean() > 0.6  # the tiny targets do give members away
 
 
 def test_a_damping_too_small_is_refused(case, played):
-    assert played["smallest"][0] < -0.01  # so there is something to refuse
+    assert played.smallest[0] < -0.01  # so there is something to refuse
     with pytest.raises(MiaError, match=r"damping = 0.01 leaves the Hessian of target 0 .* Give more than"):
         study.play(replace(case, damping=0.01))
     with pytest.raises(MiaError, match=r"damping = 0.01 leaves the Hessian of target 0 .* Give more than"):
@@ -206,34 +207,34 @@ def test_a_damping_too_small_is_refused(case, played):
 
 def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indefinite(case, conditioned, played):
     shapes = {"dampings": (3, 3, 3), "percentiles": (3, 2, 3), "thresholds": (3, 2, 3)}
-    for name, shape in shapes.items():
-        assert conditioned[f"{name}.full"].shape == conditioned[f"{name}.pair"].shape == shape
+    assert {key: one.shape for key, one in conditioned.kept.items()} == {
+        (way, form): shape for way, shape in shapes.items() for form in ("full", "pair")}
     for form in ("full", "pair"):
-        assert (np.isnan(conditioned[f"dampings.{form}"][:, 0]).all(1) == (played["smallest"] < -0.01)).all()
-        assert np.isfinite(conditioned[f"dampings.{form}"][:, 1:]).all()
-    np.testing.assert_allclose(conditioned["dampings.full"][:, 2], played["terms.all"])
-    np.testing.assert_allclose(conditioned["dampings.pair"][:, 2], played["terms.I1, I2"])
-    for t, target in enumerate(case.attacked):
+        assert (np.isnan(conditioned.kept["dampings", form][:, 0]).all(1) == (played.smallest < -0.01)).all()
+        assert np.isfinite(conditioned.kept["dampings", form][:, 1:]).all()
+    np.testing.assert_allclose(conditioned.kept["dampings", "full"][:, 2], played.terms["all"])
+    np.testing.assert_allclose(conditioned.kept["dampings", "pair"][:, 2], played.terms["I1, I2"])
+    for t, target in enumerate(case.bank.attacked):
         loss, g, mean, _, matrix = by_hand(case, target)
         members, values, vectors = case.judged[t], *np.linalg.eigh(matrix)
-        np.testing.assert_allclose(conditioned["values"][t], values, atol=1e-6)
+        np.testing.assert_allclose(conditioned.values[t], values, atol=1e-6)
         epsilon = np.percentile(np.abs(values), SWEEP.percentiles)
-        np.testing.assert_allclose(conditioned["epsilon"][t], epsilon, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(conditioned.epsilon[t], epsilon, rtol=1e-6, atol=1e-12)
         large = np.abs(values) > 0.1
         inverses = {("dampings", 1): damped(matrix, 0.2), ("percentiles", 1): damped(matrix, epsilon[1]),
                     ("thresholds", 1): vectors[:, large] / values[large] @ vectors[:, large].T}
         for (name, place), a in inverses.items():
             for form, terms in (("full", "all"), ("pair", ("I1", "I2"))):
                 score, _ = iha.scores(loss, g, a, mean, members, 40, **case.rates, terms=terms)
-                np.testing.assert_allclose(conditioned[f"{name}.{form}"][t, place], kept(score, members), err_msg=name)
+                np.testing.assert_allclose(conditioned.kept[name, form][t, place], kept(score, members), err_msg=name)
         rest = np.where(members[:, None], mean - g / 40, mean)
         score = (rest**2).sum(1) - ((rest + g / 40) ** 2).sum(1)
-        np.testing.assert_allclose(conditioned["gradient"][t], kept(score, members))
+        np.testing.assert_allclose(conditioned.gradient[t], kept(score, members))
 
 
 def test_the_percentile_of_an_indefinite_hessian_can_be_too_small(conditioned):
-    too_small = conditioned["epsilon"] < -conditioned["values"].min(1)[:, None]
-    np.testing.assert_array_equal(np.isnan(conditioned["percentiles.full"][..., 0]), too_small)
+    too_small = conditioned.epsilon < -conditioned.values.min(1)[:, None]
+    np.testing.assert_array_equal(np.isnan(conditioned.kept["percentiles", "full"][..., 0]), too_small)
     assert too_small[:, 0].all() and not too_small[:, 1].any()
 
 
@@ -247,13 +248,13 @@ def partial(case):
 
 def test_who_knows_everything_has_the_attack_of_the_play(played, partial):
     for name in ("honest", "released"):
-        np.testing.assert_allclose(partial[name][:, 1], played["terms.all"])
-    alone = [kept(score, members) for score, members in zip(played["gradient"], played["members"], strict=True)]
-    np.testing.assert_allclose(partial["gradient"][:, 1], alone)
+        np.testing.assert_allclose(getattr(partial, name)[:, 1], played.terms["all"])
+    alone = [kept(score, members) for score, members in zip(played.ranks["gradient"], played.members, strict=True)]
+    np.testing.assert_allclose(partial.gradient[:, 1], alone)
 
 
 def test_who_knows_half_has_hessian_and_gradient_of_that_half(case, partial):
-    for t, target in enumerate(case.attacked):
+    for t, target in enumerate(case.bank.attacked):
         order = np.random.default_rng([37, 0, target]).permutation(np.flatnonzero(case.models.members[target]))
         known = np.isin(np.arange(80), order[:20])
         assert (known <= case.models.members[target]).all() and known.sum() == 20
@@ -262,21 +263,21 @@ def test_who_knows_half_has_hessian_and_gradient_of_that_half(case, partial):
         forms = iha.forms(g, damped(matrix, case.damping), mean)
         for name, taken in (("honest", seen / 20), ("released", members / 40)):
             score = iha.combine(loss, iha.split(forms, taken, 40, **rates), rates["learning_rate"], rates["momentum"])
-            np.testing.assert_allclose(partial[name][t, 0], kept(score, members))
+            np.testing.assert_allclose(getattr(partial, name)[t, 0], kept(score, members))
         rest = mean + rates["weight_decay"] * theta - np.where(seen, 1 / 20, 0)[:, None] * g
-        np.testing.assert_allclose(partial["gradient"][t, 0], kept((rest**2).sum(1) - ((rest + g / 40) ** 2).sum(1), members))
+        np.testing.assert_allclose(partial.gradient[t, 0], kept((rest**2).sum(1) - ((rest + g / 40) ** 2).sum(1), members))
 
 
 def test_who_knows_a_part_whose_hessian_stays_indefinite_has_the_gradient_alone(case, partial):
     found = study.partial_knowledge(replace(case, damping=0.01), FRACTIONS)
-    for t, target in enumerate(case.attacked):
+    for t, target in enumerate(case.bank.attacked):
         order = np.random.default_rng([37, 0, target]).permutation(np.flatnonzero(case.models.members[target]))
         for k, known in enumerate((order[:20], order)):
             lost = np.linalg.eigvalsh(by_hand(case, target, np.isin(np.arange(80), known))[-1])[0] < -0.01
-            for name in ("honest", "released"):
-                assert np.isnan(found[name][t, k]).all() == np.isnan(found[name][t, k]).any() == lost, (target, k)
-    assert np.isnan(found["honest"]).any()
-    np.testing.assert_array_equal(found["gradient"], partial["gradient"])
+            for rule in (found.honest, found.released):
+                assert np.isnan(rule[t, k]).all() == np.isnan(rule[t, k]).any() == lost, (target, k)
+    assert np.isnan(found.honest).any()
+    np.testing.assert_array_equal(found.gradient, partial.gradient)
 
 
 @pytest.mark.parametrize("fractions", [(0.0, 1.0), (1.1,)])
@@ -305,9 +306,8 @@ audits = study.audits
 def test_a_placebo_is_the_audit_of_records_never_seen(case, pretended):
     found, (targets, ways, known) = pretended
     assert targets == [0, 1, 2] and ways == [study.Conditioning(1.0)] and len(known) == 3
-    assert set(found) == {"iha", "pair", "gradient"}
     alpha = case.rates["weight_decay"]
-    for t, target in enumerate(case.attacked):
+    for t, target in enumerate(case.bank.attacked):
         inside, called_so = case.models.members[target], known[t]
         assert not (called_so & inside).any() and called_so.sum() == (~inside).sum() / 2 == 20
         loss, g, mean, theta, matrix = by_hand(case, target, called_so)
@@ -315,10 +315,10 @@ def test_a_placebo_is_the_audit_of_records_never_seen(case, pretended):
         assert 0 < members.sum() < fresh.sum() < 50
         for name, terms in (("iha", "all"), ("pair", ("I1", "I2"))):
             score, _ = iha.scores(loss, g, a, mean, members, 20, **case.rates, terms=terms)
-            np.testing.assert_allclose(found[name][t], kept(score[fresh], members[fresh]), err_msg=name)
+            np.testing.assert_allclose(getattr(found, name)[t], kept(score[fresh], members[fresh]), err_msg=name)
         rest = np.where(members[:, None], mean - g / 20, mean) + alpha * theta
         score = (rest**2).sum(1) - ((rest + g / 20) ** 2).sum(1)
-        np.testing.assert_allclose(found["gradient"][t], kept(score[fresh], members[fresh]))
+        np.testing.assert_allclose(found.gradient[t], kept(score[fresh], members[fresh]))
     assert len({one.tobytes() for one in known}) == 3
 
 
@@ -329,7 +329,7 @@ def rests(case):
 
 def test_what_is_left_of_the_gradient_is_that_along_eigenvectors(case, rests):
     alpha = case.rates["weight_decay"]
-    for t, target in enumerate(case.attacked):
+    for t, target in enumerate(case.bank.attacked):
         _, g, mean, theta, matrix = by_hand(case, target)
         values, vectors = np.linalg.eigh(matrix)
         left, own = (mean + alpha * theta) @ vectors, (((g[case.judged[t]] / 40) @ vectors) ** 2).mean(0)
@@ -337,32 +337,50 @@ def test_what_is_left_of_the_gradient_is_that_along_eigenvectors(case, rests):
         less = noise / (values + case.damping) ** 4
         for k, (low, high) in enumerate(zip((-np.inf, 5e-4, 0.01, 0.1, 1.0), (5e-4, 0.01, 0.1, 1.0, np.inf), strict=True)):
             there = (values >= low) & (values < high)
-            assert rests["directions"][t, k] == there.sum()
+            assert rests.directions[t, k] == there.sum()
             for name, expected in (("left", np.sqrt((left[there] ** 2).mean()) if there.any() else np.nan),
                                    ("own", np.sqrt(own[there].mean()) if there.any() else np.nan),
                                    ("noise", noise[there].sum() / noise.sum()),
                                    ("noise_iha", less[there].sum() / less.sum())):
-                np.testing.assert_allclose(rests[name][t, k], expected, rtol=1e-5, atol=1e-12, err_msg=f"{name} {k}")
-    assert (rests["directions"].sum(1) == case.parameters).all() and (rests["directions"][:, 0] > 0).all()
+                np.testing.assert_allclose(getattr(rests, name)[t, k], expected, rtol=1e-5, atol=1e-12, err_msg=f"{name} {k}")
+    assert (rests.directions.sum(1) == case.parameters).all() and (rests.directions[:, 0] > 0).all()
     for name in ("noise", "noise_iha"):
-        np.testing.assert_allclose(rests[name].sum(1), 1)
-    assert (rests["noise_iha"][:, 0] > rests["noise"][:, 0]).all()  # damping leaves flat directions what it takes from steep
+        np.testing.assert_allclose(getattr(rests, name).sum(1), 1)
+    assert (rests.noise_iha[:, 0] > rests.noise[:, 0]).all()  # damping leaves flat directions what it takes from steep
 
 
 # ------------------------------------------------------------------------------------------------------------ no matrices
 
 
 def test_conjugate_gradients_give_the_scores_of_the_inverse(case, played, solved):
-    members = solved["members"]
+    members = solved.members
     assert len(members) == 20 and members.sum() == 10
-    np.testing.assert_allclose(solved["cg"], solved["exact"], rtol=1e-4, atol=1e-4 * solved["exact"].std())
+    np.testing.assert_allclose(solved.cg, solved.exact, rtol=1e-4, atol=1e-4 * solved.exact.std())
     place = np.sort(np.r_[np.flatnonzero(case.judged[0])[:10], np.flatnonzero(~case.judged[0])[:10]])
     np.testing.assert_array_equal(members, case.judged[0][place])
-    np.testing.assert_array_equal(stats.rankdata(solved["exact"]), stats.rankdata(played["iha"][0][place]))
+    np.testing.assert_array_equal(stats.rankdata(solved.exact), stats.rankdata(played.ranks["iha"][0][place]))
     values = np.linalg.eigvalsh(by_hand(case, 0)[-1]) + case.damping
-    assert solved["bound"] == pytest.approx(0.5 * np.sqrt(values[-1] / values[0]) * np.log(2 / 1e-7))
-    assert (solved["residuals"] <= 1e-7).all() and 1 < solved["iterations"].max() <= np.ceil(solved["bound"])
-    assert (solved["cg"] != solved["exact"]).any() and solved["seconds"] > 0
+    assert solved.bound == pytest.approx(0.5 * np.sqrt(values[-1] / values[0]) * np.log(2 / 1e-7))
+    assert (solved.residuals <= 1e-7).all() and 1 < solved.iterations.max() <= np.ceil(solved.bound)
+    assert (solved.cg != solved.exact).any() and solved.seconds > 0
+
+
+@pytest.fixture
+def kept_as(monkeypatch):
+    """The arrays that studies keep, by name."""
+    seen, kept = {}, store.study
+    monkeypatch.setattr(store, "study", lambda name, *given: seen.setdefault(name, kept(name, *given)))
+    return seen
+
+
+def test_arrays_are_kept_under_the_names_that_recorded_ones_have(case, played, conditioned, left_out, kept_as):
+    study.play(case), study.conditioning(case), study.leave_one_out(case, 8, 2)
+    assert set(kept_as["iha.play"]) == {
+        "members", *study.NAMES, *(f"terms.{name}" for name in study.ABLATION), "scatter", "smallest", "size", "train", "test",
+        "loss_in", "loss_out", "inverting", "training"}
+    assert set(kept_as["iha.conditioning"]) == {"gradient", "epsilon", "values"} | {
+        f"{way}.{form}" for way in ("dampings", "percentiles", "thresholds") for form in ("full", "pair")}
+    assert set(kept_as["iha.leave_one_out"]) == {"members", *study.LEFT_OUT, "l_attack_5", "l_attack_30"}
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1.0])
@@ -389,10 +407,11 @@ train = study.train
 
 def test_references_know_all_records_but_one(case, played, left_out):
     found, trained = left_out
-    assert len(trained) == 2 and all(one.shape == (2, 8) for one in found.values())
+    assert len(trained) == 2 and list(found.scores) == list(study.LEFT_OUT)
+    assert all(one.shape == (2, 8) for one in (found.members, *found.scores.values(), *found.l_attack_at.values()))
     for t, (target, references) in enumerate(zip((0, 2), trained, strict=True)):
-        one, inside = {name: values[t] for name, values in found.items()}, case.models.members[target]
-        members, judged = one["members"], case.judged[target]
+        one, inside = {name: values[t] for name, values in found.scores.items()}, case.models.members[target]
+        members, judged = found.members[t], case.judged[target]
         place = np.sort(np.r_[np.flatnonzero(judged)[:4], np.flatnonzero(~judged)[:4]])
         rows = case.rows[place]
         np.testing.assert_array_equal(members, inside[rows])
@@ -407,9 +426,9 @@ def test_references_know_all_records_but_one(case, played, left_out):
         of_row = [loss[2 * k:2 * k + 2, row] for k, row in enumerate(rows[members])]
         theirs = np.empty((2, 8))
         theirs[:, members], theirs[:, ~members] = np.transpose(of_row), loss[-2:, rows[~members]]
-        for name, level in (("l_attack", None), ("l_attack_5", 0.05), ("l_attack_30", 0.3)):
+        for score, level in ((one["l_attack"], None), (found.l_attack_at[0.05][t], 0.05), (found.l_attack_at[0.3][t], 0.3)):
             expected = baselines.attack_r(own, theirs, np.zeros((2, 8), bool), level)
-            np.testing.assert_allclose(one[name], expected, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(score, expected, rtol=1e-4, atol=1e-6)
 
         mean, spread = odds(theirs).mean(0), odds(theirs).std(0, ddof=1)
         np.testing.assert_allclose(stats.norm.ppf(stats.norm.cdf((odds(own) - mean) / spread)).clip(-5, 5),
@@ -417,7 +436,8 @@ def test_references_know_all_records_but_one(case, played, left_out):
         np.testing.assert_allclose(one["lira_l_released"],
                                    -stats.norm.logpdf(odds(own), mean, spread) - np.log(2 * np.pi) / 2, rtol=1e-4)
         for name in ("lira", "iha", "gradient"):
-            np.testing.assert_array_equal(stats.rankdata(one[name]), stats.rankdata(played[name][target][place]), err_msg=name)
+            expected = stats.rankdata(played.ranks[name][target][place])
+            np.testing.assert_array_equal(stats.rankdata(one[name]), expected, err_msg=name)
 
 
 def odds(loss):
@@ -443,12 +463,15 @@ def decided():
     another order, and all its scores are far higher."""
     members = np.arange(40) < 20
     rising = np.arange(40.0)
-    scores = {"lira": rising, "l_attack": np.zeros(40), "l_attack_5": np.zeros(40), "l_attack_30": rising,
-              "lira_l": -rising, "iha": np.where(members, 100, rising), "gradient": np.where(members, -1, rising),
-              "lira_l_released": rising}
+    scores = {"lira": rising, "l_attack": np.zeros(40), "lira_l": -rising, "iha": np.where(members, 100, rising),
+              "gradient": np.where(members, -1, rising), "lira_l_released": rising}
     order = np.random.default_rng(3).permutation(40)
-    return {"members": np.stack([members, members[order]]),
-            **{name: np.stack([one, 1000 + 7 * one[order]]) for name, one in scores.items()}}
+
+    def of_both(one):
+        return np.stack([one, 1000 + 7 * one[order]])
+
+    return study.LeftOut(np.stack([members, members[order]]), {name: of_both(one) for name, one in scores.items()},
+                         {0.05: of_both(np.zeros(40)), 0.3: of_both(rising)})
 
 
 def test_agreement_counts_equal_decisions_at_the_threshold_of_each(decided):
@@ -471,11 +494,11 @@ def test_as_many_others_are_called_as_the_rate_allows(rate, count, allowed):
     rng, members = np.random.default_rng(count), np.arange(count + 30) < 30
     members = np.stack([members, ~members[::-1]])  # the second target has 30 non-members
     one = {name: rng.normal(size=members.shape) for name in ("lira", "lira_l", "iha", "gradient", "l_attack")}
-    one[f"l_attack_{round(100 * rate)}"] = rng.normal(size=members.shape)
-    found = study.called({"members": members, **one}, rate)
+    at_rate = rng.normal(size=members.shape)
+    found = study.called(study.LeftOut(members, one, {rate: at_rate}), rate)
     assert set(found) == {"truth", "lira", "l_attack", "lira_l", "iha", "gradient"} and found["truth"] is members
     for name in ("lira", "lira_l", "iha", "gradient", "l_attack"):
-        score = one[f"l_attack_{round(100 * rate)}" if name == "l_attack" else name]
+        score = at_rate if name == "l_attack" else one[name]
         highest = np.argsort(-np.where(members, -np.inf, score), axis=1)
         for t, may in enumerate((allowed, int(30 * rate))):
             assert np.flatnonzero(found[name][t] & ~members[t]).tolist() == sorted(highest[t, :may])
@@ -489,13 +512,14 @@ def test_who_finds_members_beside_the_attacks_on_losses():
         return np.where(np.isin(np.arange(20), records), 50, low)
 
     everyone = calls(*range(10))
-    found = {"members": members, "lira": np.stack([calls(0, 1), everyone]), "l_attack_30": np.stack([calls(2), low]),
-             "lira_l": np.stack([calls(3), low]), "iha": np.stack([calls(3, 4, 5), low]), "gradient": np.stack([low, low])}
-    found["iha"][1, 17] = found["iha"][1, 16]  # 8 and 7 tie, so one of the two highest cannot be called
+    scores = {"lira": np.stack([calls(0, 1), everyone]), "lira_l": np.stack([calls(3), low]),
+              "iha": np.stack([calls(3, 4, 5), low]), "gradient": np.stack([low, low])}
+    scores["iha"][1, 17] = scores["iha"][1, 16]  # 8 and 7 tie, so one of the two highest cannot be called
+    found = study.LeftOut(members, scores, {0.3: np.stack([calls(2), low])})
     beside, rate = study.found_beside(found, 0.3)
     assert beside.tolist() == [True, True, False, False, False, False]  # records 4 to 9 of the first target
     np.testing.assert_allclose(rate, [0.3, 0.2])
-    beside, _ = study.found_beside(found | {"lira": np.stack([calls(0, 1), calls(*range(9))])}, 0.3)
+    beside, _ = study.found_beside(replace(found, scores=scores | {"lira": np.stack([calls(0, 1), calls(*range(9))])}), 0.3)
     assert beside.tolist() == [True, True, False, False, False, False, False]
 
 
@@ -554,21 +578,21 @@ def costs(case, trained):
 def test_a_cost_is_time_and_memory_of_each_phase(case, costs, trained):
     assert trained == {"iha": [2], "cg": [2], "lira": [2, 40], "loss": [2]}  # each is warm before it is measured
     assert list(costs) == ["iha", "cg", "lira", "loss"]
-    for name, (once, each, held, most) in costs.items():
-        assert each > 0 and most >= 0
-        assert np.isnan([once, held]).all() if name == "loss" else once > 0 and held >= 0
+    for name, one in costs.items():
+        assert one.each > 0 and one.most >= 0
+        assert np.isnan([one.once, one.held]).all() if name == "loss" else one.once > 0 and one.held >= 0
     seconds = [store.look_up(case.models.spec(m)).manifest["seconds"] for m in (2, 3, 4, 5)]
-    assert costs["lira"][0] == pytest.approx(sum(seconds))
+    assert costs["lira"].once == pytest.approx(sum(seconds))
 
 
 def test_work_is_counted_of_the_case(case, monkeypatch):
     monkeypatch.setattr(study.store, "look_up", None)  # nothing that was timed is looked at
     found, members, shape = study.work(case), int(case.models.members[0].sum()), case.models.records.shape
     network = case.models.untrained()
-    assert found == {"reference": work.training(case.models.config, shape, len(case.models.records.classes), members),
-                     "hessian": work.hessian_itself(network, shape, members, case.models.config.loss) + work.decomposition(
-                         case.parameters), "rotation": 2 * case.parameters**2,
-                     "product": work.hessian_product(network, shape, members, case.models.config.loss)}
+    assert found == study.Work(
+        reference=work.training(case.models.config, shape, len(case.models.records.classes), members),
+        hessian=work.hessian_itself(network, shape, members, case.models.config.loss) + work.decomposition(case.parameters),
+        rotation=2 * case.parameters**2, product=work.hessian_product(network, shape, members, case.models.config.loss))
 
 
 # -------------------------------------------------------------------------------------------------------------- the tables
@@ -586,11 +610,11 @@ def test_access_is_declared_as_the_paper_has_it():
 
 def test_targets_are_told_by_their_own_numbers(case, played):
     row = exhibits.targets_table({case.name: played}).iloc[0]
-    assert row["case"] == case.name and row["accuracy, members"] == f"{played['train'].mean():.3f}"
-    assert row["lowest eigenvalue"] == f"{played['smallest'].min():.2g}"
-    assert row["norm of the gradient"] == f"{played['size'][:, 0].mean():.2g}"
-    assert row["with weight decay"] == f"{played['size'][:, 1].mean():.2g}"
-    assert row["loss, non-members"] == f"{played['loss_out'].mean():.3g}"
+    assert row["case"] == case.name and row["accuracy, members"] == f"{played.train.mean():.3f}"
+    assert row["lowest eigenvalue"] == f"{played.smallest.min():.2g}"
+    assert row["norm of the gradient"] == f"{played.size[:, 0].mean():.2g}"
+    assert row["with weight decay"] == f"{played.size[:, 1].mean():.2g}"
+    assert row["loss, non-members"] == f"{played.loss_out.mean():.3g}"
 
 
 def test_the_main_table_holds_our_numbers_and_the_papers(case, played):
@@ -598,27 +622,26 @@ def test_the_main_table_holds_our_numbers_and_the_papers(case, played):
     assert list(table.index) == [exhibits.label(name) for name in study.NAMES] and (
         list(table.index[4:6]) == ["*LiRA, the target among its references*", "*LiRA, one variance*"])
     lines = table.loc["IHA"].iloc[0].split("\n")
-    assert lines[0] == f"{number(played, 'iha'):.3f}" and lines[1:] == [tables.BELOW] * 2  # of some 25 non-members
+    assert lines[0] == f"{exhibits.of_attack(played, 'iha'):.3f}" and lines[1:] == [tables.BELOW] * 2  # of some 25 non-members
     assert table.loc["IHA", "paper, Purchase-100"] == "0.703\n13.69\n7.52"
     assert table.loc["LOSS", "paper, MNIST-Odd"] == "0.500\n0.97\n0.09"
     assert table.loc["LiRA", "paper, FashionMNIST"] == "0.578\n2.98\n0.63"
     assert (table.iloc[4:, -3:] == tables.NOTHING).all(axis=None)
-    many = {name: np.tile(one, 50) if one.shape == played["members"].shape else one for name, one in played.items()}
-    assert exhibits.stack(many, "iha").split("\n")[1:] == [
-        tables.format_percent(number(many, "iha", "tpr_at_fpr=0.01")),
-        tables.format_percent(number(many, "iha", "tpr_at_fpr=0.001"))]
+    many = {"members": np.tile(played.members, 50), "iha": np.tile(played.ranks["iha"], 50)}
+    lines = exhibits.stack(replace(played, members=many["members"], ranks={"iha": many["iha"]}), "iha").split("\n")
+    assert lines[1:] == [tables.format_percent(number(many, "iha", metric)) for metric in study.KEPT[1:]]
 
 
 def test_conjugate_gradients_stand_beside_the_exact_inverse(case, solved):
     table = exhibits.cg_table({case.name: solved}).set_index("case")
-    row, exact = table.loc[case.name], solved["exact"]
-    assert row["records"] == "20" and row["AUC, exact"].startswith(f"{metrics.auc(exact, solved['members']):.3f} [")
+    row, exact = table.loc[case.name], solved.exact
+    assert row["records"] == "20" and row["AUC, exact"].startswith(f"{metrics.auc(exact, solved.members):.3f} [")
     assert float(row["largest difference of scores (s.d.)"]) == pytest.approx(
-        np.abs(exact - solved["cg"]).max() / exact.std(), rel=0.06)
+        np.abs(exact - solved.cg).max() / exact.std(), rel=0.06)
     assert row["rank correlation"] == "1.000000" and table.loc["paper: FashionMNIST", "AUC, CG"] == "0.592"
     assert table.loc["paper: Purchase-100", "AUC, exact"] == "0.701"
     assert row["iterations: mean, most (bound)"] == (
-        f"{solved['iterations'].mean():.1f}, {solved['iterations'].max()} ({solved['bound']:.0f})")
+        f"{solved.iterations.mean():.1f}, {solved.iterations.max()} ({solved.bound:.0f})")
 
 
 def test_the_ablation_has_a_row_for_every_choice_of_terms(case, played):
@@ -626,7 +649,7 @@ def test_the_ablation_has_a_row_for_every_choice_of_terms(case, played):
     assert list(table.index) == ["I₁", "I₂", "I₁, I₂", "I₁, I₂, I₃, I₄", "ℓ, I₁", "ℓ, I₂", "ℓ, I₁, I₂", "all"]
     assert table.loc["ℓ, I₂", "paper, Purchase-100(S)"] == "0.686\n1.97\n0.48"
     assert table.loc["all", "paper, Purchase-100(S)"] == "0.791\n20.09\n19.09"
-    own = metrics.t_interval(played["terms.I1, I2"][:, 0], bounds=(0, 1))
+    own = metrics.t_interval(played.terms["I1, I2"][:, 0], bounds=(0, 1))
     assert table.loc["I₁, I₂"].iloc[0].split("\n") == [f"{own:.3f}", tables.BELOW, tables.BELOW]
 
 
@@ -634,7 +657,7 @@ def test_left_out_attacks_are_compared_on_the_same_records(left_out):
     found, _ = left_out
     table = exhibits.left_out_table(found).set_index("attack")
     assert list(table.index) == ["LiRA", "L-attack", "LiRA-L", "*LiRA-L, as released*", "IHA", "*gradient alone*"]
-    auc = {name: metrics.auc(found[name], found["members"]) for name in study.LEFT_OUT}
+    auc = {name: metrics.auc(found.scores[name], found.members) for name in study.LEFT_OUT}
     assert all(one.shape == (2,) for one in auc.values()) and table.loc["IHA", "lead of IHA"] == tables.NOTHING
     for (key, name), (_, row) in zip(study.LEFT_OUT.items(), table.iterrows(), strict=True):
         assert row["AUC"] == f"{metrics.t_interval(auc[key], bounds=(0, 1)):.3f}", name
@@ -661,7 +684,7 @@ def test_the_papers_agreement_has_the_same_form():
 
 
 def test_costs_add_up_and_the_papers_stand_under_ours(costs):
-    made = {**costs, "iha": np.array([10.0, 0.5, 200.0, 300.0]), "cg": np.array([2.0, 1.5, 1.0, 2.0])}
+    made = {**costs, "iha": study.Cost(10.0, 0.5, 200.0, 300.0), "cg": study.Cost(2.0, 1.5, 1.0, 2.0)}
     table = exhibits.cost_table(made, 1234, "tiny")
     assert table["attack"].tolist() == ["IHA"] * 2 + ["IHA (CG)"] * 2 + ["LiRA"] * 2 + ["LOSS"] * 2
     assert table.iloc[0].tolist()[1:] == ["tiny, 1,234 parameters", "10", "0.5", "200", "300", "510"]
@@ -673,7 +696,7 @@ def test_costs_add_up_and_the_papers_stand_under_ours(costs):
 @pytest.mark.parametrize("exact,cg,expected", [
     ((10, 0.5), (2, 1.5), 9), ((2580, 0.16), (0, 85), 31), ((1, 0.5), (2, 1.5), 1), ((10, 2), (2, 1.5), np.inf)])
 def test_from_so_many_records_on_the_inverse_pays(exact, cg, expected):
-    assert exhibits.break_even({"iha": np.array([*exact, 0, 0]), "cg": np.array([*cg, 0, 0])}) == expected
+    assert exhibits.break_even({"iha": study.Cost(*exact, 0, 0), "cg": study.Cost(*cg, 0, 0)}) == expected
     if np.isfinite(expected):
         n = np.array([expected - 1, expected])
         cheaper = exact[0] + n * exact[1] < cg[0] + n * cg[1]
@@ -682,11 +705,11 @@ def test_from_so_many_records_on_the_inverse_pays(exact, cg, expected):
 
 def test_sizes_have_a_damping_of_their_own(case, played, conditioned):
     table = exhibits.sizes_table({"tiny": played}, {"tiny": conditioned}, SWEEP.percentiles).set_index("case")
-    own = metrics.t_interval(conditioned["percentiles.full"][:, 1, 0], bounds=(0, 1))
+    own = metrics.t_interval(conditioned.kept["percentiles", "full"][:, 1, 0], bounds=(0, 1))
     lines = table.loc["tiny", "IHA, damping at percentile 99"].split("\n")
-    assert lines[0] == f"{own:.3f}" and lines[-1] == f"ε = {conditioned['epsilon'][:, 1].mean():.2g}"
+    assert lines[0] == f"{own:.3f}" and lines[-1] == f"ε = {conditioned.epsilon[:, 1].mean():.2g}"
     assert table.loc["tiny", "IHA, damping at percentile 1"].startswith("indefinite\nε = ")
-    assert table.loc["tiny", "*gradient alone*"].split("\n")[0] == f"{number(played, 'gradient'):.3f}"
+    assert table.loc["tiny", "*gradient alone*"].split("\n")[0] == f"{exhibits.of_attack(played, 'gradient'):.3f}"
     assert table.loc["paper: Purchase-100, MLP-2", "IHA"] == "0.703\n13.69"
     assert table.loc["paper: Purchase-100(S), MLP-2", "LiRA"] == "0.743\n9.56"
     assert table.loc["paper: Purchase-100(S), MLP-4", "IHA"] == "0.691\n1.14"
@@ -697,14 +720,15 @@ def test_the_papers_epsilons_are_those_that_were_run(case, conditioned):
     table = exhibits.conditioning_table({case.name: conditioned}, SWEEP).set_index(["conditioning", "ε"])
     ours = table.columns[0]
     full, pair = table.loc[("damping", "0.2"), ours].split("\n")
-    assert full == f"{metrics.t_interval(conditioned['dampings.full'][:, 1, 0], bounds=(0, 1)):.3f}"
-    assert pair == f"{metrics.t_interval(conditioned['dampings.pair'][:, 1, 0], bounds=(0, 1)):.3f}"
-    assert table.loc[("low rank", "0.01"), ours].startswith(exhibits.over_targets(conditioned["thresholds.full"][:, 0, 0]))
+    assert full == f"{metrics.t_interval(conditioned.kept['dampings', 'full'][:, 1, 0], bounds=(0, 1)):.3f}"
+    assert pair == f"{metrics.t_interval(conditioned.kept['dampings', 'pair'][:, 1, 0], bounds=(0, 1)):.3f}"
+    low_rank = conditioned.kept["thresholds", "full"][:, 0, 0]
+    assert table.loc[("low rank", "0.01"), ours].startswith(exhibits.over_targets(low_rank))
     assert table.loc[("damping", "0.01"), ours] == f"{exhibits.INDEFINITE}\n{exhibits.INDEFINITE}"
     assert table.loc[("damping", "0.1"), ours] == table.loc[("low rank", "0.2"), ours] == tables.NOT_RUN
     assert table.loc[("low rank", "0.1"), "paper, FashionMNIST"] == "0.557"
     assert table.loc[("damping", "0.2"), "paper, MNIST-Odd"] == "0.542"
-    assert table.iloc[-1][ours] == exhibits.over_targets(conditioned["gradient"][:, 0])
+    assert table.iloc[-1][ours] == exhibits.over_targets(conditioned.gradient[:, 0])
 
 
 def test_knowledge_in_parts_has_the_papers_fractions(case, played, partial):
@@ -712,7 +736,7 @@ def test_knowledge_in_parts_has_the_papers_fractions(case, played, partial):
     assert list(table.index) == ["50 %", "100 %"]
     assert table["paper, as released"].tolist() == [tables.NOTHING, "0.791\n20.09\n19.09"]
     for key, column in zip(("released", "honest", "gradient"), table.columns, strict=False):
-        assert table.loc["50 %", column].split("\n")[0] == exhibits.over_targets(partial[key][:, 0, 0])
+        assert table.loc["50 %", column].split("\n")[0] == exhibits.over_targets(getattr(partial, key)[:, 0, 0])
         assert column.startswith(exhibits.PARTIAL[key])
 
 
@@ -721,8 +745,8 @@ def test_schedules_stand_beside_one_another(played, other):
     assert table["schedule"].tolist() == ["constant"] * 3 + ["cosine"] * 3
     assert table["attack"].tolist() == ["IHA", "*IHA with weight decay in I2*", "*gradient alone*"] * 2
     for (_, row), method in zip(table.iterrows(), ("iha", "stationary", "gradient"), strict=False):
-        assert row["AUC"] == f"{number(played, method):.3f}"
-        lead = tables.NOTHING if method == "gradient" else f"{number(played, method, minus='gradient'):.3f}"
+        assert row["AUC"] == f"{exhibits.of_attack(played, method):.3f}"
+        lead = tables.NOTHING if method == "gradient" else f"{exhibits.of_attack(played, method, minus='gradient'):.3f}"
         assert row["AUC less that of gradient alone"] == lead
 
 
@@ -731,9 +755,10 @@ def test_the_placebo_is_shown_as_it_was_found(pretended):
     table = exhibits.placebo_table(found).set_index("score")
     assert list(table.index) == ["IHA", "I₁ + I₂ alone", "*gradient alone*"]
     for key, (_, row) in zip(("iha", "pair", "gradient"), table.iterrows(), strict=True):
-        assert row["AUC"] == f"{metrics.t_interval(found[key][:, 0], bounds=(0, 1)):.3f}"
-        assert row["TPR (%) at 1 %"] == tables.format_percent(metrics.t_interval(found[key][:, 1], bounds=(0, 1)))
-    assert exhibits.placebo_table(found | {"iha": np.full((3, 3), np.nan)})["AUC"][0] == exhibits.INDEFINITE
+        auc, tpr, _ = getattr(found, key).T
+        assert row["AUC"] == f"{metrics.t_interval(auc, bounds=(0, 1)):.3f}"
+        assert row["TPR (%) at 1 %"] == tables.format_percent(metrics.t_interval(tpr, bounds=(0, 1)))
+    assert exhibits.placebo_table(replace(found, iha=np.full((3, 3), np.nan)))["AUC"][0] == exhibits.INDEFINITE
 
 
 def test_what_is_left_is_shown_where_there_are_directions():
@@ -743,7 +768,8 @@ def test_what_is_left_is_shown_where_there_are_directions():
              "own": np.array([[1, nothing, 1, nothing, 4], [2, nothing, 3, 2, 4]]) * 1e-4,
              "noise": np.array([[0.5, 0, 0.3, 0, 0.2], [0.4, 0, 0.2, 0.1, 0.3]]),
              "noise_iha": np.array([[0.9, 0, 0.1, 0, 0], [0.8, 0, 0.1, 0.06, 0.04]])}
-    table = exhibits.residuals_table({"constant": found, "cosine": {name: one[::-1] for name, one in found.items()}})
+    table = exhibits.residuals_table({"constant": study.Residuals(**found),
+                                      "cosine": study.Residuals(**{name: one[::-1] for name, one in found.items()})})
     assert table["schedule"].tolist() == ["constant"] * 4 + ["cosine"] * 4
     assert table["eigenvalues"].tolist()[:4] == ["below 0.0005", "0.01 to 0.1", "0.1 to 1", "above 1"]
     assert table.iloc[0].tolist()[2:] == ["7", "3.0e-03", "1.5e-04", "20", "45", "85"]
@@ -769,15 +795,15 @@ def made_up(strengths=None, terms=None, n=1600, targets=4, seed=6):
     """A play whose attacks are as strong as wished: one strength, or one a target; scores [T, n]; or "sure", as `few_sure`."""
     rng, members = np.random.default_rng(seed), np.repeat((np.arange(n) < n // 2)[None], targets, 0)
     shared, own = rng.normal(size=members.shape), np.random.default_rng(1).normal(size=members.shape)
-    out = {"members": members}
+    ranks = {}
     for name, strength in (AHEAD | (strengths or {})).items():
         if isinstance(strength, str):
-            out[name] = few_sure(members.shape)
+            ranks[name] = few_sure(members.shape)
         else:
-            out[name] = shared + members * np.reshape(strength, (-1, 1)) + (0.01 * own if name == "sif" else 0)
+            ranks[name] = shared + members * np.reshape(strength, (-1, 1)) + (0.01 * own if name == "sif" else 0)
     small = 1e-5 * np.arange(targets)[:, None]
-    out |= {f"terms.{name}": np.tile([*values, 0.0], (targets, 1)) + small for name, values in (TERMS | (terms or {})).items()}
-    return out
+    kept_of = {name: np.tile([*values, 0.0], (targets, 1)) + small for name, values in (TERMS | (terms or {})).items()}
+    return study.Play(members, ranks, kept_of, *[None] * 7)
 
 
 @pytest.fixture
@@ -809,7 +835,7 @@ def test_attacks_as_the_paper_has_them_bear_it_out(quick):
     assert {name: len(one.parts) for name, one in found.items()} == {
         "C3": 4, "C4": 2, "C5": 2, "C7": 3, "C8": 3, "C9": 2, "A1": 2, "A2": 4, "A4": 1, "A5": 1, "A3": 2}
     play = made_up()
-    auc = {name: metrics.auc(play[name], play["members"]).mean() for name in study.NAMES}
+    auc = {name: metrics.auc(play.ranks[name], play.members).mean() for name in study.NAMES}
     assert found["C3"].parts["toy, less LiRA, AUC"].value == pytest.approx(auc["iha"] - auc["lira"])
     assert found["C3"].parts["toy, less LiRA, one variance, AUC"].value == pytest.approx(auc["iha"] - auc["lira_fixed"])
     assert found["C4"].parts["toy, less LiRA"].value == pytest.approx(auc["iha"] - auc["lira"] + 0.026)
@@ -887,13 +913,14 @@ def kept_like(aucs):
 def swept_like(dampings=(), thresholds=(), asked=ASKED):
     """Of `study.conditioning` with these conditionings, but for the changes."""
     changed = {"dampings": SWEPT["dampings"] | dict(dampings), "thresholds": SWEPT["thresholds"] | dict(thresholds)}
-    return {f"{group}.full": kept_like([aucs[at] for at in getattr(asked, group)]) for group, aucs in changed.items()}
+    kept = {(group, "full"): kept_like([aucs[at] for at in getattr(asked, group)]) for group, aucs in changed.items()}
+    return study.Swept(kept, None, None, None)
 
 
 def known_like(**changes):
     """Of `study.partial_knowledge`; the released form gains by knowing less."""
     aucs = list((KNOWN | {float(name.removeprefix("at_")) / 100: one for name, one in changes.items()}).values())
-    return {"honest": kept_like(aucs), "released": kept_like(aucs[::-1])}
+    return study.Partial(kept_like(aucs), kept_like(aucs[::-1]), None)
 
 
 def left_out_like(calls=24, rest=-1.0, l_attack=0.55, lira_l=0.5, missed=(40, 40, 40)):
@@ -904,17 +931,22 @@ def left_out_like(calls=24, rest=-1.0, l_attack=0.55, lira_l=0.5, missed=(40, 40
         missed: of each target, how many LiRA does not call.
     """
     members, ramp = np.tile(np.arange(80) < 40, (3, 1)), np.r_[np.zeros(40), np.linspace(0, 1, 40)]
-    out = {"members": members}
-    for name, score in (("l_attack", l_attack), ("lira_l", lira_l), ("l_attack_30", -1.0), ("gradient", 0.5),
-                        ("iha", np.where(np.arange(80) % 40 < calls, 2, rest)),
-                        ("lira", np.where(np.arange(80) % 40 < 40 - np.reshape(missed, (3, 1)), 2, -1.0))):
-        out[name] = np.where(members, np.asarray(score) + 0.03 * np.arange(3)[:, None] / 3, ramp)
-    return out
+    given = {"l_attack": l_attack, "lira_l": lira_l, "l_attack_30": -1.0, "gradient": 0.5,
+             "iha": np.where(np.arange(80) % 40 < calls, 2, rest),
+             "lira": np.where(np.arange(80) % 40 < 40 - np.reshape(missed, (3, 1)), 2, -1.0)}
+    scores = {name: np.where(members, np.asarray(score) + 0.03 * np.arange(3)[:, None] / 3, ramp)
+              for name, score in given.items()}
+    return study.LeftOut(members, scores, {0.3: scores.pop("l_attack_30")})
+
+
+def solved_like(cg):
+    """Of `study.conjugate`."""
+    return study.Conjugated(None, EXACT, cg, TEN, None, None, None)
 
 
 def sweeps(**changes):
     """Claim -> verdict, on what bears the paper out but for the changes."""
-    given = {"conjugated": {"toy": {"exact": EXACT, "cg": EXACT + 0.005 * EXACT.std(), "iterations": TEN}},
+    given = {"conjugated": {"toy": solved_like(EXACT + 0.005 * EXACT.std())},
              "left_out": left_out_like(), "swept": {"toy": swept_like()}, "sweep": ASKED, "partial": known_like(),
              "fractions": list(KNOWN), "few": made_up(), "many": made_up({"loss": 0.1, "lira": 0.4, "iha": 1.0}),
              "deep": swept_like({0.5: 0.68}), "shallow": swept_like({0.5: 0.61})} | changes
@@ -926,7 +958,7 @@ def sweeps(**changes):
 
 def counted(**changes):
     """Of `study.work`: 128 references do twice the work of a Hessian, conjugate gradients in 10 iterations five times."""
-    return {"reference": 1.0, "hessian": 64.0, "rotation": 0.016, "product": 0.02} | changes
+    return replace(study.Work(reference=1.0, hessian=64.0, rotation=0.016, product=0.02), **changes)
 
 
 def test_sweeps_as_the_paper_has_them_bear_it_out(quick):
@@ -936,7 +968,7 @@ def test_sweeps_as_the_paper_has_them_bear_it_out(quick):
         "C6": 1, "C10": 2, "C11": 0, "C12": 2, "C13": 5, "C14": 0, "C15": 2, "C16": 3}
     assert found["C6"].parts["0.01 less the largest distance"].value == pytest.approx(0.005)
     left_out = left_out_like()
-    auc = {name: metrics.auc(left_out[name], left_out["members"]).mean() for name in ("iha", "l_attack", "lira_l")}
+    auc = {name: metrics.auc(left_out.scores[name], left_out.members).mean() for name in ("iha", "l_attack", "lira_l")}
     assert [one.value for one in found["C10"].parts.values()] == pytest.approx([auc["iha"] - auc["l_attack"],
                                                                                auc["iha"] - auc["lira_l"]])
     assert list(found["C10"].parts) == ["IHA less L-attack", "IHA less LiRA-L"]
@@ -951,14 +983,14 @@ def test_sweeps_as_the_paper_has_them_bear_it_out(quick):
     assert [one.value for one in found["C15"].parts.values()] == pytest.approx([0.1, 0.11])
     few, many = made_up(), made_up({"loss": 0.1, "lira": 0.4, "iha": 1.0})
     for name in ("loss", "lira", "iha"):
-        expected = difference(number(few, name, draws=50), number(many, name, draws=50))
+        expected = difference(exhibits.of_attack(few, name), exhibits.of_attack(many, name))
         assert (found["C16"].parts[study.NAMES[name]].low, found["C16"].parts[study.NAMES[name]].high) == pytest.approx(
             (expected.low, expected.high))
 
 
 def inexact(distance):
     """Conjugate gradients are so far off in a single record, in standard deviations."""
-    return {"exact": EXACT, "cg": EXACT + distance * EXACT.std() * (np.arange(50) == 7), "iterations": TEN}
+    return solved_like(EXACT + distance * EXACT.std() * (np.arange(50) == 7))
 
 
 @pytest.mark.parametrize("changes,expected", [
@@ -1013,7 +1045,7 @@ def test_conditionings_not_asked_for_are_not_judged(asked, lost, left, quick):
 def test_conditionings_that_leave_a_hessian_indefinite_are_not_judged(quick):
     def lost(way, at, target=3, **changes):
         found = swept_like(**changes)
-        found[f"{way}.full"][target, list(getattr(ASKED, way)).index(at)] = np.nan
+        found.kept[way, "full"][target, list(getattr(ASKED, way)).index(at)] = np.nan
         return found
 
     found = sweeps(swept={"one": swept_like(), "two": lost("dampings", 0.01)})
@@ -1036,15 +1068,15 @@ def test_rates_that_few_records_cannot_resolve_are_not_judged(quick):
 @pytest.mark.parametrize("lacking", [0.2, 0.8, 1.0])
 def test_fractions_not_asked_for_are_not_judged(lacking, quick):
     places = [k for k, one in enumerate(KNOWN) if one != lacking]
-    found = sweeps(fractions=[one for one in KNOWN if one != lacking],
-                   partial={name: one[:, places] for name, one in known_like().items()})
+    partial = replace(known_like(), honest=known_like().honest[:, places])
+    found = sweeps(fractions=[one for one in KNOWN if one != lacking], partial=partial)
     assert others(found) == {"C15": "not run"}
     assert found["C15"].reason == "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
 
 
 def test_a_part_that_leaves_the_hessian_indefinite_is_not_judged(quick):
     partial = known_like()
-    partial["honest"][0, list(KNOWN).index(0.2)] = np.nan
+    partial.honest[0, list(KNOWN).index(0.2)] = np.nan
     assert others(sweeps(partial=partial)) == {"C15": "not run"}
 
 
@@ -1141,16 +1173,17 @@ def test_auc_is_drawn_against_epsilon_and_left_out_where_there_is_none(case, oth
     assert [axis.get_title() for axis in figure.axes] == list(found)
     lines = named(figure.axes[0])
     np.testing.assert_allclose(lines["IHA, damping"].get_xdata(), [0.2, 1.0])
-    np.testing.assert_allclose(lines["IHA, damping"].get_ydata(), conditioned["dampings.full"][:, 1:, 0].mean(0))
-    np.testing.assert_allclose(lines["I₁ + I₂ alone, low rank"].get_ydata(), conditioned["thresholds.pair"][..., 0].mean(0))
+    np.testing.assert_allclose(lines["IHA, damping"].get_ydata(), conditioned.kept["dampings", "full"][:, 1:, 0].mean(0))
+    np.testing.assert_allclose(lines["I₁ + I₂ alone, low rank"].get_ydata(),
+                               conditioned.kept["thresholds", "pair"][..., 0].mean(0))
     np.testing.assert_allclose(lines["indefinite with this damping"].get_xdata(), [0.01])
-    np.testing.assert_allclose(lines["gradient alone, no Hessian"].get_ydata(), conditioned["gradient"][:, 0].mean())
-    np.testing.assert_allclose(lines["IHA, damping by percentile"].get_xdata(), conditioned["epsilon"][:, 1].mean())
+    np.testing.assert_allclose(lines["gradient alone, no Hessian"].get_ydata(), conditioned.gradient[:, 0].mean())
+    np.testing.assert_allclose(lines["IHA, damping by percentile"].get_xdata(), conditioned.epsilon[:, 1].mean())
 
 
 def test_the_spectrum_shows_negative_eigenvalues_apart(case, conditioned):
     axis = exhibits.spectrum_figure({case.name: conditioned}).axes[0]
-    lines, values = named(axis), conditioned["values"][0]
+    lines, values = named(axis), conditioned.values[0]
     np.testing.assert_allclose(lines["negative, without their sign"].get_ydata()[0], -values.min(), rtol=1e-6)
     np.testing.assert_allclose(lines["positive"].get_ydata()[0], values.max(), rtol=1e-6)
     assert (np.diff(lines["positive"].get_ydata()) <= 0).all() and axis.get_xscale() == axis.get_yscale() == "log"
@@ -1163,21 +1196,22 @@ def test_knowledge_in_parts_is_drawn_beside_the_papers(partial):
     np.testing.assert_allclose(printed.get_xdata(), [0.2, 0.4, 0.6, 0.8, 0.9, 1.0])
     np.testing.assert_allclose(printed.get_ydata(), [0.577, 0.607, 0.638, 0.692, 0.733, 0.791])
     drawn = {bars.get_label(): bars.lines[0].get_ydata(orig=False) for bars in right.containers}
-    np.testing.assert_allclose(drawn["gradient alone"], 100 * partial["gradient"][..., 1].mean(0))
-    np.testing.assert_allclose(drawn["IHA, as released"], 100 * partial["released"][..., 1].mean(0))
-    indefinite = {name: np.where([[[True], [False]]], np.nan, one) for name, one in partial.items()}
+    np.testing.assert_allclose(drawn["gradient alone"], 100 * partial.gradient[..., 1].mean(0))
+    np.testing.assert_allclose(drawn["IHA, as released"], 100 * partial.released[..., 1].mean(0))
+    indefinite = study.Partial(*(np.where([[[True], [False]]], np.nan, one)
+                                 for one in (partial.honest, partial.released, partial.gradient)))
     axis = exhibits.partial_figure(indefinite, FRACTIONS).axes[0]
     assert [bars.lines[0].get_xdata(orig=False).tolist() for bars in axis.containers] == [[1.0]] * 3
 
 
 def test_the_signal_is_what_is_taken_out(played):
     left, right = exhibits.signal_figure(played).axes
-    along, shift, _ = played["scatter"].astype(float)
-    members, lines = played["members"][0], named(left)
+    along, shift, _ = played.scatter.astype(float)
+    members, lines = played.members[0], named(left)
     np.testing.assert_allclose(lines["members"].get_xydata(), np.stack([along, shift], 1)[members])
     np.testing.assert_allclose(lines["non-members"].get_xydata(), np.stack([along, shift], 1)[~members])
     score = np.where(members, shift, -shift) - along
-    assert metrics.auc(score, members) == pytest.approx(played["terms.I1, I2"][0, 0])
+    assert metrics.auc(score, members) == pytest.approx(played.terms["I1, I2"][0, 0])
     bars = np.array([(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in right.patches if hasattr(bar, "get_x")])
     for (place, count), own in zip(bars.reshape(2, -1, 2).transpose(0, 2, 1), (score[~members], score[members]), strict=True):
         assert count[place > 0].sum() == (own > 0).sum() and count[place < 0].sum() == (own < 0).sum()
@@ -1203,4 +1237,4 @@ def test_the_idea_shows_the_shorter_step(seed):
 
 
 def test_references_of_a_target_are_neither_it_nor_its_complement(case):
-    assert set(case.references(1)) == set(range(6)) - {0, 1} == set(membership.references_of(0, 6))
+    assert set(case.bank.references(1)) == set(range(6)) - {0, 1} == set(membership.references_of(0, 6))

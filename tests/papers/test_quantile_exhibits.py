@@ -1,5 +1,8 @@
 """Tables, figures and verdicts of the chapter on quantile regression, from made-up findings whose answers are known."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -14,6 +17,8 @@ from mia_lib.papers.quantile import exhibits, study, theory
 A = len(study.ALPHAS)
 STRENGTHS = {"marginal": 0.0, "gauss_x": 0.1, "gauss_xy": 1.0, "pinball_x": 0.1, "pinball_xy": 0.9, "lira_2": 1.5,
              "lira_8": 2.0, "lira_off_8": 1.2}
+METHODS = {one.name: one for one in (*study.REGRESSIONS, *(study.lira(n, offline) for n in (2, 4, 6, 8, 16, 32, 64)
+                                                           for offline in (False, True)))}
 
 
 @pytest.fixture(autouse=True)
@@ -38,31 +43,37 @@ def made(strengths=STRENGTHS, targets=3, records=800, classes=4, fpr=1.0, calibr
 
     `each`: records of a class in the calibration split.
     """
-    members = games(targets, records, seed)
-    out = {"members": members, "labels": np.arange(records) % classes, "train": np.full(targets, 0.99),
-           "calibration": np.full(classes, each),
-           "test": np.linspace(0.70, 0.72, targets), "seconds.reference": np.linspace(2, 2.1, targets)}
+    members, labels = games(targets, records, seed), np.arange(records) % classes
     jitter = 1 + 0.02 * np.linspace(-1, 1, targets)[:, None]
-    for k, (name, strength) in enumerate(strengths.items()):
-        out[name] = scored(members, strength, [seed, k])
-        out[f"pinball.{name}"] = np.array([0.2, 0.03]) * np.exp(-0.3 * strength) * np.ones((targets, 1))
-        if name.startswith("lira") and "off" not in name:
-            out[f"pinball_all.{name}"] = 0.7 * out[f"pinball.{name}"]
-        if name in exhibits.REGRESSIONS:
-            out[f"raw.{name}"] = np.array(study.ALPHAS) * fpr * jitter
-            out[f"calibrated.{name}"] = np.array(study.ALPHAS) * calibrated * jitter
-            out[f"raw_tpr.{name}"] = out[f"calibrated_tpr.{name}"] = np.full((targets, A), 0.1)
-            out[f"seconds.{name}"] = np.full(targets, seconds)
-    out["class_all"] = np.stack([np.bincount(out["labels"][~row], minlength=classes) for row in members])
-    for kind, share in (("marginal.calibrated", np.linspace(0, 0.1, classes)), ("gauss_xy.calibrated", np.full(classes, 0.06)),
-                        ("gauss_xy.by_class", np.full(classes, 0.05))):
-        out[f"class_false.{kind}"] = np.round(share * out["class_all"]).astype(int)
-    return out
+    own = [name for name in strengths if name in exhibits.REGRESSIONS]
+    heads = [name for name in own if name != "marginal"]
+    online = [name for name in strengths if METHODS[name].references and not METHODS[name].offline]
+    pinball = {name: np.array([0.2, 0.03]) * np.exp(-0.3 * strength) * np.ones((targets, 1))
+               for name, strength in strengths.items()}
+    hits = {name: np.full((targets, A), 0.1) for name in own}
+    class_all = np.stack([np.bincount(labels[~row], minlength=classes) for row in members])
+    shares = {("marginal", "calibrated"): np.linspace(0, 0.1, classes), ("gauss_xy", "calibrated"): np.full(classes, 0.06),
+              ("gauss_xy", "by_class"): np.full(classes, 0.05)}
+    return study.Play(
+        methods=tuple(study.in_order(METHODS[name] for name in strengths)), members=members, labels=labels,
+        calibration=np.full(classes, each), pinball=pinball, pinball_all={name: 0.7 * pinball[name] for name in online},
+        ranks={name: scored(members, strength, [seed, k]) for k, (name, strength) in enumerate(strengths.items())},
+        fpr={"raw": {name: np.array(study.ALPHAS) * fpr * jitter for name in own},
+             "calibrated": {name: np.array(study.ALPHAS) * calibrated * jitter for name in own}},
+        tpr={"raw": hits, "calibrated": hits}, class_all=class_all,
+        class_false={kind: np.round(share * class_all).astype(int) for kind, share in shares.items()},
+        crossing={}, seconds={name: np.full(targets, seconds) for name in heads},
+        seconds_reference=np.linspace(2, 2.1, targets), train=np.full(targets, 0.99), test=np.linspace(0.70, 0.72, targets))
+
+
+def changed(found, **entries):
+    """The play with other entries of its dictionaries."""
+    return replace(found, **{name: getattr(found, name) | some for name, some in entries.items()})
 
 
 def counted(**changes):
     """Of `study.work`: a regression is as much work as a shadow model."""
-    return {"reference": 1.0, "regression": 1.0} | changes
+    return replace(study.Work(reference=1.0, regression=1.0), **changes)
 
 
 def searched(kind="image", trials=6, seed=0):
@@ -76,8 +87,8 @@ def searched(kind="image", trials=6, seed=0):
                    "learning_rate": np.r_[np.nan, 10 ** rng.uniform(-6, 0, trials - 1)],
                    "subsample": np.r_[np.nan, 10 ** rng.uniform(-2, 0, trials - 1)],
                    "iterations": rng.integers(1, 1000, trials).astype(float)}
-    return columns | {"selection": 0.1 + rng.permutation(trials) / 100, "evaluation": np.full(trials, 0.1),
-                      "tpr": np.full(trials, 0.1), "seconds": np.full(trials, 10.0)}
+    return study.Tuned(columns, selection=0.1 + rng.permutation(trials) / 100, evaluation=np.full(trials, 0.1),
+                       tpr=np.full(trials, 0.1), seconds=np.full(trials, 10.0))
 
 
 NETWORKS = ("cnn:8", "cnn:8,16", "mlp:64")
@@ -85,8 +96,8 @@ NETWORKS = ("cnn:8", "cnn:8,16", "mlp:64")
 
 def crossed(matched=2.0, other=1.0, targets=4):
     members = games(targets)
-    return {"members": members} | {f"{a}|{b}": scored(members, matched if a == b else other, [5, k, j])
-                                   for k, a in enumerate(NETWORKS) for j, b in enumerate(NETWORKS)}
+    return study.Mismatch(NETWORKS, members, {(a, b): scored(members, matched if a == b else other, [5, k, j])
+                                              for k, a in enumerate(NETWORKS) for j, b in enumerate(NETWORKS)})
 
 
 def flattered(gap=0.01, honest=0.0, targets=4):
@@ -95,16 +106,17 @@ def flattered(gap=0.01, honest=0.0, targets=4):
     for how in study.PROTOCOLS:
         values = {"fpr": 0.01, "fresh_fpr": 0.0105, "tpr": 0.2, "pinball": 0.1, "fresh_fpr_off": 0.007,
                   "fpr_off": 0.002 if how in ("thresholds", "both") else 0.004}
-        out |= {f"{how}.{what}": value + noise for what, value in values.items()}
-        out[f"{how}.fresh_pinball"] = out[f"{how}.pinball"] + (gap if how in ("selection", "both") else honest) + noise**2
+        values = {what: value + noise for what, value in values.items()}
+        fresh = values["pinball"] + (gap if how in ("selection", "both") else honest) + noise**2
+        out[how] = study.Reported(**values, fresh_pinball=fresh)
     return out
 
 
 def grown(targets=4, heads=("marginal", "gauss_x", "gauss_xy")):
     sizes, rng = np.array([200, 800, 3200]), np.random.default_rng(0)
-    return {"sizes": sizes} | {f"{name}.{head}": start + 0.01 * rng.random((3, targets)) + 0.02 * np.arange(3)[:, None]
-                               for head in heads
-                               for name, start in (("pinball", 0.3), ("auc", 0.5), ("tpr", 0.02))}
+    return study.Growth(tuple(METHODS[head] for head in heads), sizes, *(
+        {head: start + 0.01 * rng.random((3, targets)) + 0.02 * np.arange(3)[:, None] for head in heads}
+        for start in (0.3, 0.5, 0.02)))
 
 
 @pytest.fixture(scope="module")
@@ -126,68 +138,69 @@ def table():
 
 def only(found, names):
     """The play with these methods alone."""
-    out = set(exhibits.methods_of(found)) - set(names)
-    return {key: value for key, value in found.items() if key not in out and key.partition(".")[2] not in out}
+    kept = {name: {key: value for key, value in getattr(found, name).items() if key in names}
+            for name in ("ranks", "pinball", "pinball_all")}
+    return replace(found, methods=tuple(one for one in found.methods if one.name in names), **kept)
 
 
-def spearman(found, names, place, prefix="pinball"):
-    """Of each target, by hand: the loss of LiRA online under `prefix`."""
+def spearman(found, names, place, every=False):
+    """Of each target, by hand; with `every` the loss of LiRA online with all of its references."""
     out, rate = [], (0.01, 0.001)[place]
-    for t, inside in enumerate(found["members"]):
-        loss = [found[f"{prefix if name.startswith('lira') else 'pinball'}.{name}"][t, place] for name in names]
+    for t, inside in enumerate(found.members):
+        loss = [(found.pinball_all if every and METHODS[name].references else found.pinball)[name][t, place]
+                for name in names]
         hits = []
         for name in names:
-            score = found[name][t]
+            score = found.ranks[name][t]
             bar = np.sort(score[~inside])[::-1][int(rate * (~inside).sum() + 1e-9)]
             hits.append((score[inside] > bar).mean())
         out.append(np.corrcoef(stats.rankdata(loss), stats.rankdata(hits))[0, 1])
     return np.array(out)
 
 
-ONLINE = [name for name in STRENGTHS if "off" not in name]
+ONLINE = [name for name in STRENGTHS if not METHODS[name].offline]
 
 
 # ---------------------------------------------------------------------------------------------------------- names and rates
 
 
 def test_methods_are_ordered_and_those_of_the_paper_told_from_ours(play):
-    assert exhibits.methods_of(play) == list(STRENGTHS)
-    assert exhibits.methods_of({f"pinball.lira_{n}": 0 for n in (16, 2, 8)} | {"pinball.marginal": 0}) == [
-        "marginal", "lira_2", "lira_8", "lira_16"]
-    assert exhibits.most(play) == "lira_8" and exhibits.references("lira_off_64") == 64 and not exhibits.references("gauss_xy")
-    kept = {name for name in STRENGTHS if exhibits.in_paper(name)}
-    assert kept == {"marginal", "gauss_xy", "lira_2", "lira_8"}
-    assert exhibits.label("lira_8") == "LiRA (n = 8)" and exhibits.label("gauss_x") == "*Gaussian, q(x)*"
+    assert [one.name for one in play.methods] == list(STRENGTHS)
+    assert study.in_order([*map(study.lira, (16, 2, 8)), study.lira(2, offline=True), study.MARGINAL, study.lira(2)]) == [
+        study.MARGINAL, *map(study.lira, (2, 8, 16)), study.lira(2, offline=True)]
+    assert exhibits.most(play) == study.lira(8) and exhibits.most(only(play, ["marginal", "lira_2"])) == study.lira(2)
+    assert {one.name for one in play.methods if one.paper} == {"marginal", "gauss_xy", "lira_2", "lira_8"}
+    assert exhibits.label(study.lira(8)) == "LiRA (n = 8)" and exhibits.label(METHODS["gauss_x"]) == "*Gaussian, q(x)*"
 
 
 def test_each_attack_of_the_chapter_has_a_look_of_its_own():
-    names = [study.title(method) for method in (*exhibits.REGRESSIONS, *(f"{kind}_{n}" for kind in ("lira", "lira_off")
-                                                                        for n in (2, 4, 6, 8, 16, 32, 64)))]
-    assert set(names) <= set(plotting.STYLE)
+    assert {one.title for one in METHODS.values()} <= set(plotting.STYLE)
 
 
 def test_a_number_may_be_of_other_measures(play):
     metric = "precision_at_fpr=0.05"
-    found = number(play, "gauss_xy", metric, measures=(metric,))
-    assert found.value == pytest.approx(metrics.precision_at_fpr(play["gauss_xy"], play["members"], 0.05).mean())
-    assert number(play, "gauss_xy").value == pytest.approx(metrics.auc(play["gauss_xy"], play["members"]).mean())
+    given = {"members": play.members, "gauss_xy": play.ranks["gauss_xy"]}
+    found = number(given, "gauss_xy", metric, measures=(metric,))
+    assert found.value == pytest.approx(metrics.precision_at_fpr(given["gauss_xy"], play.members, 0.05).mean())
+    assert number(given, "gauss_xy").value == pytest.approx(metrics.auc(given["gauss_xy"], play.members).mean())
     assert metric not in MEASURES
     half = exhibits.tpr(play, "lira_8", 0.005, "gauss_xy")
-    assert half.value == pytest.approx(np.subtract(*(metrics.tpr_at_fpr(play[name], play["members"], 0.005)
+    assert half.value == pytest.approx(np.subtract(*(metrics.tpr_at_fpr(play.ranks[name], play.members, 0.005)
                                                      for name in ("lira_8", "gauss_xy"))).mean())
 
 
 def test_precision_is_at_equal_odds_whatever_the_share_of_members():
     members = games(3, 2000)
     score = scored(members, 1.0, 0)
-    even = exhibits.precision({"members": members, "a": score}, "a", 0.01)
+    even = exhibits.precision(SimpleNamespace(members=members, ranks={"a": score}), "a", 0.01)
     tpr = metrics.tpr_at_fpr(score, members, 0.01).mean()
     assert even.value == pytest.approx(tpr / (tpr + 0.01))
     assert even.value == pytest.approx(metrics.precision_at_fpr(score, members, 0.01).mean(), abs=0.01)
     rows = np.array([np.r_[np.arange(2000), np.flatnonzero(row), np.flatnonzero(row)] for row in members])
-    trebled = {"members": np.take_along_axis(members, rows, 1), "a": np.take_along_axis(score, rows, 1)}
-    assert exhibits.precision(trebled, "a", 0.01).value == pytest.approx(even.value)
-    assert metrics.precision_at_fpr(trebled["a"], trebled["members"], 0.01).mean() > even.value + 0.05
+    trebled = [np.take_along_axis(one, rows, 1) for one in (members, score)]
+    again = exhibits.precision(SimpleNamespace(members=trebled[0], ranks={"a": trebled[1]}), "a", 0.01)
+    assert again.value == pytest.approx(even.value)
+    assert metrics.precision_at_fpr(trebled[1], trebled[0], 0.01).mean() > even.value + 0.05
     assert even.low < even.value < even.high <= 1 and even.at(0.99).low < even.at(0.9).low
 
 
@@ -258,9 +271,9 @@ def test_rank_correlation_is_spearmans_of_each_target(large):
         found = exhibits.correlations({"one": large}, level)
         assert set(found) == {"one"}
         np.testing.assert_allclose(found["one"], spearman(large, ONLINE, place))  # without LiRA offline
-    level = large | {f"pinball.{name}": np.ones((3, 2)) for name in STRENGTHS}
+    level = changed(large, pinball={name: np.ones((3, 2)) for name in STRENGTHS})
     np.testing.assert_array_equal(exhibits.correlations({"one": level}, 0.99)["one"], 0)
-    sided = large | {"pinball.lira_off_8": np.full((3, 2), 99.0), "lira_off_8": large["marginal"]}
+    sided = changed(large, pinball={"lira_off_8": np.full((3, 2), 99.0)}, ranks={"lira_off_8": large.ranks["marginal"]})
     np.testing.assert_array_equal(exhibits.correlations({"one": sided}, 0.99)["one"],
                                   exhibits.correlations({"one": large}, 0.99)["one"])
 
@@ -273,11 +286,11 @@ def test_cases_with_fewer_than_four_methods_have_no_correlation(large):
 
 
 def test_the_loss_of_lira_may_be_of_all_references(large):
-    turned = large | {f"pinball_all.lira_{n}": np.array([[5.0, 7.0]]) / n * [[1], [2], [-1]] for n in (2, 8)}
+    turned = changed(large, pinball_all={f"lira_{n}": np.array([[5.0, 7.0]]) / n * [[1], [2], [-1]] for n in (2, 8)})
     for place, level in enumerate(study.LEVELS):
         half, whole = (exhibits.correlations({"one": turned}, level, every=every)["one"] for every in (False, True))
         np.testing.assert_allclose(half, spearman(large, ONLINE, place))
-        np.testing.assert_allclose(whole, spearman(turned, ONLINE, place, "pinball_all"))
+        np.testing.assert_allclose(whole, spearman(turned, ONLINE, place, every=True))
         assert (half != whole).any()
 
 
@@ -292,7 +305,7 @@ def test_the_case_is_the_unit_of_chance(large):
     assert exhibits.rank_correlation({"one": large}, 0.99) is exhibits.rank_correlation({}, 0.99) is None
     assert exhibits.rank_correlation({"one": large, "few": plays["few"]}, 0.99) is None
     assert exhibits.rank_correlation(plays, 0.99, every=True).covers == "3 cases"
-    upside_down = {name: one | {f"pinball.{method}": -one[f"pinball.{method}"] for method in STRENGTHS}
+    upside_down = {name: replace(one, pinball={method: -loss for method, loss in one.pinball.items()})
                    for name, one in plays.items() if name != "few"}
     assert exhibits.rank_correlation(upside_down, 0.99).value == pytest.approx(-np.mean(each))
 
@@ -300,19 +313,18 @@ def test_the_case_is_the_unit_of_chance(large):
 def test_correlations_are_beside_the_papers(play, large):
     four = STRENGTHS | {"lira_4": 1.7, "lira_6": 1.9}
     plays = {"one": made(four, records=8000), "two": made(four, seed=2), "three": made(four, records=8000, seed=3)}
-    plays["three"] |= {f"pinball_all.lira_{n}": np.full((3, 2), float(n)) for n in (2, 4, 6, 8)}
+    plays["three"] = changed(plays["three"], pinball_all={f"lira_{n}": np.full((3, 2), float(n)) for n in (2, 4, 6, 8)})
     frame = exhibits.correlation_table(plays).set_index("methods")
     assert frame.index.tolist() == ["all methods", exhibits.ALL, "regressions and marginal", "LiRA"]
     assert frame.loc["all methods", "paper, 1 %: lowest to highest"] == "-1.00 to -0.49"  # of the fact sheet
     lira = ["lira_2", "lira_4", "lira_6", "lira_8"]
-    groups = {"all methods": ([*ONLINE, "lira_4", "lira_6"], "pinball"), "LiRA": (lira, "pinball"),
-              exhibits.ALL: ([*ONLINE, "lira_4", "lira_6"], "pinball_all"),
-              "regressions and marginal": (ONLINE[:5], "pinball")}
-    for row, (names, prefix) in groups.items():
-        each = [spearman(found, names, 0, prefix).mean() for found in plays.values()]
+    groups = {"all methods": ([*ONLINE, "lira_4", "lira_6"], False), "LiRA": (lira, False),
+              exhibits.ALL: ([*ONLINE, "lira_4", "lira_6"], True), "regressions and marginal": (ONLINE[:5], False)}
+    for row, (names, every) in groups.items():
+        each = [spearman(found, names, 0, every).mean() for found in plays.values()]
         assert frame.loc[row, "at 1 % FPR"] == f"{t_interval(each, bounds=(-1, 1)):.2f}"
         assert frame.loc[row, "by case, at 1 %"] == ", ".join(f"{one:.2f}" for one in each)
-        low = [spearman(plays[name], names, 1, prefix).mean() for name in ("one", "three")]  # 400 are too few for 0.1 %
+        low = [spearman(plays[name], names, 1, every).mean() for name in ("one", "three")]  # 400 are too few for 0.1 %
         assert frame.loc[row, "at 0.1 % FPR"] == f"{t_interval(low, bounds=(-1, 1)):.2f}"
     assert frame.loc["all methods", "by case, at 1 %"] != frame.loc[exhibits.ALL, "by case, at 1 %"]
     alone = exhibits.correlation_table({"two": play}).set_index("methods").loc["all methods"]
@@ -333,7 +345,7 @@ def test_the_mismatch_table_has_matched_models_in_bold():
     assert frame.columns.tolist() == [f"shadow models: {name}" for name in NETWORKS] and frame.index.tolist() == [*NETWORKS]
     for a in NETWORKS:
         for b in NETWORKS:
-            share, rate = exhibits.cells_at(found, f"{a}|{b}", 0.01)
+            share, rate = exhibits.cells_at(found, (a, b), 0.01)
             expected = f"**{share}**\n**{rate}**" if a == b else f"{share}\n{rate}"
             assert frame.loc[a, f"shadow models: {b}"] == expected
 
@@ -350,12 +362,12 @@ def test_table_two_is_beside_the_papers(table):
 
 def test_spaces_show_the_papers_ranges_and_the_best_trial():
     image, trees = searched(), searched("table")
-    trees["selection"][0] = 0.0  # the settings to begin with
+    trees.selection[0] = 0.0  # the settings to begin with
     frame = exhibits.spaces_table(image, trees).set_index(["regressor", "hyperparameter"])
     assert frame.loc[("images", "learning rate"), "paper's range"] == "loguniform(1e-6, 1e-2)"
     assert frame.loc[("tables", "subsampling ratio"), "best"] == "CatBoost's own"
-    best = int(np.argmin(image["selection"]))
-    assert frame.loc[("images", "batches of 32 a step"), "best"] == f"{image['batch_size'][best] / 32:.2g}"
+    best = int(np.argmin(image.selection))
+    assert frame.loc[("images", "batches of 32 a step"), "best"] == f"{image.searched['batch_size'][best] / 32:.2g}"
     assert frame.loc[("images", "hidden layers of the head"), "tried"] == "0 to 2" and len(frame) == 10
     assert (exhibits.spaces_table(None, trees).query("regressor == 'images'")["best"] == tables.NOT_RUN).all()
 
@@ -373,9 +385,9 @@ def test_the_labels_part_is_paired(play):
     frame = exhibits.label_table({"one": play})
     assert frame["regression"].tolist() == ["Gaussian, q(x)", "Gaussian, q(x, y)", "the label's part", "pinball, q(x)",
                                             "pinball, q(x, y)", "the label's part"]
-    assert frame["AUC"][2] == f"{number(play, 'gauss_xy', minus='gauss_x'):.3f}"
+    assert frame["AUC"][2] == f"{exhibits.of_attack(play, 'gauss_xy', minus='gauss_x'):.3f}"
     assert float(frame["pinball, 1 %"][2].split()[0]) == pytest.approx(0.2 * (np.exp(-0.3) - np.exp(-0.03)), abs=1e-4)
-    alone = {name: value for name, value in play.items() if name not in ("gauss_x", "pinball_x")}
+    alone = only(play, set(STRENGTHS) - {"gauss_x", "pinball_x"})
     assert exhibits.label_table({"one": alone}).empty
 
 
@@ -392,65 +404,56 @@ def test_flattery_is_the_distance_of_fresh_records_from_reported_ones():
 def test_quarters_have_a_row_an_attack():
     rng, names = np.random.default_rng(6), ("marginal", "gauss_xy", "lira_off_4")
     kinds = ("pinball", "above", "tpr", "fpr")
-    found = {"shift": rng.random((3, 4))} | {f"{what}.{name}": rng.random((3, 4)) for what in kinds for name in names}
+    shift, values = rng.random((3, 4)), {what: {name: rng.random((3, 4)) for name in names} for what in kinds}
+    found = study.Quarters(tuple(METHODS[name] for name in names), shift, **values)
     frame = exhibits.quarters_table(found)
     assert list(frame)[:2] == ["quarter", "attack"], "what is measured does not name a row"
     assert frame["quarter"].tolist() == [word for word in ("hardest", "harder", "easier", "easiest") for _ in names]
     assert frame["attack"].tolist() == ["Marginal", "Gaussian, q(x, y)", "*LiRA, offline (n = 4)*"] * 4
     for place, row in enumerate(frame.to_dict("records")):
         k, name = place // 3, names[place % 3]
-        mean = {what: np.mean([found[f"{what}.{name}"][t, k] for t in range(3)]) for what in kinds}
-        assert row["members' scores higher by"] == f"{sum(found['shift'][:, k]) / 3:.2f}"
+        mean = {what: np.mean([values[what][name][t, k] for t in range(3)]) for what in kinds}
+        assert row["members' scores higher by"] == f"{sum(shift[:, k]) / 3:.2f}"
         assert row["threshold above the mean"] == f"{mean['above']:.2f}"
         assert row["pinball, 1 %"] == f"{mean['pinball']:.4f}" and row["FPR (%)"] == f"{100 * mean['fpr']:.1f}"
-        half = stats.t.isf(0.025, 2) * found[f"tpr.{name}"][:, k].std(ddof=1) / np.sqrt(3)
+        half = stats.t.isf(0.025, 2) * values["tpr"][name][:, k].std(ddof=1) / np.sqrt(3)
         value, low, high = (100 * (mean["tpr"] + sign * half) for sign in (0, -1, 1))
         assert row["TPR (%)"] == f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def test_views_are_compared_with_nobodys():
     members, strengths = games(), {"none": 0.5, "members": 1.5, "all": 0.5}
-    found = {"members": members} | {f"{method}.{who}": scored(members, strength, [9, k, len(who)])
-                                    for k, method in enumerate(("marginal", "gauss_xy"))
-                                    for who, strength in strengths.items()}
+    found = study.Views(members, {(method, who): scored(members, strength, [9, k, len(who)])
+                                  for k, method in enumerate(("marginal", "gauss_xy"))
+                                  for who, strength in strengths.items()})
     frame = exhibits.views_table(found)
     gains = frame["AUC less that of nobody's"]
-    assert gains[0] == tables.NOTHING and gains[4] == f"{number(found, 'gauss_xy.members', minus='gauss_xy.none'):.3f}"
-
-
-def test_growth_is_a_mean_over_targets():
-    found = grown()
-    frame = exhibits.growth_table(found)
-    assert frame["public records"].tolist() == ["200", "800", "3,200"] * 3
-    assert frame["attack"].tolist() == [name for name in ("Marginal", "Gaussian, q(x)", "Gaussian, q(x, y)") for _ in range(3)]
-    for row, (head, k) in zip(frame.to_dict("records"), [(head, k) for head in ("marginal", "gauss_x", "gauss_xy")
-                                                         for k in range(3)], strict=True):
-        assert row["AUC"] == f"{t_interval(found[f'auc.{head}'][k]):.3f}"
-        assert row["pinball, 1 %"] == f"{t_interval(found[f'pinball.{head}'][k]):.4f}"
-        assert row["TPR (%) at 1 %"] == f"{100 * t_interval(found[f'tpr.{head}'][k]):.1f}"
-    assert exhibits.growth_table(grown(heads=("gauss_xy",)))["attack"].tolist() == ["Gaussian, q(x, y)"] * 3
+    gain = exhibits.of_attack(found, ("gauss_xy", "members"), minus=("gauss_xy", "none"))
+    assert gains[0] == tables.NOTHING and gains[4] == f"{gain:.3f}"
 
 
 def test_the_rates_table_says_what_is_not_resolved(play):
-    narrow = play | {"calibrated.marginal": np.where(np.array(study.ALPHAS) < 0.01, np.nan, play["calibrated.marginal"])}
+    rates = play.fpr["calibrated"] | {"marginal": np.where(np.array(study.ALPHAS) < 0.01, np.nan,
+                                                           play.fpr["calibrated"]["marginal"])}
+    narrow = changed(play, fpr={"calibrated": rates})
     row = exhibits.fpr_table({"one": narrow}).set_index("attack").loc["Marginal"]
     assert row["FPR (%) at 0.1 %, calibrated"] == tables.BELOW and row["FPR (%) at 0.1 %, as fitted"].startswith("0.10 [")
     assert row["FPR (%) at 1 %, calibrated"].startswith("1.00 [")
 
 
 def test_no_false_positive_is_no_certainty(play):
-    nothing = play | {"raw.gauss_xy": np.zeros((3, A))}
+    nothing = changed(play, fpr={"raw": {"gauss_xy": np.zeros((3, A))}})
     found, usual = (exhibits.achieved(one, "gauss_xy", 0.01) for one in (nothing, play))
     assert found.value == found.low == 0 < found.high < usual.high
-    count = (~play["members"]).any(0).sum()
+    count = (~play.members).any(0).sum()
     assert usual.high - usual.value > stats.norm.isf(0.025) * np.sqrt(0.01 * 0.99 / count)
 
 
 @pytest.mark.parametrize("each", [50, 2000])
 def test_calibrated_rates_have_the_chance_of_the_calibration_split(each):
     found = made(each=each)
-    rates = found["calibrated.gauss_xy"][:, study.ALPHAS.index(0.01)]
-    mean, records = rates.mean(), int((~found["members"]).any(0).sum())
+    rates = found.fpr["calibrated"]["gauss_xy"][:, study.ALPHAS.index(0.01)]
+    mean, records = rates.mean(), int((~found.members).any(0).sum())
     between, pool, split = rates.var(ddof=1) / 3, mean * (1 - mean) / records, mean * (1 - mean) / (4 * each)
     for how, parts in (("raw", (between, pool)), ("calibrated", (between, pool, split))):
         one = exhibits.achieved(found, "gauss_xy", 0.01, how)
@@ -502,12 +505,6 @@ def test_the_pinball_loss_is_least_at_the_quantile():
         assert mark.get_xdata()[0] == pytest.approx(stats.norm.ppf(level))
 
 
-def test_conformal_bands_are_centred_on_the_nominal_rate():
-    axis = exhibits.conformal_figure((0.05, 0.01)).axes[0]
-    assert len(axis.collections) == 2
-    np.testing.assert_allclose(axis.lines[0].get_ydata(), 5)
-
-
 def test_a_roc_has_the_rates_that_the_paper_implies(play, table):
     figure = exhibits.roc_figure(play, "FashionMNIST")
     axis = figure.axes[0]
@@ -540,7 +537,7 @@ def test_the_central_figure_has_a_mark_a_method(play, table):
     figure = exhibits.pinball_figure_central({"cnn": play, "Adult": table, "other": play})
     axis = figure.axes[0]
     marks = [line for line in axis.lines if line.get_marker() not in ("None", "none", None)]
-    expected = [(play[f"pinball.{name}"][:, 0].mean(), 100 * exhibits.tpr(play, name, 0.01).value) for name in STRENGTHS]
+    expected = [(play.pinball[name][:, 0].mean(), 100 * exhibits.tpr(play, name, 0.01).value) for name in STRENGTHS]
     np.testing.assert_allclose([np.ravel(mark.get_xydata()) for mark in marks], expected)
     assert len({(mark.get_marker(), mark.get_color()) for mark in marks}) == len(STRENGTHS)
     assert axis.get_xscale() == axis.get_yscale() == "log"
@@ -555,8 +552,8 @@ def test_the_central_figure_has_a_mark_a_method(play, table):
 
 @pytest.mark.parametrize("low,high", [(0.22, 0.45), (0.105, 0.19), (0.55, 0.95)])
 def test_the_axis_of_pinball_losses_has_numbers(play, low, high):
-    near = play | {f"pinball.{name}": np.full((3, 2), loss)
-                   for name, loss in zip(STRENGTHS, np.geomspace(low, high, len(STRENGTHS)), strict=True)}
+    losses = dict(zip(STRENGTHS, np.geomspace(low, high, len(STRENGTHS)), strict=True))
+    near = replace(play, pinball={name: np.full((3, 2), loss) for name, loss in losses.items()})
     axis = exhibits.pinball_figure_central({"cnn": near}).axes[0]
     left, right = axis.get_xlim()
     assert [tick for tick in (*axis.get_xticks(), *axis.get_xticks(minor=True)) if left <= tick <= right]
@@ -568,7 +565,7 @@ def test_circles_are_where_architectures_match():
     for axis, of in zip(figure.axes, (exhibits.precision, exhibits.tpr), strict=True):
         circles = [np.ravel(line.get_xydata()) for line in axis.lines if line.get_markersize() == 14]
         assert [round(x) for x, _ in circles] == [0, 1, 2]
-        assert [y for _, y in circles] == pytest.approx([100 * of(found, f"{name}|{name}", 0.01).value for name in NETWORKS])
+        assert [y for _, y in circles] == pytest.approx([100 * of(found, (name, name), 0.01).value for name in NETWORKS])
     assert "matched" in legend(figure) and len(legend(figure)) == 4
 
 
@@ -579,37 +576,38 @@ def test_the_best_trial_is_the_bold_line(kind):
     bold, = [line for line in axis.lines if line.get_linewidth() > 3]
     heights = bold.get_ydata()
     assert heights[-1] == 0 and np.nanmin(heights) >= 0 and np.nanmax(heights) <= 1
-    best, values = int(np.argmin(found["selection"])), np.log10(found["learning_rate"])
+    best, values = int(np.argmin(found.selection)), np.log10(found.searched["learning_rate"])
     assert heights[list(exhibits.SETTINGS).index("learning_rate")] == pytest.approx(
         (values[best] - np.nanmin(values)) / np.ptp(values[np.isfinite(values)]))
-    level = {name: np.full(3, np.nan if name == "subsample" else 1.0) for name in found}
-    exhibits.tuning_figure(level)  # one setting throughout
+    level = {name: np.full(3, np.nan if name == "subsample" else 1.0) for name in found.searched}
+    exhibits.tuning_figure(study.Tuned(level, *[np.ones(3)] * 4))  # one setting throughout
 
 
 def lost_trial():
     found = searched("image", 8)
-    return found | {name: np.where(np.arange(8) == 3, np.nan, found[name]) for name in ("selection", "evaluation", "tpr")}
+    return replace(found, **{name: np.where(np.arange(8) == 3, np.nan, getattr(found, name))
+                             for name in ("selection", "evaluation", "tpr")})
 
 
 def test_a_trial_without_a_loss_is_not_the_best():
     found = lost_trial()
     bold, = [line for line in exhibits.tuning_figure(found).axes[0].lines if line.get_linewidth() > 3]
-    best, values = int(np.nanargmin(found["selection"])), np.log10(found["learning_rate"])
+    best, values = int(np.nanargmin(found.selection)), np.log10(found.searched["learning_rate"])
     assert best != 3 and bold.get_ydata()[0] == pytest.approx((values[best] - values.min()) / np.ptp(values))
     frame = exhibits.spaces_table(found, None).set_index("hyperparameter")
-    assert frame.loc["epochs", "best"] == f"{found['epochs'][best]:.2g}"
+    assert frame.loc["epochs", "best"] == f"{found.searched['epochs'][best]:.2g}"
 
 
 def test_colours_go_from_the_least_loss_to_the_largest_that_there_is():
     found = lost_trial()
     bar = exhibits.tuning_figure(found).axes[1]
-    ends = [f"{end(found['selection']):.2g}" for end in (np.nanmin, np.nanmax)]
+    ends = [f"{end(found.selection):.2g}" for end in (np.nanmin, np.nanmax)]
     assert [text.get_text() for text in bar.get_yticklabels()] == ends
 
 
 def test_the_rates_are_drawn_as_achieved():
     found = made(fpr=2.0)
-    found["calibrated.marginal"][:, 0] = np.nan
+    found.fpr["calibrated"]["marginal"][:, 0] = np.nan
     left, right = exhibits.fpr_figure(found, 500).axes
     for axis, factor in ((left, 2), (right, 1)):
         lines = [bars.lines[0] for bars in axis.containers]
@@ -622,25 +620,25 @@ def test_the_rates_are_drawn_as_achieved():
 
 def test_classes_are_drawn_with_the_intervals_of_targets_and_records(play):
     rng = np.random.default_rng(8)
-    play = play | {"calibration": np.array([20, 40, 400, 4000])} | {
-        name: value + rng.integers(0, 4, value.shape) for name, value in play.items() if name.startswith("class_false")}
-    play["class_false.marginal.calibrated"][:, 0] = 0
+    play = replace(play, calibration=np.array([20, 40, 400, 4000]), class_false={
+        kind: value + rng.integers(0, 4, value.shape) for kind, value in play.class_false.items()})
+    play.class_false["marginal", "calibrated"][:, 0] = 0
     axis = exhibits.class_figure(play, ["ankle boot", "bag", "coat", "dress"]).axes[0]
     drawn = {bars.get_label(): bars for bars in axis.containers}
     assert set(drawn) == {"Marginal", "q(x, y)", "q(x, y), calibrated by class"}
-    records = np.bincount(play["labels"])
-    for name, kind in (("Marginal", "marginal.calibrated"), ("q(x, y)", "gauss_xy.calibrated"),
-                       ("q(x, y), calibrated by class", "gauss_xy.by_class")):
-        each = play[f"class_false.{kind}"] / play["class_all"]
+    records = np.bincount(play.labels)
+    for name, kind in (("Marginal", ("marginal", "calibrated")), ("q(x, y)", ("gauss_xy", "calibrated")),
+                       ("q(x, y), calibrated by class", ("gauss_xy", "by_class"))):
+        each = play.class_false[kind] / play.class_all
         np.testing.assert_allclose(drawn[name].lines[0].get_ydata(orig=False), 100 * each.mean(0))
         for c, segment in enumerate(drawn[name].lines[2][0].get_segments()):
             mean, between = each[:, c].mean(), each[:, c].var(ddof=1) / 3
             chance = max(mean, 1 / records[c]) * (1 - mean)
-            total = between + chance / records[c] + (chance / play["calibration"][c] if "by_class" in kind else 0)
+            total = between + chance / records[c] + (chance / play.calibration[c] if "by_class" in kind else 0)
             half = stats.t.isf(0.025, total**2 / (between**2 / 2) if between else np.inf) * np.sqrt(total)
             assert segment[:, 1] == pytest.approx(100 * np.array([max(mean - half, 0), min(mean + half, 1)])), (name, c)
-    alone = {name: value for name, value in play.items() if "by_class" not in name}
-    assert len(exhibits.class_figure(alone).axes[0].containers) == 2
+    alone = {(name, how): one for (name, how), one in play.class_false.items() if how == "calibrated"}
+    assert len(exhibits.class_figure(replace(play, class_false=alone)).axes[0].containers) == 2
 
 
 def test_growth_is_drawn_against_the_public_records():
@@ -648,7 +646,7 @@ def test_growth_is_drawn_against_the_public_records():
     figure = exhibits.growth_figure(found)
     for axis, key, unit in zip(figure.axes, ("tpr", "auc", "pinball"), (100, 1, 1), strict=True):
         for bars, head in zip(axis.containers, ("marginal", "gauss_x", "gauss_xy"), strict=True):
-            np.testing.assert_allclose(bars.lines[0].get_ydata(orig=False), unit * found[f"{key}.{head}"].mean(1))
+            np.testing.assert_allclose(bars.lines[0].get_ydata(orig=False), unit * getattr(found, key)[head].mean(1))
     assert legend(figure) == ["Marginal", "Gaussian, q(x)", "Gaussian, q(x, y)"]
     assert legend(exhibits.growth_figure(grown(heads=("gauss_xy",)))) == ["Gaussian, q(x, y)"]
 
@@ -711,7 +709,7 @@ def test_rates_are_judged_from_forty_expected_exceedances_on():
                                                                              for word in words}
         assert {name for name, part in parts.items() if part is None} == set(plays) - set(enough)
         assert "fewer than 40 expected exceedances" in found[claim].reason
-    rate = plays["less"]["raw.pinball_xy"][:, study.ALPHAS.index(0.01)].mean()
+    rate = plays["less"].fpr["raw"]["pinball_xy"][:, study.ALPHAS.index(0.01)].mean()
     assert found["C1"].parts["less, pinball, q(x, y), 1.5 % less FPR"].value == pytest.approx(0.015 - rate)
     assert found["C1"].parts["less, pinball, q(x, y), FPR less 1 % / 1.5"].value == pytest.approx(rate - 0.01 / 1.5)
     nobody = judged(exhibits.judge_attacks({"none": plays["none"]}, {}, {}))
@@ -724,26 +722,26 @@ def test_pinball_and_power_are_judged_over_all_cases(large):
 
     def swapped(a, b):
         """The play with other losses, so that cases differ; its scores, and so all rates, are the same."""
-        return large | {f"{kind}.{x}": large[f"{kind}.{y}"] for kind in ("pinball", "pinball_all")
-                        for x, y in ((a, b), (b, a)) if f"{kind}.{y}" in large}
+        return changed(large, **{kind: {x: getattr(large, kind)[y] for x, y in ((a, b), (b, a)) if y in getattr(large, kind)}
+                                 for kind in ("pinball", "pinball_all")})
 
     plays = {"one": large, "two": swapped("gauss_x", "pinball_x"), "three": swapped("lira_2", "lira_8"),
              "four": swapped("gauss_xy", "pinball_xy")}
     for name in ("one", "four"):  # with all references LiRA (n = 2) is behind the two regressions
-        plays[name] = plays[name] | {"pinball_all.lira_2": 1.01 * large["pinball.pinball_xy"]}
+        plays[name] = changed(plays[name], pinball_all={"lira_2": 1.01 * large.pinball["pinball_xy"]})
     small = made(seed=8)
     six = judged(exhibits.judge_attacks(plays, {"small": small}, {}))["C6"]
     assert six.verdict == "reproduced" and list(six.parts) == parts
-    for name, place, prefix in zip(parts, (0, 0, 1, 1), ("pinball", "pinball_all") * 2, strict=True):
+    for name, place, every in zip(parts, (0, 0, 1, 1), (False, True) * 2, strict=True):
         cases = [*plays.values(), small][:5 - place]  # 400 non-members are too few for 0.1 %
-        each = [spearman(found, ONLINE, place, prefix).mean() for found in cases]
+        each = [spearman(found, ONLINE, place, every).mean() for found in cases]
         assert six.parts[name].covers == f"{5 - place} cases" and six.parts[name].value == pytest.approx(-np.mean(each))
         half = stats.t.isf(0.025, len(each) - 1) * np.std(each, ddof=1) / np.sqrt(len(each))
         assert six.parts[name].low == pytest.approx(-np.mean(each) - half)
     values = [part.value for part in six.parts.values()]
     assert values[0] > values[1] + 0.01 and values[2] > values[3] + 0.01
-    turned = {name: found | {key: -value for key, value in found.items() if key.startswith("pinball")}
-              for name, found in plays.items()}
+    turned = {name: replace(found, **{kind: {key: -value for key, value in getattr(found, kind).items()}
+                                      for kind in ("pinball", "pinball_all")}) for name, found in plays.items()}
     assert judged(exhibits.judge_attacks(turned, {}, {}))["C6"].verdict == "contradicted"
     alone = judged(exhibits.judge_attacks({"one": large}, {}, {}))["C6"]
     assert alone.verdict == "not run" and alone.parts == dict.fromkeys(parts)
@@ -757,7 +755,7 @@ def test_the_label_is_judged_for_both_kinds_of_regression(play):
     parts = judged(exhibits.judge_attacks({"one": play}, {}, {}))["A2"].parts
     assert list(parts) == [f"one, {kind}, {what}" for kind in ("gauss", "pinball") for what in ("AUC", "TPR at 1 %")]
     for kind in ("gauss", "pinball"):
-        gap = {of: np.mean([of(play[f"{kind}_xy"], play["members"]) - of(play[f"{kind}_x"], play["members"])])
+        gap = {of: np.mean([of(play.ranks[f"{kind}_xy"], play.members) - of(play.ranks[f"{kind}_x"], play.members)])
                for of in (metrics.auc, lambda score, members: metrics.tpr_at_fpr(score, members, 0.01))}
         assert [parts[f"one, {kind}, {what}"].value for what in ("AUC", "TPR at 1 %")] == pytest.approx(list(gap.values()))
     gauss = only(play, [name for name in STRENGTHS if name != "pinball_x"])
@@ -769,7 +767,7 @@ def test_the_label_is_judged_for_both_kinds_of_regression(play):
 
 def test_tables_are_judged_against_sixteen_shadow_models(table):
     assert judged(exhibits.judge_attacks({}, {"Adult": table}, {}))["C8"].verdict == "reproduced"
-    stronger = table | {"lira_16": table["gauss_xy"], "gauss_xy": table["lira_16"]}
+    stronger = changed(table, ranks={"lira_16": table.ranks["gauss_xy"], "gauss_xy": table.ranks["lira_16"]})
     found = judged(exhibits.judge_attacks({}, {"Adult": stronger}, {}))
     assert found["C8"].verdict == "contradicted"
     assert found["C5"].verdict == found["C7"].verdict == "not run" and "images" in found["C5"].reason
@@ -799,15 +797,18 @@ def test_no_load_of_the_machine_changes_a_verdict(play, table, load):
     rng = np.random.default_rng(load)
 
     def slowed(found):
-        return {name: value * np.where(rng.random(value.shape) < 0.3, 3.0, 1.0) if name.startswith("seconds") else value
-                for name, value in found.items()}
+        def one(value):
+            return value * np.where(rng.random(value.shape) < 0.3, 3.0, 1.0)
+
+        return replace(found, seconds={name: one(value) for name, value in found.seconds.items()},
+                       seconds_reference=one(found.seconds_reference))
 
     def verdicts(change):
         given = {"one": change(play)}, {"Adult": change(table)}, {"one": 5000, "Adult": 4000}, {"one": counted()}
         return [one.record() for one in exhibits.judge_attacks(*given)]
 
-    assert slowed(play)["seconds.reference"].tolist() != play["seconds.reference"].tolist() or load
-    assert verdicts(slowed) == verdicts(dict)
+    assert slowed(play).seconds_reference.tolist() != play.seconds_reference.tolist() or load
+    assert verdicts(slowed) == verdicts(replace)
 
 
 def test_too_few_non_members_are_not_judged():
@@ -823,7 +824,7 @@ def test_too_few_non_members_are_not_judged():
     assert mixed["C7"].said == "reproduced for one; small not run"
     assert mixed["C1"].parts["small"] is mixed["A1"].parts["small"] is None and len(mixed["C1"].parts) == 5
     unresolved = made()
-    unresolved["calibrated.gauss_xy"][:] = np.nan
+    unresolved.fpr["calibrated"]["gauss_xy"][:] = np.nan
     parts = judged(exhibits.judge_attacks({"one": unresolved}, {}, {}))["A1"].parts
     assert {name: part is None for name, part in parts.items()} == {
         "one": True, "one, pinball, q(x, y), 1.5 % less FPR": False, "one, pinball, q(x, y), FPR less 1 % / 1.5": False}
@@ -835,18 +836,18 @@ def test_a_wrong_architecture_is_judged_pair_by_pair():
     assert verdict.verdict == "reproduced"
     assert list(verdict.parts) == [f"{a}, less {b}" for a in NETWORKS for b in NETWORKS if a != b]
     for target in NETWORKS:
-        hits = {shadow: metrics.tpr_at_fpr(found[f"{target}|{shadow}"], found["members"], 0.01) for shadow in NETWORKS}
+        hits = {shadow: metrics.tpr_at_fpr(found.ranks[target, shadow], found.members, 0.01) for shadow in NETWORKS}
         for shadow in set(NETWORKS) - {target}:
             part = verdict.parts[f"{target}, less {shadow}"]
             assert part.value == pytest.approx(np.mean(hits[target] - hits[shadow]))
-    equal = found | {"cnn:8|mlp:64": found["cnn:8|cnn:8"]}  # a difference of nothing has no width
+    equal = changed(found, ranks={("cnn:8", "mlp:64"): found.ranks["cnn:8", "cnn:8"]})  # a difference of nothing has no width
     parts = judged(exhibits.judge_studies(equal, {}))["C9"]
     assert parts.verdict == "inconclusive" and parts.parts["cnn:8, less mlp:64"].value == 0
     assert parts.parts["cnn:8, less mlp:64"].low == parts.parts["cnn:8, less mlp:64"].high == 0
-    few = {name: value[:, :150] for name, value in found.items()}
+    few = replace(found, members=found.members[:, :150], ranks={pair: one[:, :150] for pair, one in found.ranks.items()})
     assert set(judged(exhibits.judge_studies(few, {}))["C9"].parts.values()) == {None}
     assert judged(exhibits.judge_studies(crossed(0.5, 3.0, targets=6), {}))["C9"].verdict == "contradicted"
-    alone = {name: value for name, value in crossed().items() if name in ("members", "mlp:64|mlp:64")}
+    alone = replace(crossed(), architectures=("mlp:64",))
     assert judged(exhibits.judge_studies(alone, {}))["C9"].verdict == "not run"
     assert judged(exhibits.judge_studies(None, {}))["A3"].verdict == "not run"
 
@@ -863,13 +864,13 @@ def test_reach_is_judged_where_data_were_given():
     assert judged(exhibits.judge_reach({"easy": hard, "hard": easy}))["C12"].verdict == "contradicted"
     own = np.array([0.10, 0.11, 0.12])
     for factor, verdict in ((1.05, "reproduced"), (1.3, "contradicted")):
-        found = exhibits.judge_reach(transferred={"task": {"own": own, "borrowed": factor * own}})
+        found = exhibits.judge_reach(transferred={"task": study.Transfer(own=own, borrowed=factor * own)})
         assert judged(found)["C13"].verdict == verdict
         assert judged(found)["C13"].parts["task"].value == pytest.approx((1.1 - factor) * own.mean())
-    same = judged(exhibits.judge_reach(transferred={"task": {"own": own, "borrowed": own.copy()}}))["C13"]
+    same = judged(exhibits.judge_reach(transferred={"task": study.Transfer(own=own, borrowed=own.copy())}))["C13"]
     assert (same.verdict, same.reason) == ("not run", "both searches chose the same settings")
-    mixed = exhibits.judge_reach(transferred={"task": {"own": own, "borrowed": own.copy()}, "other": {
-        "own": own, "borrowed": 1.05 * own}})
+    mixed = exhibits.judge_reach(transferred={"task": study.Transfer(own=own, borrowed=own.copy()), "other":
+                                                 study.Transfer(own=own, borrowed=1.05 * own)})
     assert judged(mixed)["C13"].said == "reproduced for other; task not run"
     strengths = STRENGTHS | {"lira_6": 2.0}
     between, above = (made(strengths | {"gauss_xy": value, "lira_2": 0.5}, records=6000) for value in (1.3, 4.0))

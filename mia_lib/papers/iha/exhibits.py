@@ -18,13 +18,12 @@ from mia_lib.metrics.interval import Interval, difference, t_interval
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.iha import study, theory
 
-Found = dict[str, np.ndarray]
 DATA = ("Purchase-100", "MNIST-Odd", "FashionMNIST")  # the paper's, of Tables 2 and 3
 EPSILONS = (0.01, 0.1, 0.2)  # of Table 8
-PRINTED = {"auc": "auc", "tpr_at_fpr=0.01": "tpr_at_fpr_1pct", "tpr_at_fpr=0.001": "tpr_at_fpr_0.1pct"}
+PRINTED = dict(zip(study.KEPT, ("auc", "tpr_at_fpr_1pct", "tpr_at_fpr_0.1pct"), strict=True))
 MEASURED = "AUC, TPR (%) at 1 % and 0.1 %"
 INDEFINITE = "indefinite"
-LOW = "tpr_at_fpr=0.01"
+LOW = study.KEPT[1]
 FEW = "fewer than 100 non-members, too few for a TPR at 1 %"
 COMPARED = {"lira": "LiRA", "l_attack": "L-attack", "lira_l": "LiRA-L", "iha": "IHA"}  # rows of Table 5
 
@@ -49,21 +48,26 @@ def over_targets(values: np.ndarray, metric: str = "auc") -> str:
     return cell(t_interval(values, bounds=(0, 1)), metric) if np.isfinite(values).all() else INDEFINITE
 
 
-def stack(play: Found, method: str, kept: Sequence[str] = study.KEPT) -> str:
+def of_attack(play: study.Play, method: str, metric: str = "auc", minus: str | None = None) -> Interval:
+    """A metric of an attack over targets, or its paired difference from another's."""
+    return number({"members": play.members, **play.ranks}, method, metric, minus=minus)
+
+
+def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> str:
     """Metrics of an attack, one under the other."""
-    return "\n".join(_too_fine(play, metric) or cell(number(play, method, metric), metric) for metric in kept)
+    return "\n".join(_too_fine(play, metric) or cell(of_attack(play, method, metric), metric) for metric in kept)
 
 
-def stack_targets(play: Found, values: np.ndarray) -> str:
+def stack_targets(play: study.Play, values: np.ndarray) -> str:
     """The same from values [T, 3] of the targets of a play."""
     return "\n".join(_too_fine(play, metric) or over_targets(one, metric)
                      for metric, one in zip(study.KEPT, values.T, strict=True))
 
 
-def _too_fine(play: Found, metric: str) -> str:
+def _too_fine(play: study.Play, metric: str) -> str:
     """What stands for a rate that fewer than one non-member would make; nothing for others."""
-    rate = 1.0 if metric == "auc" else float(metric.partition("=")[2])
-    return tables.BELOW if rate * (~play["members"]).sum(1).min() < 1 else ""
+    rate = dict(zip(study.KEPT, (1.0, *study.RATES), strict=True))[metric]
+    return tables.BELOW if rate * (~play.members).sum(1).min() < 1 else ""
 
 
 def printed(table: str) -> dict[tuple[str, str, str, str], dict[str, str]]:
@@ -86,9 +90,9 @@ def stack_printed(numbers: Mapping[str, str], kept: Sequence[str] = study.KEPT) 
 def access_table() -> pd.DataFrame:
     """Table 1: what each attack has, as the functions declare it, and as the paper has it."""
     everything = "all other records, and the training recipe"
-    declared = {"LOSS": Needs("loss", "none", "nothing"), "SIF": baselines.self_influence.needs,
+    declared = {"LOSS": Needs("loss", "none", "nothing"), "SIF": iha.self_influence.needs,
                 "LiRA": baselines.lira_online.needs, "L-attack": replace(baselines.attack_r.needs, knows=everything),
-                "LiRA-L": replace(baselines.lira_offline.needs, knows=everything), "IHA": iha.scores.needs,
+                "LiRA-L": replace(baselines.lira_offline.needs, knows=everything), "IHA": iha.combine.needs,
                 "*gradient alone*": iha.stationarity.needs}
     frame, rows = tables.paper("iha", "table1"), []
     theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
@@ -102,17 +106,17 @@ def access_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def targets_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """What the targets are like, and how near to a minimum."""
     return pd.DataFrame([{
-        "case": name, "accuracy, members": f"{found['train'].mean():.3f}",
-        "accuracy, non-members": f"{found['test'].mean():.3f}", "loss, members": f"{found['loss_in'].mean():.3g}",
-        "loss, non-members": f"{found['loss_out'].mean():.3g}", "norm of the gradient": f"{found['size'][:, 0].mean():.2g}",
-        "with weight decay": f"{found['size'][:, 1].mean():.2g}", "lowest eigenvalue": f"{found['smallest'].min():.2g}"}
+        "case": name, "accuracy, members": f"{found.train.mean():.3f}",
+        "accuracy, non-members": f"{found.test.mean():.3f}", "loss, members": f"{found.loss_in.mean():.3g}",
+        "loss, non-members": f"{found.loss_out.mean():.3g}", "norm of the gradient": f"{found.size[:, 0].mean():.2g}",
+        "with weight decay": f"{found.size[:, 1].mean():.2g}", "lowest eigenvalue": f"{found.smallest.min():.2g}"}
         for name, found in plays.items()])
 
 
-def main_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def main_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 2: all attacks; AUC as a fraction, TPR at low FPR in percent."""
     theirs = {(data, attack.removesuffix(" (Exact)")): stack_printed(numbers)
               for (data, _, attack, _), numbers in printed("table2").items()}
@@ -122,18 +126,18 @@ def main_table(plays: Mapping[str, Found]) -> pd.DataFrame:
         for method in study.NAMES])
 
 
-def cg_table(found_by_case: Mapping[str, Found]) -> pd.DataFrame:
+def cg_table(found_by_case: Mapping[str, study.Conjugated]) -> pd.DataFrame:
     """Table 3: conjugate gradients beside the exact inverse, ours and then the paper's."""
     rows = []
     for name, found in found_by_case.items():
-        exact, cg, members, steps = found["exact"], found["cg"], found["members"], found["iterations"]
+        exact, cg, members, steps = found.exact, found.cg, found.members, found.iterations
         rows.append({"case": name, "records": f"{len(members):,}",
                      "AUC, exact": cell(metrics.bootstrap("auc", exact, members)),
                      "AUC, CG": cell(metrics.bootstrap("auc", cg, members)),
                      "largest difference of scores (s.d.)": f"{np.abs(exact - cg).max() / exact.std():.1e}",
                      "rank correlation": f"{stats.spearmanr(exact, cg).statistic:.6f}",
-                     "iterations: mean, most (bound)": f"{steps.mean():.1f}, {steps.max()} ({float(found['bound']):.0f})",
-                     "seconds": f"{float(found['seconds']):.1f}"})
+                     "iterations: mean, most (bound)": f"{steps.mean():.1f}, {steps.max()} ({float(found.bound):.0f})",
+                     "seconds": f"{float(found.seconds):.1f}"})
     theirs = {(data, attack): numbers["auc"] for (data, _, attack, _), numbers in printed("table3").items()}
     for data in DATA:
         rows.append({"case": f"paper: {data}", "records": "10,000", "AUC, exact": theirs[data, "IHA (Exact)"],
@@ -141,24 +145,24 @@ def cg_table(found_by_case: Mapping[str, Found]) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna(tables.NOTHING)
 
 
-def ablation_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def ablation_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 4: terms of Eq. 8, alone and together."""
     theirs = {setting.removeprefix("terms used: ").lower(): stack_printed(numbers)
               for (*_, setting), numbers in printed("table4").items()}
     return pd.DataFrame([
         {"terms": terms(name)} |
-        {f"{case}: {MEASURED}": stack_targets(found, found[f"terms.{name}"]) for case, found in plays.items()} |
+        {f"{case}: {MEASURED}": stack_targets(found, found.terms[name]) for case, found in plays.items()} |
         {"paper, Purchase-100(S)": theirs[name.lower()]} for name in study.ABLATION])
 
 
-def left_out_table(found: Found) -> pd.DataFrame:
+def left_out_table(found: study.LeftOut) -> pd.DataFrame:
     """Section 4.4: AUC of attacks that know the other records, mean over targets, and the lead of IHA on the same records."""
     theirs = {attack: numbers["auc"] for (*_, attack, setting), numbers in printed("text").items()
               if setting.startswith("Sec. 4.4") and "auc" in numbers}
-    members, rows = found["members"], []
+    auc, rows = {key: metrics.auc(score, found.members) for key, score in found.scores.items()}, []
     for key, name in study.LEFT_OUT.items():
-        values = metrics.auc(found[key], members)
-        lead = tables.NOTHING if key == "iha" else cell(t_interval(metrics.auc(found["iha"], members) - values))
+        values = auc[key]
+        lead = tables.NOTHING if key == "iha" else cell(t_interval(auc["iha"] - values))
         rows.append({"attack": f"*{name}*" if key in ("gradient", "lira_l_released") else name, "AUC": over_targets(values),
                      "by target": ", ".join(f"{value:.2f}" for value in values), "lead of IHA": lead,
                      "paper, Purchase-100(S)": theirs.get(name, tables.NOTHING)})
@@ -172,12 +176,8 @@ def _matrix(names: Mapping[str, str], rates: Mapping[tuple[str, str, bool], floa
                          for a in keys])
 
 
-def agreement_table(found: Found, rate: float) -> pd.DataFrame:
-    """Table 5: how often two attacks decide alike at a false positive rate; members above the diagonal, others below.
-
-    Args:
-        found: of `leave_one_out`. rate: 0.05 or 0.3.
-    """
+def agreement_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
+    """Table 5: how often two attacks decide alike at one of the rates `AGREED`; members above the diagonal, others below."""
     return _matrix({**COMPARED, "gradient": "*gradient alone*", "truth": "truth"}, study.agreement(found, rate))
 
 
@@ -193,23 +193,23 @@ def printed_agreement(rate: float) -> pd.DataFrame:
 COSTS = {"iha": "IHA", "cg": "IHA (CG)", "lira": "LiRA", "loss": "LOSS"}
 
 
-def cost_table(found: Found, parameters: int, name: str) -> pd.DataFrame:
+def cost_table(found: Mapping[str, study.Cost], parameters: int, name: str) -> pd.DataFrame:
     """Table 6: what attacks on single records cost, ours and the paper's in turn.
 
     Args:
-        found: of `cost`. parameters, name: of the case.
+        found: attack -> its cost. parameters, name: of the case.
     """
     frame, rows = tables.paper("iha", "table6"), []
     theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
     columns = ("time_precompute", "time_per_sample", "memory_precompute", "memory_runtime")
     for key, attack in COSTS.items():
         pair = {f"{name}, {parameters:,} parameters": found[key],
-                "paper: Purchase-100, MLP-2, 22,532 parameters": [
-                    theirs[attack.replace("CG", "Approx"), column] for column in columns]}
-        for model, (once, each, held, most) in pair.items():
-            rows.append({"attack": attack, "model": model, "once (s)": _short(once), "a record (s)": _short(each),
-                         "memory, once (MB)": _short(held), "memory, a record (MB)": _short(most),
-                         "1,000 records (s)": _short(np.nan_to_num(once) + 1000 * each)})
+                "paper: Purchase-100, MLP-2, 22,532 parameters": study.Cost(*(
+                    theirs[attack.replace("CG", "Approx"), column] for column in columns))}
+        for model, one in pair.items():
+            rows.append({"attack": attack, "model": model, "once (s)": _short(one.once), "a record (s)": _short(one.each),
+                         "memory, once (MB)": _short(one.held), "memory, a record (MB)": _short(one.most),
+                         "1,000 records (s)": _short(np.nan_to_num(one.once) + 1000 * one.each)})
     return pd.DataFrame(rows)
 
 
@@ -218,17 +218,18 @@ def _short(value: float) -> str:
     return tables.NOTHING if np.isnan(value) else f"{value:,.0f}" if value >= 99.5 or value == 0 else f"{value:.2g}"
 
 
-def break_even(found: Found) -> float:
+def break_even(found: Mapping[str, study.Cost]) -> float:
     """From how many records on the exact inverse takes less time than conjugate gradients; infinite if it never does."""
-    (once, each, *_), (once_cg, each_cg, *_) = found["iha"], found["cg"]
-    return float(max(1, np.floor((once - once_cg) / (each_cg - each)) + 1)) if each_cg > each else np.inf
+    exact, cg = found["iha"], found["cg"]
+    return float(max(1, np.floor((exact.once - cg.once) / (cg.each - exact.each)) + 1)) if cg.each > exact.each else np.inf
 
 
-def sizes_table(plays: Mapping[str, Found], conditionings: Mapping[str, Found], percentiles: Sequence[float]) -> pd.DataFrame:
+def sizes_table(plays: Mapping[str, study.Play], conditionings: Mapping[str, study.Swept],
+                percentiles: Sequence[float]) -> pd.DataFrame:
     """Table 7: the AUC, and under it the TPR at 1 %, for architectures and sizes of training sets.
 
     Args:
-        plays, conditionings: label of the case -> what `play` and `conditioning` found.
+        plays, conditionings: by the label of the case.
         percentiles: of the sweep; the damping that each gives is averaged over targets.
     """
     pair, rows = study.KEPT[:2], []
@@ -237,9 +238,9 @@ def sizes_table(plays: Mapping[str, Found], conditionings: Mapping[str, Found], 
         row = {"case": name} | {label(method): stack(found, method, pair) for method in ("loss", "lira", "iha")}
         swept = conditionings[name]
         for k, heading in enumerate(dampings):
-            values = swept["percentiles.full"][:, k]
+            values = swept.kept["percentiles", "full"][:, k]
             lines = [over_targets(values[:, i], metric) for i, metric in enumerate(pair)]
-            row[heading] = "\n".join([*dict.fromkeys(lines), f"ε = {swept['epsilon'][:, k].mean():.2g}"])
+            row[heading] = "\n".join([*dict.fromkeys(lines), f"ε = {swept.epsilon[:, k].mean():.2g}"])
         row[label("gradient")] = stack(found, "gradient", pair)
         rows.append(row)
     theirs = {(data, model, attack): numbers for (data, model, attack, _), numbers in printed("table7").items()}
@@ -257,11 +258,11 @@ WAYS = {"dampings": "damping", "thresholds": "low rank"}
 FORMS = {"full": "IHA", "pair": "I₁ + I₂ alone"}
 
 
-def conditioning_table(conditionings: Mapping[str, Found], sweep: study.Sweep) -> pd.DataFrame:
+def conditioning_table(conditionings: Mapping[str, study.Swept], sweep: study.Sweep) -> pd.DataFrame:
     """Table 8: AUC with the paper's dampings and thresholds, so far as they were run.
 
     Args:
-        conditionings: case -> what `conditioning` found. sweep: of all these cases.
+        conditionings: by case. sweep: of all of them.
     """
     theirs = {(data, setting): numbers["auc"] for (data, *_, setting), numbers in printed("table8").items()}
     rows = []
@@ -271,11 +272,11 @@ def conditioning_table(conditionings: Mapping[str, Found], sweep: study.Sweep) -
             row = {"conditioning": word, "ε": f"{epsilon:g}"}
             for case, found in conditionings.items():
                 row[f"{case}: {' / '.join(FORMS.values())}"] = tables.NOT_RUN if epsilon not in given else "\n".join(
-                    over_targets(found[f"{way}.{form}"][:, given.index(epsilon), 0]) for form in FORMS)
+                    over_targets(found.kept[way, form][:, given.index(epsilon), 0]) for form in FORMS)
             rows.append(row | {f"paper, {data}": theirs[data, f"{word.replace(' ', '-')}; eps = {epsilon:g}"]
                                for data in DATA[1:]})
     rows.append({"conditioning": "*gradient alone, no Hessian*"} | {
-        f"{case}: {' / '.join(FORMS.values())}": over_targets(found["gradient"][:, 0])
+        f"{case}: {' / '.join(FORMS.values())}": over_targets(found.gradient[:, 0])
         for case, found in conditionings.items()})
     return pd.DataFrame(rows).fillna(tables.NOTHING)
 
@@ -283,60 +284,61 @@ def conditioning_table(conditionings: Mapping[str, Found], sweep: study.Sweep) -
 PARTIAL = {"released": "IHA, as released", "honest": "IHA, honest", "gradient": "gradient alone"}
 
 
-def partial_table(found: Found, fractions: Sequence[float], play: Found) -> pd.DataFrame:
+def partial_table(found: study.Partial, fractions: Sequence[float], play: study.Play) -> pd.DataFrame:
     """Table 9: what is left to those who know a part of the training set.
 
     Args:
-        found: of `partial_knowledge` with these fractions. play: of the same case.
+        found: of these fractions. play: of the same case.
     """
     theirs = {setting.partition(" = ")[2].partition(";")[0]: stack_printed(numbers)
               for (*_, setting), numbers in printed("table9").items()}
     return pd.DataFrame([
         {"known": f"{100 * fraction:g} %"} |
-        {f"{name}: {MEASURED}": stack_targets(play, found[key][:, k]) for key, name in PARTIAL.items()} |
+        {f"{name}: {MEASURED}": stack_targets(play, getattr(found, key)[:, k]) for key, name in PARTIAL.items()} |
         {"paper, as released": theirs.get(f"{fraction:.1f}", tables.NOTHING)} for k, fraction in enumerate(fractions)])
 
 
-def schedule_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def schedule_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Attacks where the learning rate stays and where it falls, with IHA's lead over the gradient alone."""
     rows = []
     for name, found in plays.items():
         for method in ("iha", "stationary", "gradient"):
-            lead = tables.NOTHING if method == "gradient" else cell(number(found, method, minus="gradient"))
-            rows.append({"schedule": name, "attack": label(method), "AUC": cell(number(found, method)),
+            lead = tables.NOTHING if method == "gradient" else cell(of_attack(found, method, minus="gradient"))
+            rows.append({"schedule": name, "attack": label(method), "AUC": cell(of_attack(found, method)),
                          "TPR (%) at 1 %": stack(found, method, study.KEPT[1:2]), "AUC less that of gradient alone": lead})
     return pd.DataFrame(rows)
 
 
-def placebo_table(found: Found) -> pd.DataFrame:
+def placebo_table(found: study.Placebo) -> pd.DataFrame:
     """AUC on records that the models never saw, half of them called members."""
-    return pd.DataFrame([{"score": name, "AUC": over_targets(found[key][:, 0]), "TPR (%) at 1 %": over_targets(
-        found[key][:, 1], LOW)} for key, name in (("iha", "IHA"), ("pair", "I₁ + I₂ alone"), ("gradient", label("gradient")))])
+    named = {"IHA": found.iha, FORMS["pair"]: found.pair, label("gradient"): found.gradient}
+    return pd.DataFrame([{"score": name, "AUC": over_targets(kept[:, 0]), "TPR (%) at 1 %": over_targets(kept[:, 1], LOW)}
+                         for name, kept in named.items()])
 
 
-def residuals_table(found_by_schedule: Mapping[str, Found]) -> pd.DataFrame:
+def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.DataFrame:
     """What is left of the gradient by eigenvalue, beside a record's own share, means over targets."""
     edges = [f"{edge:g}" for edge in study.EDGES[1:-1]]
     names = [f"below {edges[0]}", *(f"{low} to {high}" for low, high in pairwise(edges)), f"above {edges[-1]}"]
     rows = []
     for schedule, found in found_by_schedule.items():
         for k, name in enumerate(names):
-            if not np.isfinite(found["left"][:, k]).any():
+            if not np.isfinite(found.left[:, k]).any():
                 continue
-            left, own = np.nanmean(found["left"][:, k]), np.nanmean(found["own"][:, k])
-            rows.append({"schedule": schedule, "eigenvalues": name, "directions": f"{found['directions'][:, k].mean():.0f}",
+            left, own = np.nanmean(found.left[:, k]), np.nanmean(found.own[:, k])
+            rows.append({"schedule": schedule, "eigenvalues": name, "directions": f"{found.directions[:, k].mean():.0f}",
                          "left of the gradient": f"{left:.1e}", "a record's share": f"{own:.1e}", "ratio": f"{left / own:.2g}",
-                         "noise of gradient alone (%)": f"{100 * found['noise'][:, k].mean():.0f}",
-                         "noise of I₁ + I₂ (%)": f"{100 * found['noise_iha'][:, k].mean():.0f}"})
+                         "noise of gradient alone (%)": f"{100 * found.noise[:, k].mean():.0f}",
+                         "noise of I₁ + I₂ (%)": f"{100 * found.noise_iha[:, k].mean():.0f}"})
     return pd.DataFrame(rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- the figures
 
 
-def roc(play: Found) -> plt.Figure:
+def roc(play: study.Play) -> plt.Figure:
     """Figure 1, with the gradient alone."""
-    return plotting.roc({study.NAMES[method]: play[method] for method in (*study.PAPER, "gradient")}, play["members"])
+    return plotting.roc({study.NAMES[method]: play.ranks[method] for method in (*study.PAPER, "gradient")}, play.members)
 
 
 def _panels(cases: Sequence[str], height: float) -> tuple[plt.Figure, np.ndarray]:
@@ -363,23 +365,23 @@ CURVES = {("dampings", "full"): plotting.style_of("IHA"),
           ("thresholds", "pair"): {"color": plotting.ORANGE, "linestyle": "--", "marker": "^"}}
 
 
-def conditioning_figure(conditionings: Mapping[str, Found], sweep: study.Sweep) -> plt.Figure:
+def conditioning_figure(conditionings: Mapping[str, study.Swept], sweep: study.Sweep) -> plt.Figure:
     """AUC against epsilon, however the Hessian is made invertible, beside the gradient alone.
 
     Args:
-        conditionings: case -> what `conditioning` found. sweep: of all these cases.
+        conditionings: by case. sweep: of all of them.
     """
     figure, axes = _panels(list(conditionings), 4.4)
     for axis, found in zip(axes, conditionings.values(), strict=True):
-        alone = t_interval(found["gradient"][:, 0], bounds=(0, 1))
+        alone = t_interval(found.gradient[:, 0], bounds=(0, 1))
         axis.axhline(alone.value, color=plotting.PINK, ls="-.", label="gradient alone, no Hessian")
         axis.axhspan(alone.low, alone.high, color=plotting.PINK, alpha=0.13, lw=0)
         for (way, form), look in CURVES.items():
-            there = _over_targets(axis, getattr(sweep, way), found[f"{way}.{form}"][..., 0], ms=5, **look,
+            there = _over_targets(axis, getattr(sweep, way), found.kept[way, form][..., 0], ms=5, **look,
                                   label=f"{FORMS[form]}, {WAYS[way]}")
             if way == "dampings" and form == "full":
                 lost = np.asarray(sweep.dampings)[~there]
-        epsilon, percentiles = found["epsilon"].mean(0), found["percentiles.full"][..., 0]
+        epsilon, percentiles = found.epsilon.mean(0), found.kept["percentiles", "full"][..., 0]
         there = np.isfinite(percentiles).all(0)
         axis.plot(epsilon[there], percentiles[:, there].mean(0), marker="D", mec=plotting.INK,
                   label="IHA, damping by percentile", **plotting.HOLLOW)
@@ -392,14 +394,14 @@ def conditioning_figure(conditionings: Mapping[str, Found], sweep: study.Sweep) 
     return figure
 
 
-def spectrum_figure(conditionings: Mapping[str, Found], dampings: Sequence[float] = EPSILONS) -> plt.Figure:
+def spectrum_figure(conditionings: Mapping[str, study.Swept], dampings: Sequence[float] = EPSILONS) -> plt.Figure:
     """Eigenvalues of the Hessians by rank, a line a target, negative ones by their size."""
     figure, axes = _panels(list(conditionings), 4.0)
     for axis, found in zip(axes, conditionings.values(), strict=True):
-        noise = 1e-6 * found["values"].max()  # below it nothing but rounding is left
+        noise = 1e-6 * found.values.max()  # below it nothing but rounding is left
         for name, sign, color, line in (("positive", 1, plotting.BLUE, "-"),
                                         ("negative, without their sign", -1, plotting.RED, "--")):
-            for k, values in enumerate(found["values"]):
+            for k, values in enumerate(found.values):
                 side = np.sort(sign * values[sign * values > noise])[::-1]
                 axis.plot(np.arange(1, len(side) + 1), side, color=color, ls=line, lw=1.3, alpha=0.7,
                           label=None if k else name)
@@ -412,7 +414,7 @@ def spectrum_figure(conditionings: Mapping[str, Found], dampings: Sequence[float
     return figure
 
 
-def partial_figure(found: Found, fractions: Sequence[float]) -> plt.Figure:
+def partial_figure(found: study.Partial, fractions: Sequence[float]) -> plt.Figure:
     """AUC and TPR at 1 % of those who know a part of the training set."""
     plotting.set_style()
     figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 3.9))
@@ -425,7 +427,7 @@ def partial_figure(found: Found, fractions: Sequence[float]) -> plt.Figure:
                  {"color": plotting.PINK, "linestyle": "-.", "marker": "D"})
         for (key, word), look in zip(PARTIAL.items(), looks, strict=True):
             values = {fraction: unit * t_interval(one, bounds=(0, 1)) for fraction, one in
-                      zip(fractions, found[key][:, :, k].T, strict=True) if np.isfinite(one).all()}
+                      zip(fractions, getattr(found, key)[:, :, k].T, strict=True) if np.isfinite(one).all()}
             bars = np.reshape([(one.value - one.low, one.high - one.value) for one in values.values()], (-1, 2)).clip(0)
             axis.errorbar(list(values), [one.value for one in values.values()], bars.T, capsize=3, elinewidth=1.2,
                           label=word, **look)
@@ -447,11 +449,11 @@ def _both_signs(axis: plt.Axes, values: np.ndarray) -> float:
     return float(unit)
 
 
-def signal_figure(play: Found) -> plt.Figure:
+def signal_figure(play: study.Play) -> plt.Figure:
     """The first target's records: what both kinds share, and their scores, which take the record's own gradient out of I2."""
     plotting.set_style()
     figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2))
-    (along, shift, _), members = play["scatter"].astype(float), play["members"][0]
+    (along, shift, _), members = play.scatter.astype(float), play.members[0]
     scores = np.where(members, shift, -shift) - along
     _both_signs(left, along)
     unit = _both_signs(right, scores)
@@ -571,23 +573,23 @@ def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
             claims.judge("iha", "C2", {"slope + 1/2": spread["slope"] + 0.5})]
 
 
-def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], constant: Found) -> list[claims.Verdict]:
+def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], constant: study.Play) -> list[claims.Verdict]:
     """C3 to C5, C7 to C9, A1 to A5.
 
     Args:
-        plays: case -> of `play`, trained with a schedule that anneals. images: case -> whether its records are images.
-        constant: of `play`, trained at a constant rate.
+        plays: by case, trained with a schedule that anneals. images: case -> whether its records are images.
+        constant: trained at a constant rate.
     """
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
                                                     ("C3", "C4", "C5", "C7", "C8", "C9", "A1", "A2", "A4", "A5")}
     for case, found in plays.items():
         def lead(a: str, b: str, metric: str = "auc", found=found) -> Interval | None:
-            return None if _too_fine(found, metric) else number(found, a, metric, minus=b)
+            return None if _too_fine(found, metric) else of_attack(found, a, metric, minus=b)
 
         def term(a: str, b: str, at: int = 0, found=found) -> Interval | None:
             if _too_fine(found, study.KEPT[at]):
                 return None
-            return mean_over_targets(found[f"terms.{a}"][:, at] - found[f"terms.{b}"][:, at])
+            return mean_over_targets(found.terms[a][:, at] - found.terms[b][:, at])
 
         same = lead("sif", "loss")
         for rival in ("lira", "lira_fixed"):
@@ -614,32 +616,31 @@ def judge_attacks(plays: Mapping[str, Found], images: Mapping[str, bool], consta
     no_images = None if parts["C4"] else "no case with images in this run"
     verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else no_images)
                 for claim, of_claim in parts.items()]
-    ahead = {word: None if _too_fine(constant, metric) else number(constant, "iha", metric, minus="gradient")
+    ahead = {word: None if _too_fine(constant, metric) else of_attack(constant, "iha", metric, minus="gradient")
              for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
     return [*verdicts, claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
 
 
-def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mapping[str, Found], sweep: study.Sweep,
-                 partial: Found, fractions: Sequence[float], few: Found, many: Found, deep: Found,
-                 shallow: Found, work: Mapping[str, Mapping[str, float]]) -> list[claims.Verdict]:
+def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.LeftOut, swept: Mapping[str, study.Swept],
+                 sweep: study.Sweep, partial: study.Partial, fractions: Sequence[float], few: study.Play, many: study.Play,
+                 deep: study.Swept, shallow: study.Swept, work: Mapping[str, study.Work]) -> list[claims.Verdict]:
     """C6, C10 to C16.
 
     Args:
-        conjugated: case -> of `conjugate`. left_out: of `leave_one_out`. swept: case -> of `conditioning`, all with `sweep`.
-        partial: of `partial_knowledge`. few, many: of `play`, the same network with fewer and more members. deep,
-            shallow: of `conditioning`, two networks. work: case -> of `work`, for each case of `conjugated` at least.
+        conjugated, swept: by case, all with `sweep`. partial: of these fractions. few, many: the same network with fewer and
+            more members. deep, shallow: two networks. work: by case, each of `conjugated` at least.
     """
-    worst = max(float(np.abs(one["exact"] - one["cg"]).max() / one["exact"].std()) for one in conjugated.values())
-    auc = {name: metrics.auc(left_out[name], left_out["members"]) for name in ("iha", "l_attack", "lira_l")}
+    worst = max(float(np.abs(one.exact - one.cg).max() / one.exact.std()) for one in conjugated.values())
+    auc = {name: metrics.auc(left_out.scores[name], left_out.members) for name in ("iha", "l_attack", "lira_l")}
     ten = {f"IHA less {study.LEFT_OUT[b]}": mean_over_targets(auc["iha"] - auc[b]) for b in ("l_attack", "lira_l")}
     others, rate = study.found_beside(left_out, 0.3)
     eleven = None if len(others) < 10 else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
-    twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one["reference"] / one["hessian"]
+    twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one.reference / one.hessian
               for case, one in work.items()}
     for case, found in conjugated.items():
         one, systems = work[case], 2 * study.AUDITED + 1  # two for each record, one for the mean gradient
         twelve[f"{case}, {study.AUDITED:,} records, conjugate gradients to exact inverse"] = (
-            systems * found["iterations"].mean() * one["product"] / (one["hessian"] + study.AUDITED * one["rotation"]))
+            systems * found.iterations.mean() * one.product / (one.hessian + study.AUDITED * one.rotation))
     thirteen: dict[str, Interval | None] = {}
     for case, found in swept.items():
         best = _swept(found, sweep, "dampings", 0.2)
@@ -653,13 +654,13 @@ def judge_sweeps(conjugated: Mapping[str, Found], left_out: Found, swept: Mappin
         fourteen = None
     else:
         fourteen = difference(*(mean_over_targets(more - less) for more, less in (gains[:2], gains[2:])))
-    known = dict(zip(fractions, partial["honest"][..., 0].T, strict=True))
+    known = dict(zip(fractions, partial.honest[..., 0].T, strict=True))
     if {0.2, 0.8, 1.0} <= set(known) and np.isfinite([known[0.2], known[0.8], known[1.0]]).all():
         fifteen = {"all less 80 %": mean_over_targets(known[1.0] - known[0.8]),
                    "80 % less 20 %": mean_over_targets(known[0.8] - known[0.2])}
     else:
         fifteen = None
-    sixteen = {study.NAMES[a]: difference(number(few, a), number(many, a)) for a in ("loss", "lira", "iha")}
+    sixteen = {study.NAMES[a]: difference(of_attack(few, a), of_attack(many, a)) for a in ("loss", "lira", "iha")}
     no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
     no_gain = "0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite"
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
@@ -677,10 +678,10 @@ def _measured(value: float) -> Interval:
     return Interval(value, value, value, covers="one measurement", se=0.0)
 
 
-def _swept(found: Found, sweep: study.Sweep, group: str, at: float) -> np.ndarray | None:
+def _swept(found: study.Swept, sweep: study.Sweep, group: str, at: float) -> np.ndarray | None:
     """AUC of the full score of each target at one conditioning, [T]; None where it was not asked for."""
     asked = list(getattr(sweep, group))
-    return found[f"{group}.full"][:, asked.index(at), 0] if at in asked else None
+    return found.kept[group, "full"][:, asked.index(at), 0] if at in asked else None
 
 
 def closed_world_table(world: theory.NewtonWorld, damping: float) -> pd.DataFrame:

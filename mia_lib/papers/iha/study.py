@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from multiprocessing import get_context
 
@@ -44,7 +44,9 @@ NAMES = PAPER | OURS
 ABLATION = {"I1": ("I1",), "I2": ("I2",), "I1, I2": ("I1", "I2"), "I1, I2, I3, I4": ("I1", "I2", "I3", "I4"),
             "loss, I1": ("loss", "I1"), "loss, I2": ("loss", "I2"), "loss, I1, I2": ("loss", "I1", "I2"),
             "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
-KEPT = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+FORMS = {"full": ABLATION["all"], "pair": ABLATION["I1, I2"]}  # of the score, under other conditionings
+RATES = (0.01, 0.001)
+KEPT = ("auc", *(f"tpr_at_fpr={rate:g}" for rate in RATES))
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,8 @@ class Case:
 
     Attributes:
         name: what tables call it.
-        models: in complementary halves; trained when a number of theirs is first needed.
-        attacked: T numbers of models.
+        models: trained when a number of theirs is first needed.
+        bank: their complementary halves, T of them attacked.
         rows: int [J], records judged.
         damping: epsilon of the attack.
         sweep: other conditionings, which share the one decomposition.
@@ -115,7 +117,7 @@ class Case:
 
     name: str
     models: Ensemble
-    attacked: tuple[int, ...]
+    bank: membership.Bank
     rows: np.ndarray
     damping: float
     sweep: Sweep
@@ -135,7 +137,7 @@ class Case:
     @property
     def judged(self) -> np.ndarray:
         """bool [T, J], membership in each target."""
-        return self.models.members[list(self.attacked)][:, self.rows]
+        return self.bank.judged[:, self.rows]
 
     @property
     def parameters(self) -> int:
@@ -148,14 +150,10 @@ class Case:
         config = self.models.config
         return {"learning_rate": config.learning_rate, "momentum": config.momentum, "weight_decay": config.weight_decay}
 
-    def references(self, target: int) -> np.ndarray:
-        """Models that serve LiRA against a target: all but it and its complement."""
-        return membership.references_of(target, len(self.models))
-
     @property
     def spec(self) -> dict:
         """What determines the numbers of a case."""
-        return {"models": self.models.key, "attacked": list(self.attacked), "rows": store.fingerprint(self.rows),
+        return {"models": self.models.key, "attacked": list(self.bank.attacked), "rows": store.fingerprint(self.rows),
                 "damping": self.damping, "sweep": asdict(self.sweep), "precision": self.precision}
 
     @cached_property
@@ -202,19 +200,16 @@ def case(dataset: str, architecture: str, pool: int, epochs: int, batch_size: in
     pool = pool or len(found)
     if not 20 <= pool <= len(found):
         raise MiaError(f"pools holds {pool}: {found.name} has {len(found)} records; allowed are 20 to that, or 0 for all.")
-    check_range("targets", targets, 2, models)
-    if models % 2 or models < 6:
-        raise MiaError(f"models = {models}: an even number from 6 is needed, complementary pairs of which two are left "
-                       "against each target, so that each record has two references that were trained on it and two others.")
+    bank = membership.bank(pool, models, targets, seed)
     if not damping > 0:
         raise MiaError(f"damping = {damping!r}: above 0 is needed, such as the paper's 0.2.")
     if pool < len(found):
         found = found.take(np.random.default_rng([17, seed]).permutation(len(found))[:pool])
     config = TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer="sgd", learning_rate=learning_rate,
                          momentum=momentum, weight_decay=weight_decay, schedule=schedule, loss=loss, seed=seed)
-    bank = train(found, membership.balanced_halves(pool, models, seed), config, label=f"models of {title}")
+    trained = train(found, bank.members, config, label=f"models of {title}")
     rows = np.sort(np.random.default_rng([19, seed]).permutation(pool)[:judged])
-    return Case(title, bank, tuple(range(targets)), rows, damping, sweep, data.load(dataset).is_image,
+    return Case(title, trained, bank, rows, damping, sweep, data.load(dataset).is_image,
                 choose("precision", precision, outputs.PRECISIONS))
 
 
@@ -245,7 +240,7 @@ def plan(cases: Sequence[Case]) -> pd.DataFrame:
             warnings.simplefilter("ignore", UserWarning)
             beyond = iha.assumed(one.models.config)
         rows.append({"case": one.name, "members of each": f"{int(one.models.members[0].sum()):,}", "models": len(one.models),
-                     "targets": len(one.attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
+                     "targets": len(one.bank.attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
                      "records judged": f"{len(one.rows):,}", "Eq. 8 does not cover": "; ".join(
                          sentence.split(":")[0] for sentence in beyond) or "nothing"})
     return pd.DataFrame(rows).astype(str)
@@ -295,7 +290,7 @@ def _audit(network, x, labels, loss, rows, ways: list[dict], known: np.ndarray, 
     out = {"values": found.values, "squares": np.concatenate(squares), "along_mean": np.concatenate(along)[:, 0],
            "along_theta": np.concatenate(along)[:, 1], "seconds": np.array(seconds),
            "mean": mean.astype(np.float32), "theta": weights.astype(np.float32)}
-    for name in iha.Forms.__dataclass_fields__:
+    for name in (one.name for one in fields(iha.Forms)):
         whole = np.full((len(ways), len(rows)), np.nan)
         if usable:
             whole[usable] = getattr(forms, name)
@@ -310,249 +305,348 @@ def _audit_task(config, shape, classes, arrays, path, labels, loss, arguments):
         return _audit(network, x, labels, loss, **arguments)
 
 
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What a model's parameters and Hessian say of the judged records.
+
+    Attributes:
+        forms: [E, J], a row a conditioning; not a number where that leaves the Hessian indefinite.
+        squares, along_mean, along_theta: ``|g|^2``, d^T g and w^T g, [J].
+        values: eigenvalues, [P]. mean, theta: mean gradient and parameters, [P].
+        seconds: [3], of Hessian, decomposition and rotation.
+    """
+
+    forms: iha.Forms
+    squares: np.ndarray
+    along_mean: np.ndarray
+    along_theta: np.ndarray
+    values: np.ndarray
+    mean: np.ndarray
+    theta: np.ndarray
+    seconds: np.ndarray
+
+    @staticmethod
+    def of(arrays: dict[str, np.ndarray]) -> Audit:
+        """From kept arrays, in which those of `forms` stand by themselves."""
+        of_forms = [one.name for one in fields(iha.Forms)]
+        return Audit(iha.Forms(*(arrays[name] for name in of_forms)),
+                     **{name: one for name, one in arrays.items() if name not in of_forms})
+
+    def take(self, place: np.ndarray) -> Audit:
+        """Of some of the judged records."""
+        return replace(self, forms=self.forms[:, place], squares=self.squares[place], along_mean=self.along_mean[place],
+                       along_theta=self.along_theta[place])
+
+
 def audits(case: Case, targets: Sequence[int], ways: Sequence[Conditioning] | None = None,
-           known: Sequence[np.ndarray] | None = None) -> list[dict[str, np.ndarray]]:
-    """`_audit` of some models, each kept in the store as soon as it is there.
+           known: Sequence[np.ndarray] | None = None) -> list[Audit]:
+    """Audits of some models, each kept in the store as soon as it is there.
 
     Args:
         targets: numbers of models; the same one may come several times. ways: how the Hessian is conditioned, E of them,
             the case's by default.
         known: for each target, the members that the auditor knows, bool [N]; all by default.
-
-    Returns:
-        for each target: "newton" and the other fields of `iha.Forms` [E, J], not a number where a conditioning leaves the
-        Hessian indefinite; "squares", "along_mean", "along_theta" [J]: ``|g|^2``, d^T g and w^T g; "values" [P]; "mean" and
-        "theta" [P]; "seconds" [3] of Hessian, decomposition and rotation.
     """
     models, given = case.models, [asdict(way) for way in (case.ways if ways is None else ways)]
     known = [models.members[m] for m in targets] if known is None else list(known)
     spec = store.under({"kind": "audit", "rows": store.fingerprint(case.rows), "ways": given, "precision": case.precision},
                        _audit_task, case)
-    specs = [{**spec, "model": store.address(models.spec(m)), "known": store.fingerprint(part)}
-             for m, part in zip(targets, known, strict=True)]
-    found = [store.look_up(spec) for spec in specs]
-    missing = [k for k, entry in enumerate(found) if entry is None]
-    if missing:
+    where = devices.pick(models.device)
+
+    def compute(missing: list[int], done) -> None:
         models.fit()
-        where = devices.pick(models.device)
-        shape, classes, loss = models.records.shape, len(models.records.classes), models.config.loss
-        arguments = [{"rows": case.rows, "ways": given, "known": known[k], "dtype": case.precision} for k in missing]
+        shape, classes, loss, labels = models.records.shape, len(models.records.classes), models.config.loss, models.records.y
+        arguments = {k: {"rows": case.rows, "ways": given, "known": known[k], "dtype": case.precision} for k in missing}
 
-        def keep(position: int, arrays: dict) -> None:
-            k = missing[position]
-            found[k] = store.keep(specs[k], arrays, float(arrays["seconds"].sum()), device=devices.describe(where))
+        def keep(k: int, arrays: dict[str, np.ndarray]) -> None:
+            done(k, arrays, float(arrays["seconds"].sum()))
 
-        label = f"inverse Hessians of {case.name}"
         if where.type == "cpu":
             path = ensemble.records_file(models.records)
-            tasks = [(models.config, shape, classes, models.arrays(targets[k]), path, models.records.y, loss, arguments[place])
-                     for place, k in enumerate(missing)]
-            pool.run_tasks(_audit_task, tasks, keep, label, models.workers, models.executor)
+            tasks = [(models.config, shape, classes, models.arrays(targets[k]), path, labels, loss, arguments[k])
+                     for k in missing]
+            pool.run_tasks(_audit_task, tasks, lambda place, arrays: keep(missing[place], arrays),
+                           f"inverse Hessians of {case.name}", models.workers, models.executor)
         else:
-            for place, k in enumerate(missing):
-                keep(place, _audit(models.model(targets[k]).to(where), models.records.x, models.records.y, loss,
-                                   **arguments[place]))
-    return [entry.arrays for entry in found]
+            for k in missing:
+                keep(k, _audit(models.model(targets[k]).to(where), models.records.x, labels, loss, **arguments[k]))
 
-
-def _forms(found: dict[str, np.ndarray], way: int = 0) -> iha.Forms:
-    return iha.Forms(**{name: found[name][way] for name in iha.Forms.__dataclass_fields__})
+    specs = [{**spec, "model": store.address(models.spec(m)), "known": store.fingerprint(part)}
+             for m, part in zip(targets, known, strict=True)]
+    return [Audit.of(arrays) for arrays in store.each(specs, compute, device=devices.describe(where))]
 
 
 def _measured(score: np.ndarray, members: np.ndarray) -> np.ndarray:
     """[3] in the order of `KEPT`; not a number where the score is none."""
     if not np.isfinite(score).all():
         return np.full(len(KEPT), np.nan)
-    return np.array([metrics.auc(score, members), metrics.tpr_at_fpr(score, members, 0.01),
-                     metrics.tpr_at_fpr(score, members, 0.001)])
+    return np.array([metrics.auc(score, members), *(metrics.tpr_at_fpr(score, members, rate) for rate in RATES)])
 
 
-def variants(case: Case, found: dict[str, np.ndarray], loss: np.ndarray, members: np.ndarray, n: int,
-             way: int = 0) -> dict[str, np.ndarray]:
-    """Scores [J] of all white-box audits of one target.
+def _score(case: Case, forms: iha.Forms, loss: np.ndarray, taken_out: np.ndarray, n: int, terms: str | Sequence[str] = "all",
+           stationary: bool = False) -> np.ndarray:
+    """Eq. 8 for the rates of a case; arguments as for `iha.split` and `iha.combine`."""
+    rates = case.rates
+    parts = iha.split(forms, taken_out, n, **rates, stationary=stationary)
+    return iha.combine(loss, parts, rates["learning_rate"], rates["momentum"], terms)
+
+
+def _gradient_alone(case: Case, found: Audit, taken_out: np.ndarray, n: int) -> np.ndarray:
+    along = found.along_mean + case.rates["weight_decay"] * found.along_theta
+    return iha.stationarity(along, found.squares, taken_out, n)
+
+
+def variants(case: Case, found: Audit, loss: np.ndarray, members: np.ndarray, n: int) -> dict[str, np.ndarray]:
+    """Scores [J] of all white-box audits of one target, by their names in `NAMES`.
 
     Args:
-        found: of `audits`. loss, members: [J]. n: size of the training set.
+        loss, members: [J]. n: size of the training set.
     """
-    forms, rates, taken = _forms(found, way), case.rates, members / n
-    mu, lr, alpha = rates["momentum"], rates["learning_rate"], rates["weight_decay"]
-
-    def score(taken_out, terms="all", **how):
-        return iha.combine(loss, iha.split(forms, taken_out, n, **rates, **how), lr, mu, terms)
-
-    along = found["along_mean"] + alpha * found["along_theta"]
-    return {"sif": -forms.influence, "iha": score(taken), "whole": score(np.zeros(len(loss))),
-            "stationary": score(taken, stationary=True),
-            "gradient": iha.stationarity(along, found["squares"], taken, n),
-            "gradient_plain": iha.stationarity(found["along_mean"], found["squares"], taken, n), "gradient_whole": -along,
-            **{f"terms.{name}": score(taken, terms) for name, terms in ABLATION.items()}}
+    forms, taken, nothing = found.forms[0], members / n, np.zeros(len(loss))
+    return {"sif": iha.self_influence(forms), "iha": _score(case, forms, loss, taken, n),
+            "whole": _score(case, forms, loss, nothing, n), "stationary": _score(case, forms, loss, taken, n, stationary=True),
+            "gradient": _gradient_alone(case, found, taken, n),
+            "gradient_plain": iha.stationarity(found.along_mean, found.squares, taken, n),
+            "gradient_whole": -(found.along_mean + case.rates["weight_decay"] * found.along_theta)}
 
 
 # --------------------------------------------------------------------------------------------------------- the attacks
 
 
-def play(case: Case) -> dict[str, np.ndarray]:
-    """All attacks against all targets, kept in the store.
+@dataclass(frozen=True, eq=False)
+class Play:
+    """All attacks against all targets.
 
-    Returns:
-        "members" bool [T, J]; ranks [T, J] of each of `NAMES`; "terms.NAME" [T, 3], `KEPT` of the rows of `ABLATION`;
-        "scatter" float32 [3, J] of the first target: 2 x_D^T x, ``|x|^2 / n`` and the loss; "smallest" [T], lowest
-        eigenvalues; "size" [T, 3], norms of grad L_D, of that with weight decay, and of w; "train" and "test" accuracy and
-        "loss_in" and "loss_out" [T]; "inverting" and "training" seconds [T], of Hessian and decomposition, and of LiRA's
-        references.
+    Attributes:
+        members: bool [T, J]. ranks: attack, of `NAMES` -> [T, J]. terms: row of `ABLATION` -> `KEPT` [T, 3].
+        scatter: of the first target, [3, J]: 2 x_D^T x, ``|x|^2 / n`` and the loss.
+        smallest: lowest eigenvalues, [T]. size: [T, 3], norms of grad L_D, of that with weight decay, and of w.
+        train, test: accuracy on members and on others, [T]. loss_in, loss_out: mean loss, likewise.
     """
+
+    members: np.ndarray
+    ranks: dict[str, np.ndarray]
+    terms: dict[str, np.ndarray]
+    scatter: np.ndarray
+    smallest: np.ndarray
+    size: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    loss_in: np.ndarray
+    loss_out: np.ndarray
+
+    @staticmethod
+    def of(arrays: dict[str, np.ndarray]) -> Play:
+        """From kept arrays, which also hold "inverting" and "training", seconds [T] of Hessian and decomposition, and of the
+        training of LiRA's references."""
+        own = ("members", "scatter", "smallest", "size", "train", "test", "loss_in", "loss_out")
+        return Play(ranks={name: arrays[name] for name in NAMES},
+                    terms={name: arrays[f"terms.{name}"] for name in ABLATION}, **{name: arrays[name] for name in own})
+
+
+def play(case: Case) -> Play:
+    """All attacks against all targets, kept in the store."""
     def compute() -> dict[str, np.ndarray]:
-        models, targets, judged, rows, terms, sizes = case.models, list(case.attacked), case.judged, [], [], []
+        models, targets, judged, rows, terms, sizes = case.models, list(case.bank.attacked), case.judged, [], [], []
         found = audits(case, targets)
         loss = signals.loss(models.part(targets), case.records)[:, case.rows].astype(np.float64)
         n, alpha = models.members.sum(1), models.config.weight_decay
-        for place, target in enumerate(targets):
-            one, members = found[place], judged[place]
+        for own, target, one, members in zip(loss, targets, found, judged, strict=True):
             _check_definite(case, target, one)
-            row = variants(case, one, loss[place], members, n[target])
-            references = case.references(target)
+            references = case.bank.references(target)
             given = case.signal[target], case.signal[references], models.members[references][:, case.rows]
-            row |= {"loss": -loss[place], "lira": baselines.lira_online(*given),
-                    "lira_fixed": baselines.lira_online(*given, fixed_variance=True),
-                    "lira_self": baselines.lira_online(given[0], case.signal, models.members[:, case.rows], own="keep")}
-            terms.append({name: _measured(row.pop(name), members) for name in [*row] if name.startswith("terms.")})
-            rows.append(row)
-            mean, theta = one["mean"].astype(float), one["theta"].astype(float)
+            rows.append(variants(case, one, own, members, n[target]) | {
+                "loss": -own, "lira": baselines.lira_online(*given),
+                "lira_fixed": baselines.lira_online(*given, fixed_variance=True),
+                "lira_self": baselines.lira_online(given[0], case.signal, models.members[:, case.rows], own="keep")})
+            terms.append([_measured(_score(case, one.forms[0], own, members / n[target], n[target], chosen), members)
+                          for chosen in ABLATION.values()])
+            mean, theta = one.mean.astype(float), one.theta.astype(float)
             sizes.append([np.linalg.norm(v) for v in (mean, mean + alpha * theta, theta)])
-        first = _forms(found[0])
+        first = found[0].forms[0]
         right = signals.correctness(models.part(targets), case.records)[:, case.rows]
-        return {"members": judged, **{name: np.stack([ranks(row[name]) for row in rows]) for name in rows[0]},
-                **{name: np.stack([row[name] for row in terms]) for name in terms[0]},
+        return {"members": judged, **{name: np.stack([ranks(row[name]) for row in rows]) for name in NAMES},
+                **{f"terms.{name}": one for name, one in zip(ABLATION, np.moveaxis(terms, 1, 0), strict=True)},
                 "scatter": np.stack([2 * first.newton_mean, first.newton / n[targets[0]], loss[0]]).astype(np.float32),
-                "smallest": np.array([one["values"][0] for one in found]), "size": np.array(sizes),
+                "smallest": np.array([one.values[0] for one in found]), "size": np.array(sizes),
                 "train": np.average(right, 1, judged), "test": np.average(right, 1, ~judged),
                 "loss_in": np.average(loss, 1, judged), "loss_out": np.average(loss, 1, ~judged),
-                "inverting": np.array([one["seconds"][:2].sum() for one in found]),
+                "inverting": np.array([one.seconds[:2].sum() for one in found]),
                 "training": np.array([_training_seconds(case, target) for target in targets])}
 
-    return store.fetch({"kind": "study", "study": "iha.play", **case.spec}, compute).arrays
+    return Play.of(store.study("iha.play", case.spec, compute))
 
 
-def _check_definite(case: Case, target: int, found: dict[str, np.ndarray]) -> None:
+def _check_definite(case: Case, target: int, found: Audit) -> None:
     """Refuse an audit whose Hessian the case's damping leaves indefinite."""
-    if np.isnan(found["newton"][0]).any():
-        least = found["values"][0]
+    if np.isnan(found.forms.newton[0]).any():
+        least = found.values[0]
         raise MiaError(f"damping = {case.damping:g} leaves the Hessian of target {target} of {case.name} indefinite: its "
                        f"smallest eigenvalue is {least:.4g}. Give more than {-least:.4g}.")
 
 
 def _training_seconds(case: Case, target: int) -> float:
     """What the training of a target's references took, when it was done."""
-    return float(sum(store.look_up(case.models.spec(m)).manifest["seconds"] for m in case.references(target).tolist()))
+    return float(sum(store.look_up(case.models.spec(m)).manifest["seconds"] for m in case.bank.references(target).tolist()))
 
 
-def conditioning(case: Case) -> dict[str, np.ndarray]:
-    """The targets audited under all conditionings of the case's sweep; kept in the store (Table 8).
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """Targets audited under other conditionings.
 
-    Returns:
-        "dampings.full", "dampings.pair" (I1 and I2 alone) [T, E, 3], `KEPT`, not a number where the Hessian stays
-        indefinite; the same for "percentiles" and "thresholds"; "gradient" [T, 3], no Hessian at all, without weight decay;
-        "epsilon" [T, E], of the percentiles; "values" float32 [T, P], eigenvalues.
+    Attributes:
+        kept: (way, form), of the fields of `Sweep` and `FORMS` -> `KEPT` [T, E, 3], not a number where the Hessian stays
+            indefinite.
+        gradient: [T, 3], no Hessian at all, without weight decay.
+        epsilon: of the percentiles, [T, E]. values: eigenvalues, [T, P].
     """
+
+    kept: dict[tuple[str, str], np.ndarray]
+    gradient: np.ndarray
+    epsilon: np.ndarray
+    values: np.ndarray
+
+    @staticmethod
+    def of(arrays: dict[str, np.ndarray]) -> Swept:
+        """From kept arrays."""
+        kept = {(way.name, form): arrays[f"{way.name}.{form}"] for way in fields(Sweep) for form in FORMS}
+        return Swept(kept, arrays["gradient"], arrays["epsilon"], arrays["values"])
+
+
+def conditioning(case: Case) -> Swept:
+    """The targets audited under all conditionings of the case's sweep; kept in the store (Table 8)."""
     def compute() -> dict[str, np.ndarray]:
-        targets, sweep = list(case.attacked), asdict(case.sweep)
+        targets, sweep = list(case.bank.attacked), asdict(case.sweep)
         found, n = audits(case, targets), case.models.members.sum(1)
         loss = signals.loss(case.models.part(targets), case.records)[:, case.rows].astype(np.float64)
-        out: dict[str, list] = {"full": [], "pair": [], "gradient": []}
+        out: dict[str, list] = {form: [] for form in FORMS}
+        gradient = []
         for one, own, members, target in zip(found, loss, case.judged, targets, strict=True):
-            scores = [variants(case, one, own, members, n[target], way) for way in range(len(case.ways))]
-            for kind, name in (("full", "iha"), ("pair", "terms.I1, I2")):
-                out[kind].append([_measured(of_way[name], members) for of_way in scores[1:]])
-            out["gradient"].append(_measured(scores[0]["gradient_plain"], members))
-        cuts, values = np.cumsum([len(group) for group in sweep.values()])[:-1], np.stack([one["values"] for one in found])
-        kept = {f"{name}.{kind}": part for kind in ("full", "pair")
-                for name, part in zip(sweep, np.split(np.reshape(out[kind], (len(targets), -1, 3)), cuts, 1), strict=True)}
-        return kept | {"gradient": np.stack(out["gradient"]), "values": values.astype(np.float32),
+            size, taken = n[target], members / n[target]
+            for form, terms in FORMS.items():
+                out[form].append([_measured(_score(case, one.forms[way], own, taken, size, terms), members)
+                                  for way in range(1, len(case.ways))])
+            gradient.append(_measured(iha.stationarity(one.along_mean, one.squares, taken, size), members))
+        cuts, values = np.cumsum([len(group) for group in sweep.values()])[:-1], np.stack([one.values for one in found])
+        kept = {f"{way}.{form}": part for form in FORMS
+                for way, part in zip(sweep, np.split(np.reshape(out[form], (len(targets), -1, 3)), cuts, 1), strict=True)}
+        return kept | {"gradient": np.stack(gradient), "values": values.astype(np.float32),
                        "epsilon": np.percentile(np.abs(values), case.sweep.percentiles, axis=1).T}
 
-    return store.fetch({"kind": "study", "study": "iha.conditioning", **case.spec}, compute).arrays
+    return Swept.of(store.study("iha.conditioning", case.spec, compute))
 
 
-def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """`KEPT` of audits by someone who knows F fractions of the training set, [T, F, 3] each.
+
+    Attributes:
+        honest, released: by the two rules of `partial_knowledge`. gradient: without Hessian and with the honest rule.
+    """
+
+    honest: np.ndarray
+    released: np.ndarray
+    gradient: np.ndarray
+
+
+def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> Partial:
     """Audits by someone who knows only a part of the training set (Table 9); kept in the store.
 
     Hessian and mean gradient are those of the known part S; n stays the size of the training set. The record's own gradient
-    is taken out with weight 1 / abs(S) where S holds it ("honest"); or with weight 1 / n from that of every member, known or
-    not, as in the released code ("released").
-
-    Returns:
-        "honest", "released" and "gradient" [T, F, 3], the last without Hessian and with the honest rule.
+    is taken out with weight 1 / abs(S) where S holds it (honest); or with weight 1 / n from that of every member, known or
+    not, as in the released code.
     """
     check_fractions(fractions)
 
     def compute() -> dict[str, np.ndarray]:
         models, out = case.models, {"honest": [], "released": [], "gradient": []}
-        loss = signals.loss(models.part(case.attacked), case.records)[:, case.rows].astype(np.float64)
+        loss = signals.loss(models.part(case.bank.attacked), case.records)[:, case.rows].astype(np.float64)
         known = []
-        for target in case.attacked:
+        for target in case.bank.attacked:
             order = np.random.default_rng([37, seed, target]).permutation(np.flatnonzero(models.members[target]))
             for fraction in fractions:
                 part = np.zeros(len(case.records), bool)
                 part[order[:max(1, round(fraction * len(order)))]] = True
                 known.append(part)
-        targets = [target for target in case.attacked for _ in fractions]
+        targets = [target for target in case.bank.attacked for _ in fractions]
         found = audits(case, targets, [Conditioning(case.damping)], known)
         for k, (target, one, part) in enumerate(zip(targets, found, known, strict=True)):
             members, n, inside = models.members[target][case.rows], models.members[target].sum(), part[case.rows]
-            own, forms, rates = loss[k // len(fractions)], _forms(one), case.rates
-            for name, taken in (("honest", inside / part.sum()), ("released", members / n)):
-                parts = iha.split(forms, taken, n, **rates)
-                out[name].append(_measured(iha.combine(own, parts, rates["learning_rate"], rates["momentum"]), members))
-            along = one["along_mean"] + rates["weight_decay"] * one["along_theta"]
-            out["gradient"].append(_measured(iha.stationarity(along, one["squares"], inside / part.sum(), n), members))
-        return {name: np.reshape(rows, (len(case.attacked), len(fractions), 3)) for name, rows in out.items()}
+            own, honest = loss[k // len(fractions)], inside / part.sum()
+            for name, score in (("honest", _score(case, one.forms[0], own, honest, n)),
+                                ("released", _score(case, one.forms[0], own, members / n, n)),
+                                ("gradient", _gradient_alone(case, one, honest, n))):
+                out[name].append(_measured(score, members))
+        return {name: np.reshape(rows, (len(case.bank.attacked), len(fractions), 3)) for name, rows in out.items()}
 
-    spec = {"kind": "study", "study": "iha.partial_knowledge", **case.spec, "fractions": list(fractions), "seed": seed}
-    return store.fetch(spec, compute).arrays
+    spec = {**case.spec, "fractions": list(fractions), "seed": seed}
+    return Partial(**store.study("iha.partial_knowledge", spec, compute))
 
 
-def placebo(case: Case) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Placebo:
+    """`KEPT` of audits of records that no target was trained on, [T, 3] each.
+
+    Attributes:
+        iha: the full score. pair: I1 and I2 alone. gradient: no Hessian.
+    """
+
+    iha: np.ndarray
+    pair: np.ndarray
+    gradient: np.ndarray
+
+
+def placebo(case: Case) -> Placebo:
     """The audits on records that a model never saw, a random half of which is called its training set; kept in the store.
 
     Each target's non-members take the place of all records, half of them that of the training set. Whatever the audit finds
     here is due to the sign that it gives the members by itself.
-
-    Returns:
-        "iha", "pair" (I1 and I2 alone) and "gradient", `KEPT` of each target [T, 3].
     """
     def compute() -> dict[str, np.ndarray]:
         models, out, pretended = case.models, {"iha": [], "pair": [], "gradient": []}, []
-        for target in case.attacked:
+        for target in case.bank.attacked:
             fresh = np.flatnonzero(~models.members[target])
             pretended.append(np.zeros(len(case.records), bool))
             pretended[-1][np.random.default_rng([41, target]).permutation(fresh)[:len(fresh) // 2]] = True
-        found = audits(case, list(case.attacked), [Conditioning(case.damping)], pretended)
-        loss = signals.loss(models.part(case.attacked), case.records)[:, case.rows].astype(np.float64)
-        for target, one, own, known in zip(case.attacked, found, loss, pretended, strict=True):
+        found = audits(case, list(case.bank.attacked), [Conditioning(case.damping)], pretended)
+        loss = signals.loss(models.part(case.bank.attacked), case.records)[:, case.rows].astype(np.float64)
+        for target, one, own, known in zip(case.bank.attacked, found, loss, pretended, strict=True):
             kept = ~models.members[target][case.rows]
-            members = known[case.rows]
-            scores = variants(case, one, own, members, int(known.sum()))
-            for name, score in (("iha", "iha"), ("pair", "terms.I1, I2"), ("gradient", "gradient")):
-                out[name].append(_measured(scores[score][kept], members[kept]))
+            members, n = known[case.rows], int(known.sum())
+            for name, score in (("iha", _score(case, one.forms[0], own, members / n, n)),
+                                ("pair", _score(case, one.forms[0], own, members / n, n, FORMS["pair"])),
+                                ("gradient", _gradient_alone(case, one, members / n, n))):
+                out[name].append(_measured(score[kept], members[kept]))
         return {name: np.stack(rows) for name, rows in out.items()}
 
-    return store.fetch({"kind": "study", "study": "iha.placebo", **case.spec}, compute).arrays
+    return Placebo(**store.study("iha.placebo", case.spec, compute))
 
 
 EDGES = (-np.inf, 5e-4, 0.01, 0.1, 1.0, np.inf)  # of eigenvalues
 
 
-def residuals(case: Case) -> dict[str, np.ndarray]:
-    """What training left of the gradient in directions of the Hessian, beside the share of a single record; kept in the store.
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What training left of the gradient, by intervals of eigenvalues between `EDGES`, [T, 5] each.
 
-    Returns:
-        by intervals of eigenvalues between `EDGES`, for each target [T, 5]: "directions", how many; "left", root mean square
-        of grad L_D + alpha w along them; "own", that of g / n, over judged members; "noise", the share of the directions in
-        the variance of the gradient test, and "noise_iha" in that of I1 and I2 with the weight decay.
+    Attributes:
+        directions: how many. left: root mean square of grad L_D + alpha w along them. own: that of g / n, over judged members.
+        noise, noise_iha: their share in the variance of the gradient test, and of I1 and I2 with the weight decay.
     """
+
+    directions: np.ndarray
+    left: np.ndarray
+    own: np.ndarray
+    noise: np.ndarray
+    noise_iha: np.ndarray
+
+
+def residuals(case: Case) -> Residuals:
+    """What training left of the gradient in directions of the Hessian, beside the share of a single record; kept in the
+    store."""
     def compute() -> dict[str, np.ndarray]:
         models, rows = case.models, []
-        for target in case.attacked:
+        for target in case.bank.attacked:
             network, inside = models.model(target), models.members[target]
             x, y, loss = case.records.x, case.records.y, models.config.loss
             found = hessian.spectrum(hessian.exact(network, x[inside], y[inside], loss))
@@ -568,34 +662,47 @@ def residuals(case: Case) -> dict[str, np.ndarray]:
             rows.append([[np.sum(place == k), _rms(left**2, place == k), _rms(own, place == k),
                           noise[place == k].sum() / noise.sum(), damped[place == k].sum() / damped.sum()]
                          for k in range(len(EDGES) - 1)])
-        names = ("directions", "left", "own", "noise", "noise_iha")
-        return dict(zip(names, np.moveaxis(np.array(rows), 2, 0), strict=True))
+        return dict(zip((one.name for one in fields(Residuals)), np.moveaxis(np.array(rows), 2, 0), strict=True))
 
-    return store.fetch({"kind": "study", "study": "iha.residuals", **case.spec}, compute).arrays
+    return Residuals(**store.study("iha.residuals", case.spec, compute))
 
 
 def _rms(squares: np.ndarray, where: np.ndarray) -> float:
     return float(np.sqrt(squares[where].mean())) if where.any() else np.nan
 
 
-def conjugate(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Conjugated:
+    """One target audited by conjugate gradients and by the exact inverse.
+
+    Attributes:
+        members: bool [n]. exact, cg: scores, [n]. iterations: of A^-1 g, int [n]. residuals: [n].
+        bound: most iterations that the condition number allows. seconds: of all systems together.
+    """
+
+    members: np.ndarray
+    exact: np.ndarray
+    cg: np.ndarray
+    iterations: np.ndarray
+    residuals: np.ndarray
+    bound: np.ndarray
+    seconds: np.ndarray
+
+
+def conjugate(case: Case, count: int, tolerance: float) -> Conjugated:
     """The first target audited by conjugate gradients, without any matrix, beside the exact inverse; kept in the store.
 
     Args:
         count: records, half of them members. tolerance: relative residual at which a system stops.
 
-    Returns:
-        "members" bool [n]; "exact" and "cg" scores [n]; "iterations" int [n] of A^-1 g; "residuals" [n]; "bound", most
-        iterations that the condition number allows; "seconds" of all systems together.
-
     Raises:
         MiaError: systems that did not converge, see `hessian.Solution.check`.
     """
     def compute() -> dict[str, np.ndarray]:
-        target, models = case.attacked[0], case.models
+        target, models = case.bank.attacked[0], case.models
         members, n = models.members[target], int(models.members[target].sum())
         place = _balanced(members[case.rows], count)
-        rows, rates = case.rows[place], case.rates
+        rows = case.rows[place]
         [found] = audits(case, [target])
         loss = signals.loss(models.part([target]), case.records)[0, rows].astype(np.float64)
         network, x, y = models.model(target), case.records.x, case.records.y
@@ -605,18 +712,16 @@ def conjugate(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]
         product = hessian.operator(network, x[members], y[members], models.config.loss)
         once = hessian.conjugate_gradient(product, np.vstack([gradients, mean]), case.damping, tolerance).check()
         twice = hessian.conjugate_gradient(product, once.x[:-1], case.damping, tolerance).check()
-        seconds, values = time.perf_counter() - start, found["values"]
+        seconds, values = time.perf_counter() - start, found.values
         condition = (values[-1] + case.damping) / (values[0] + case.damping)
-        forms = {"cg": iha.from_solutions(once.x[:-1], once.x[-1], gradients, twice.x), "exact": _forms(found)[place]}
-        scores = {name: iha.combine(loss, iha.split(one, members[rows] / n, n, **rates), rates["learning_rate"],
-                                    rates["momentum"]) for name, one in forms.items()}
+        forms = {"cg": iha.from_solutions(once.x[:-1], once.x[-1], gradients, twice.x), "exact": found.forms[0][place]}
+        scores = {name: _score(case, one, loss, members[rows] / n, n) for name, one in forms.items()}
         return {"members": members[rows], **scores, "iterations": once.iterations[:-1], "residuals": once.residuals[:-1],
                 "bound": np.array(0.5 * np.sqrt(condition) * np.log(2 / tolerance)), "seconds": np.array(seconds)}
 
     if not 0 < tolerance < 1:
         raise MiaError(f"cg_tolerance = {tolerance!r}: above 0 and below 1 is needed.")
-    spec = {"kind": "study", "study": "iha.conjugate", **case.spec, "count": count, "tolerance": tolerance}
-    return store.fetch(spec, compute).arrays
+    return Conjugated(**store.study("iha.conjugate", {**case.spec, "count": count, "tolerance": tolerance}, compute))
 
 
 def _balanced(members: np.ndarray, count: int) -> np.ndarray:
@@ -630,23 +735,41 @@ def _balanced(members: np.ndarray, count: int) -> np.ndarray:
 
 LEFT_OUT = {"lira": "LiRA", "l_attack": "L-attack", "lira_l": "LiRA-L", "lira_l_released": "LiRA-L, as released", "iha": "IHA",
             "gradient": "gradient alone"}
+AGREED = (0.05, 0.3)  # false positive rates of Table 5
 
 
-def leave_one_out(case: Case, count: int, references: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Attacks that know all other records.
+
+    Attributes:
+        members: bool [T, J]. scores: attack, of `LEFT_OUT` -> [T, J].
+        l_attack_at: false positive rate, of `AGREED` -> [T, J], the L-attack with a quantile for that rate.
+    """
+
+    members: np.ndarray
+    scores: dict[str, np.ndarray]
+    l_attack_at: dict[float, np.ndarray]
+
+    @staticmethod
+    def of(arrays: dict[str, np.ndarray]) -> LeftOut:
+        """From kept arrays."""
+        return LeftOut(arrays["members"], {name: arrays[name] for name in LEFT_OUT},
+                       {rate: arrays[f"l_attack_{round(100 * rate)}"] for rate in AGREED})
+
+
+def leave_one_out(case: Case, count: int, references: int) -> LeftOut:
     """Attacks that know all other records, with reference models trained on exactly these; kept in the store (section 4.4).
 
     Against each record R models are trained on the target's training set without it: for a member n - 1 records, for a
-    non-member all n, so these references are shared. Targets are every second one of the case, of which no two are
-    complements.
+    non-member all n, so these references are shared. LiRA has the bank's. Targets are every second one of the case, of which
+    no two are complements.
 
     Args:
         count: records of each target, half of them members. references: R.
-
-    Returns:
-        "members" bool [T, J] and scores [T, J] of each of `LEFT_OUT`. LiRA has the bank's references.
     """
     check_range("left_out_references", references, 2)
-    targets, models = list(case.attacked[::2]), case.models
+    targets, models = list(case.bank.attacked[::2]), case.models
     check_range("left_out_targets", len(targets), 2)
     half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
     places = [_balanced(models.members[target][case.rows], 2 * half) for target in targets]
@@ -655,8 +778,7 @@ def leave_one_out(case: Case, count: int, references: int) -> dict[str, np.ndarr
         games = [_left_out(case, target, place, references) for target, place in zip(targets, places, strict=True)]
         return {name: np.stack([game[name] for game in games]) for name in games[0]}
 
-    spec = {"kind": "study", "study": "iha.leave_one_out", **case.spec, "count": count, "references": references}
-    return store.fetch(spec, compute).arrays
+    return LeftOut.of(store.study("iha.leave_one_out", {**case.spec, "count": count, "references": references}, compute))
 
 
 def _left_out(case: Case, target: int, place: np.ndarray, references: int) -> dict[str, np.ndarray]:
@@ -681,21 +803,17 @@ def _left_out(case: Case, target: int, place: np.ndarray, references: int) -> di
     nobody = np.zeros(loss.shape, bool)
     [found] = audits(case, [target])
     _check_definite(case, target, found)
-    audit = variants(replace(case, rows=rows), {name: one[..., place] if name in PER_RECORD else one
-                                                for name, one in found.items()}, own, members, n)
-    bank = case.references(target)
+    found = found.take(place)
+    bank = case.bank.references(target)
     mean, spread = of_references.mean(0), np.maximum(of_references.std(0, ddof=1), 1e-12)
     return {"members": members,
             "lira": baselines.lira_online(case.signal[target][place], case.signal[bank][:, place],
                                           models.members[bank][:, rows]),
-            "l_attack": baselines.attack_r(own, loss, nobody), "l_attack_5": baselines.attack_r(own, loss, nobody, 0.05),
-            "l_attack_30": baselines.attack_r(own, loss, nobody, 0.3),
+            "l_attack": baselines.attack_r(own, loss, nobody),
+            **{f"l_attack_{round(100 * rate)}": baselines.attack_r(own, loss, nobody, rate) for rate in AGREED},
             "lira_l": baselines.lira_offline(phi, of_references, nobody),
             "lira_l_released": ((phi - mean) / spread) ** 2 / 2 + np.log(spread),
-            "iha": audit["iha"], "gradient": audit["gradient"]}
-
-
-PER_RECORD = {*iha.Forms.__dataclass_fields__, "squares", "along_mean", "along_theta"}
+            "iha": _score(case, found.forms[0], own, members / n, n), "gradient": _gradient_alone(case, found, members / n, n)}
 
 
 def _log_odds(loss: np.ndarray, kind: str) -> np.ndarray:
@@ -706,38 +824,38 @@ def _log_odds(loss: np.ndarray, kind: str) -> np.ndarray:
     return log_odds(loss)
 
 
-def called(found: dict[str, np.ndarray], rate: float) -> dict[str, np.ndarray]:
+def called(found: LeftOut, rate: float) -> dict[str, np.ndarray]:
     """The records that each attack calls members at a false positive rate, bool [T, J]: as many non-members of each target as
     the rate allows, and every member that scores above them. "truth" are the members.
 
     Args:
-        found: of `leave_one_out`. rate: 0.05 or 0.3, as the paper's Table 5 has it.
+        rate: one of `AGREED`.
     """
-    members, out = found["members"], {"truth": found["members"]}
+    members, out = found.members, {"truth": found.members}
     for name in ("lira", "l_attack", "lira_l", "iha", "gradient"):
-        score = found[f"l_attack_{round(100 * rate)}" if name == "l_attack" else name]
+        score = found.l_attack_at[rate] if name == "l_attack" else found.scores[name]
         out[name] = np.stack([one > np.sort(one[~inside])[::-1][int(rate * (~inside).sum() + 1e-9)]
                               for one, inside in zip(score, members, strict=True)])
     return out
 
 
-def agreement(found: dict[str, np.ndarray], rate: float) -> dict[tuple[str, str, bool], float]:
+def agreement(found: LeftOut, rate: float) -> dict[tuple[str, str, bool], float]:
     """How often two attacks decide alike, among members (True) and among others, all targets together (Table 5).
 
     Agreement with "truth" is the TPR among members and 1 - FPR among others.
     """
-    decided, members = called(found, rate), found["members"]
+    decided, members = called(found, rate), found.members
     return {(a, b, side): float(np.mean((decided[a] == decided[b])[members == side]))
             for a in decided for b in decided for side in (True, False) if a != b}
 
 
-def found_beside(found: dict[str, np.ndarray], rate: float) -> tuple[np.ndarray, np.ndarray]:
+def found_beside(found: LeftOut, rate: float) -> tuple[np.ndarray, np.ndarray]:
     """Of the members of each target that no attack on losses calls, which IHA calls; and its false positive rate.
 
     Returns:
         bool [n], these members of all targets; FPR of IHA [T].
     """
-    decided, members = called(found, rate), found["members"]
+    decided, members = called(found, rate), found.members
     missed = members & ~(decided["lira"] | decided["l_attack"] | decided["lira_l"])
     return decided["iha"][missed], np.average(decided["iha"], 1, ~members)
 
@@ -745,7 +863,22 @@ def found_beside(found: dict[str, np.ndarray], rate: float) -> tuple[np.ndarray,
 # ------------------------------------------------------------------------------------------------------------------- cost
 
 
-def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class Cost:
+    """What an attack costs; not a number where there is nothing to do.
+
+    Attributes:
+        once: seconds of what is computed once. each: seconds a record.
+        held, most: most memory in MB beyond what the process held before, in either phase.
+    """
+
+    once: float
+    each: float
+    held: float
+    most: float
+
+
+def cost(case: Case, count: int, tolerance: float) -> dict[str, Cost]:
     """Time and memory of the attacks on members of the first target, each in a process of its own (Table 6); kept in the
     store.
 
@@ -753,12 +886,11 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
         count: records that are attacked one by one. tolerance: of conjugate gradients.
 
     Returns:
-        for "iha", "cg", "lira", "loss": [4], seconds of what is computed once, seconds a record, and the most memory in MB
-        beyond what the process held before, in either phase; not a number where there is nothing to do. What LiRA computes
-        once are its references: the seconds are those their training took when it was done, the memory that of one epoch.
+        for "iha", "cg", "lira", "loss". What LiRA computes once are its references: the seconds are those their training took
+        when it was done, the memory that of one epoch.
     """
     def compute() -> dict[str, np.ndarray]:
-        models, target = case.models, case.attacked[0]
+        models, target = case.models, case.bank.attacked[0]
         models.fit()
         pool.close_pools()  # whose processes would hold memory beside those that are measured
         rows = np.flatnonzero(models.members[target])[:count]
@@ -766,7 +898,7 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
                  models.records.y, models.members[target], rows, case.damping, tolerance)
 
         def measure(name: str) -> np.ndarray:
-            used = [target, *case.references(target).tolist()] if name == "lira" else [target]
+            used = [target, *case.bank.references(target).tolist()] if name == "lira" else [target]
             with get_context("spawn").Pool(1) as one:
                 return np.array(one.apply(_cost, (name, [models.arrays(m) for m in used], *given)))
 
@@ -776,26 +908,36 @@ def cost(case: Case, count: int, tolerance: float) -> dict[str, np.ndarray]:
         out["lira"][0] = _training_seconds(case, target)
         return out
 
-    spec = {"kind": "study", "study": "iha.cost", **case.spec, "count": count, "tolerance": tolerance}
-    return store.fetch(spec, compute).arrays
+    found = store.study("iha.cost", {**case.spec, "count": count, "tolerance": tolerance}, compute)
+    return {name: Cost(*map(float, values)) for name, values in found.items()}
 
 
 REFERENCES, AUDITED = 128, 1000  # reference models and records of the paper's comparison of costs
 
 
-def work(case: Case) -> dict[str, float]:
-    """Floating-point operations of what attacks on one target of a case consist of, counted and not timed: see `costs`.
+@dataclass(frozen=True)
+class Work:
+    """Floating-point operations of what attacks on one target consist of.
 
-    Returns:
-        "reference", to train one model; "hessian", to compute and decompose it; "rotation", of one gradient by its
-        eigenvectors; "product", of the Hessian with one vector.
+    Attributes:
+        reference: to train one model. hessian: to compute and decompose it. rotation: of one gradient by its eigenvectors.
+        product: of the Hessian with one vector.
     """
+
+    reference: float
+    hessian: float
+    rotation: float
+    product: float
+
+
+def work(case: Case) -> Work:
+    """Operations of attacks on a target of a case, counted and not timed: see `costs`."""
     models, size = case.models, case.parameters
-    shape, classes, members = models.records.shape, len(models.records.classes), int(models.members[case.attacked[0]].sum())
+    shape, classes = models.records.shape, len(models.records.classes)
+    members = int(case.bank.judged[0].sum())
     given = models.untrained(), shape, members, models.config.loss
-    return {"reference": counts.training(models.config, shape, classes, members),
-            "hessian": counts.hessian_itself(*given) + counts.decomposition(size), "rotation": 2.0 * size**2,
-            "product": counts.hessian_product(*given)}
+    return Work(counts.training(models.config, shape, classes, members),
+                counts.hessian_itself(*given) + counts.decomposition(size), 2.0 * size**2, counts.hessian_product(*given))
 
 
 def _cost(name, arrays, config, shape, classes, path, labels, members, rows, damping, tolerance) -> list[float]:

@@ -435,26 +435,6 @@ def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: st
     return 1 / (1 + momentum) - omitted
 
 
-def distance_per_loss(theta, optimum, hessian) -> tuple[float, float | np.ndarray, float]:
-    """``1 / s_1 <= |w - w*|^2 / (2 (L(w) - L*)) <= 1 / s_d`` for a quadratic loss (Eq. 19).
-
-    Args:
-        theta: w other than the optimum, [..., d]. optimum: w*, [d]. hessian: H, [d, d], positive definite, eigenvalues s_i.
-
-    Returns:
-        Lower bound, the ratio [...], upper bound.
-
-    Raises:
-        MiaError: H not positive definite, or theta at the optimum.
-    """
-    eigenvalues, q = np.linalg.eigh(_matrix("hessian", hessian))
-    _check_positive(eigenvalues)
-    squares = np.square((np.asarray(theta, float) - _vector("optimum", optimum, len(q))) @ q)
-    if not squares.sum(-1).all():
-        raise MiaError("theta equals the optimum, where the ratio is 0 / 0: pass parameters that differ from it.")
-    return float(1 / eigenvalues[-1]), squares.sum(-1) / (squares @ eigenvalues), float(1 / eigenvalues[0])
-
-
 def leave_one_out(world: LinearWorld, weight_decay: float = 0.0) -> dict[str, np.ndarray]:
     """Fits without each record in turn, and what C.2 says of them: ``l(w1*) / n <= L1* - L0* <= l(w0*) / n``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -22,71 +21,62 @@ from mia_lib.metrics.interval import Interval, combined, difference, t_interval
 from mia_lib.metrics.numbers import MEASURES, number
 from mia_lib.papers.quantile import study, theory
 
-Found = dict[str, np.ndarray]
+Plays = Mapping[str, study.Play]  # by case
 RATES = (0.01, 0.001)  # of the paper's tables, as `study.LEVELS`
 OURS = "gauss_xy"  # the paper's attack
 IMAGES = ("CIFAR-10", "CIFAR-100", "CINIC-10", "ImageNet-1k")  # columns of Table 1
 LOW = "tpr_at_fpr=0.01"
 RATE = "tpr_at_fpr={:g}"
 FEW = "too few non-members for this false positive rate"
-REGRESSIONS = ("marginal", *study.HEADS)
+REGRESSIONS = tuple(one.name for one in study.REGRESSIONS)
+PRINTED = {one.paper: one for one in (study.MARGINAL, study.HEADS[OURS], *map(study.lira, (2, 4, 6, 8, 16, 32, 64)))}
+PAIRS = (("gauss_x", "gauss_xy"), ("pinball_x", "pinball_xy"))  # without and with the label
 FACTOR = 1.5  # how far from the nominal rate an FPR may lie
 EXCEEDANCES = 40  # expected at 1 % among the records that set a threshold, for its FPR to be judged
 
 
-def label(method: str) -> str:
+def label(method: study.Method) -> str:
     """What tables call an attack; those that the paper does not have in italics."""
-    name = study.title(method)
-    return name if in_paper(method) else f"*{name}*"
+    return method.title if method.paper else f"*{method.title}*"
 
 
-def in_paper(method: str) -> str:
-    """What the paper's tables call an attack; nothing for ours."""
-    known = {"marginal": "Marginal", OURS: "Quantile regression"}
-    count = re.fullmatch(r"lira_(\d+)", method)
-    return f"LiRA ({count[1]} shadow models)" if count else known.get(method, "")
-
-
-def methods_of(found: Found) -> list[str]:
-    """The attacks of a play, LiRA by the number of its references."""
-    kept = [name.partition(".")[2] for name in found if name.startswith("pinball.")]
-    return [name for name in REGRESSIONS if name in kept] + sorted(
-        (name for name in kept if name not in REGRESSIONS), key=lambda name: ("off" in name, references(name)))
-
-
-def references(method: str) -> int:
-    """Models that an attack trains to imitate the target."""
-    return int(method.rpartition("_")[2]) if method.startswith("lira") else 0
-
-
-def most(found: Found) -> str:
+def most(found: study.Play) -> study.Method:
     """LiRA with most shadow models."""
-    return max((name for name in methods_of(found) if re.fullmatch(r"lira_\d+", name)), key=references)
+    return [method for method in found.methods if not method.offline][-1]
 
 
-def outsiders(found: Found) -> int:
+def outsiders(found) -> int:
     """Fewest non-members of a target."""
-    return int((~found["members"]).sum(1).min())
+    return int((~found.members).sum(1).min())
 
 
-def resolved(found: Found, rate: float) -> bool:
+def resolved(found, rate: float) -> bool:
     """Whether a TPR at this rate may be judged: one non-member makes the rate at 1 %, two at lower rates."""
     return outsiders(found) * rate >= (1 if rate >= 0.01 else 2)
 
 
-def tpr(found: Found, method: str, rate: float, minus: str | None = None) -> Interval:
+def of_attack(found, name, metric: str = "auc", minus=None) -> Interval:
+    """A metric of an attack over targets, or its paired difference from another's.
+
+    Args:
+        found: with members [T, J] and ranks, name -> [T, J].
+    """
+    return number({"members": found.members, **found.ranks}, name, metric, minus,
+                  measures=MEASURES if metric in MEASURES else (metric,))
+
+
+def tpr(found, name, rate: float, minus=None) -> Interval:
     """TPR at a rate, or its paired difference from another method's."""
-    metric = RATE.format(rate)
-    return number(found, method, metric, minus, measures=MEASURES if metric in MEASURES else (metric,))
+    return of_attack(found, name, RATE.format(rate), minus)
 
 
-def precision(found: Found, method: str, rate: float) -> Interval:
+def precision(found, name, rate: float) -> Interval:
     """Precision at equal odds of member and non-member, from the mean TPR at a rate: TPR / (TPR + rate).
 
     It is Definition 2 with the TPR in the numerator. Unlike a share of records it does not depend on how many members and
     non-members were judged; its interval is that of the TPR, carried over.
     """
-    given = tpr(found, method, rate)
+    given = tpr(found, name, rate)
 
     def of(value):
         return metrics.precision(value, rate, 0.5)
@@ -107,7 +97,7 @@ def percent(interval: Interval, digits: int = 1) -> str:
     return results.format_percent(interval, digits)
 
 
-def cells_at(found: Found, method: str, rate: float) -> tuple[str, str]:
+def cells_at(found, name, rate: float) -> tuple[str, str]:
     """Precision and TPR in percent where they can be resolved.
 
     A TPR wants one non-member at its rate in each target, a precision ten expected false positives among the non-members of
@@ -117,9 +107,9 @@ def cells_at(found: Found, method: str, rate: float) -> tuple[str, str]:
     expected = outsiders(found) * rate  # between whole numbers the rate that is met is lower than the nominal one
     if expected < 1 or (expected < 10 and abs(expected - round(expected)) > 1e-9):
         return results.BELOW, results.BELOW
-    rates = 100 * tpr(found, method, rate)
-    enough = (~found["members"]).sum() * rate >= 10
-    return (percent(precision(found, method, rate)) if enough else results.BELOW,
+    rates = 100 * tpr(found, name, rate)
+    enough = (~found.members).sum() * rate >= 10
+    return (percent(precision(found, name, rate)) if enough else results.BELOW,
             at.format(rates.value, rates.low, rates.high))
 
 
@@ -140,7 +130,7 @@ def _stack(*parts: str) -> str:
 def access_table() -> pd.DataFrame:
     """What each attack has, as the functions declare it, and as the paper has it."""
     said = Needs("output vector", "in and out", "the architecture and the training recipe, and the distribution of records")
-    declared = {study.title("marginal"): (attack.marginal.needs, "0", "no"),
+    declared = {study.MARGINAL.title: (attack.marginal.needs, "0", "no"),
                 "Quantile regression": (attack.GaussianQuantile.needs, "1 regression, for all records", "no"),
                 "LiRA online": (baselines.lira_online.needs, "as many as references", "yes"),
                 "*LiRA as the paper describes it*": (said, "2 to 64", "yes")}
@@ -152,29 +142,28 @@ def access_table() -> pd.DataFrame:
 MEASURED = "precision, TPR (%) at 1 %; the same at 0.1 %"
 
 
-def precision_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def precision_table(plays: Plays) -> pd.DataFrame:
     """Table 1: precision at equal odds and TPR, one under the other, at both rates. The paper's TPR is what its precision
     implies."""
     theirs = {(data, who, rate): (f"{value:.2f}", f"{implied_tpr(value, rate):.2f}")
               for (data, _, who, metric), value in printed("table1").items()
               for rate in RATES if metric == f"precision_at_fpr_{100 * rate:g}pct"}
     rows = []
-    for method in _together(plays, [name for name in ("marginal", OURS, *(f"lira_{n}" for n in (2, 4, 6, 8)))]):
+    for method in _together(plays, [study.MARGINAL, study.HEADS[OURS], *map(study.lira, (2, 4, 6, 8))]):
         row = {"attack": label(method)}
         for case, found in plays.items():
-            row[f"{case}: {MEASURED}"] = (_stack(*(cell for rate in RATES for cell in cells_at(found, method, rate)))
-                                          if method in found else results.NOT_RUN)
+            row[f"{case}: {MEASURED}"] = (_stack(*(cell for rate in RATES for cell in cells_at(found, method.name, rate)))
+                                          if method in found.methods else results.NOT_RUN)
         for data in IMAGES:
-            pairs = [theirs.get((data, in_paper(method), rate)) for rate in RATES]
+            pairs = [theirs.get((data, method.paper, rate)) for rate in RATES]
             row[f"paper, {data}"] = _stack(*pairs[0], *pairs[1]) if all(pairs) else results.NOTHING
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _together(plays: Mapping[str, Found], of_paper: Sequence[str]) -> list[str]:
+def _together(plays: Plays, of_paper: Sequence[study.Method]) -> list[study.Method]:
     """Methods of any of the plays and of the paper, in one order."""
-    named = {name: np.zeros(0) for found in plays.values() for name in found if name.startswith("pinball.")}
-    return methods_of(named | {f"pinball.{name}": np.zeros(0) for name in of_paper})
+    return study.in_order([*of_paper, *(method for found in plays.values() for method in found.methods)])
 
 
 def implied_table() -> pd.DataFrame:
@@ -182,40 +171,34 @@ def implied_table() -> pd.DataFrame:
     rows = []
     for (data, _, who, metric), value in printed("table1").items():
         rate = next(rate for rate in RATES if metric == f"precision_at_fpr_{100 * rate:g}pct")
-        rows.append({"data": data, "FPR": f"{100 * rate:g} %", "attack": study.title(_method(who)),
+        rows.append({"data": data, "FPR": f"{100 * rate:g} %", "attack": PRINTED[who].title,
                      "precision": f"{value:.2f}", "TPR": f"{implied_tpr(value, rate):.2f}",
                      "Definition 2 as printed": f"{100 - value:.2f}"})
     return pd.DataFrame(rows)
 
 
-def _method(who: str) -> str:
-    """Our name of an attack of the paper's tables."""
-    return {"Marginal": "marginal", "Quantile regression": OURS}.get(who) or f"lira_{re.search(r'[0-9]+', who)[0]}"
-
-
-def pinball_table(plays: Mapping[str, Found], data: Sequence[str] = ("CIFAR-10", "CIFAR-100")) -> pd.DataFrame:
+def pinball_table(plays: Plays, data: Sequence[str] = ("CIFAR-10", "CIFAR-100")) -> pd.DataFrame:
     """Tables 6 and 7: pinball loss in units of the score on records that nothing was fitted to, next to precision in percent.
 
     Of LiRA the loss with as many references that left the record out as the attack has, and under it with all of them.
 
     Args:
-        plays: architecture -> of `play`. data: of the paper, whose rows follow; none for ours alone. A dagger marks pinball
+        plays: by architecture. data: of the paper, whose rows follow; none for ours alone. A dagger marks pinball
             losses that are printed with the very digits of the marginal baseline's.
     """
     rows = []
     for name, found in plays.items():
-        for method in methods_of(found):
+        for method in found.methods:
             row = {"target": name, "attack": label(method)}
+            losses = [of[method.name].mean(0) for of in (found.pinball, found.pinball_all) if method.name in of]
             for k, rate in enumerate(RATES):
-                whole = found.get(f"pinball_all.{method}")
-                losses = [found[f"pinball.{method}"][:, k].mean(), *([] if whole is None else [whole[:, k].mean()])]
-                row |= {f"pinball, {100 * rate:g} %": "\n".join(f"{one:.4f}" for one in losses),
-                        f"precision (%), {100 * rate:g} %": cells_at(found, method, rate)[0]}
+                row |= {f"pinball, {100 * rate:g} %": "\n".join(f"{one[k]:.4f}" for one in losses),
+                        f"precision (%), {100 * rate:g} %": cells_at(found, method.name, rate)[0]}
             rows.append(row)
     for one in data:
         theirs = printed({"CIFAR-10": "table6", "CIFAR-100": "table7"}[one])
         for target, who in dict.fromkeys((model, who) for _, model, who, _ in theirs):
-            row = {"target": f"paper: {one}, {target.removesuffix(' target')}", "attack": study.title(_method(who))}
+            row = {"target": f"paper: {one}, {target.removesuffix(' target')}", "attack": PRINTED[who].title}
             for rate in RATES:
                 loss = f"pinball_loss_{100 * rate:g}pct"
                 value, right = theirs[one, target, who, loss], theirs[one, target, who, f"precision_at_fpr_{100 * rate:g}pct"]
@@ -226,7 +209,7 @@ def pinball_table(plays: Mapping[str, Found], data: Sequence[str] = ("CIFAR-10",
     return pd.DataFrame(rows)
 
 
-def correlations(plays: Mapping[str, Found], level: float, methods: Sequence[str] | None = None,
+def correlations(plays: Plays, level: float, methods: Sequence[str] | None = None,
                  every: bool = False) -> dict[str, np.ndarray]:
     """Spearman's correlation over methods of pinball loss and TPR, of each target: case -> [T].
 
@@ -234,24 +217,23 @@ def correlations(plays: Mapping[str, Found], level: float, methods: Sequence[str
     whose loss is that of LiRA online.
 
     Args:
-        level: 0.99 or 0.999. methods: those compared; all by default. every: LiRA's loss with all of its references. Where
-            all pinball losses or all TPRs tie it is 0.
+        level: 0.99 or 0.999. methods: names of those compared; all by default. every: LiRA's loss with all of its references.
+            Where all pinball losses or all TPRs tie it is 0.
     """
     place, rate, out = study.LEVELS.index(level), round(1 - level, 9), {}
     for case, found in plays.items():
-        names = [name for name in methods_of(found) if "off" not in name and (methods is None or name in methods)]
+        names = [one.name for one in found.methods if not one.offline and (methods is None or one.name in methods)]
         if len(names) < 4:
             continue
-        whole = {name: found.get(f"pinball_all.{name}") for name in names} if every else {}
-        loss = np.stack([(found[f"pinball.{name}"] if whole.get(name) is None else whole[name])[:, place]
-                         for name in names], 1)
-        hits = np.stack([metrics.tpr_at_fpr(found[name], found["members"], rate) for name in names], 1)
+        losses = found.pinball | found.pinball_all if every else found.pinball
+        loss = np.stack([losses[name][:, place] for name in names], 1)
+        hits = np.stack([metrics.tpr_at_fpr(found.ranks[name], found.members, rate) for name in names], 1)
         out[case] = np.array([stats.spearmanr(a, b).statistic if np.ptp(a) and np.ptp(b) else 0.0
                               for a, b in zip(loss, hits, strict=True)])
     return out
 
 
-def rank_correlation(plays: Mapping[str, Found], level: float, methods: Sequence[str] | None = None,
+def rank_correlation(plays: Plays, level: float, methods: Sequence[str] | None = None,
                      every: bool = False) -> Interval | None:
     """Mean of `correlations` over cases, which are the unit of chance, for targets of one share records and references; None
     for fewer than two."""
@@ -262,11 +244,11 @@ def rank_correlation(plays: Mapping[str, Found], level: float, methods: Sequence
 ALL = "all methods, LiRA's loss with all references"
 
 
-def correlation_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def correlation_table(plays: Plays) -> pd.DataFrame:
     """Rank correlation of pinball loss and TPR over all methods and among subsets of them; the paper's over its eight
     targets."""
     groups = {"all methods": None, ALL: None, "regressions and marginal": REGRESSIONS,
-              "LiRA": [name for name in _together(plays, ()) if name.startswith("lira")]}
+              "LiRA": [method.name for method in _together(plays, ()) if method.references]}
     theirs = {}
     for (*target, who, metric), value in (printed("table6") | printed("table7")).items():
         theirs.setdefault((metric, tuple(target)), {})[who] = value
@@ -286,7 +268,7 @@ def correlation_table(plays: Mapping[str, Found]) -> pd.DataFrame:
             for (metric, target), losses in theirs.items():
                 if metric != f"pinball_loss_{100 * rate:g}pct":
                     continue
-                kept = [who for who in losses if methods is None or who.startswith("LiRA") == (name == "LiRA")]
+                kept = [who for who in losses if methods is None or (PRINTED[who].references > 0) == (name == "LiRA")]
                 right = theirs[f"precision_at_fpr_{100 * rate:g}pct", target]
                 if len(kept) > 2:
                     each.append(stats.spearmanr([losses[who] for who in kept], [right[who] for who in kept]).statistic)
@@ -296,36 +278,30 @@ def correlation_table(plays: Mapping[str, Found]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def accuracy_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def accuracy_table(plays: Plays) -> pd.DataFrame:
     """Table 3: accuracy of the targets in percent."""
-    rows = [{"target": name, "accuracy, members": percent(t_interval(found["train"], bounds=(0, 1))),
-             "accuracy, non-members": percent(t_interval(found["test"], bounds=(0, 1)))} for name, found in plays.items()]
+    rows = [{"target": name, "accuracy, members": percent(t_interval(found.train, bounds=(0, 1))),
+             "accuracy, non-members": percent(t_interval(found.test, bounds=(0, 1)))} for name, found in plays.items()]
     for (data, model, *_), value in printed("table3").items():
         rows.append({"target": f"paper: {data}, {model}", "accuracy, members": results.NOTHING,
                      "accuracy, non-members": f"{value:.1f}"})
     return pd.DataFrame(rows)
 
 
-def mismatch_table(found: Found, rate: float = 0.01) -> pd.DataFrame:
+def mismatch_table(found: study.Mismatch, rate: float = 0.01) -> pd.DataFrame:
     """Figure 4 in numbers: precision and, under it, TPR of LiRA in percent, a row a target, a column an architecture of the
     shadow models; matched ones in bold."""
-    targets, shadows = _architectures(found)
     rows = []
-    for target in targets:
+    for target in found.architectures:
         row = {"target": target}
-        for shadow in shadows:
-            lines = _stack(*cells_at(found, f"{target}|{shadow}", rate)).split("\n")
+        for shadow in found.architectures:
+            lines = _stack(*cells_at(found, (target, shadow), rate)).split("\n")
             row[f"shadow models: {shadow}"] = "\n".join(f"**{line}**" if target == shadow else line for line in lines)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _architectures(found: Found) -> tuple[list[str], list[str]]:
-    pairs = [name.split("|") for name in found if "|" in name]
-    return list(dict.fromkeys(target for target, _ in pairs)), list(dict.fromkeys(shadow for _, shadow in pairs))
-
-
-def tabular_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def tabular_table(plays: Plays) -> pd.DataFrame:
     """Table 2: precision and, under it, TPR in percent, ours at 1 % and 0.5 % FPR; the paper's TPR is what its precision
     implies."""
     theirs, data = {}, {}
@@ -334,13 +310,13 @@ def tabular_table(plays: Mapping[str, Found]) -> pd.DataFrame:
         data[name] = rate
         theirs[name, who] = f"{value:.2f}\n{implied_tpr(value, rate):.2f}"
     rows = []
-    for method in _together(plays, ["marginal", OURS, "lira_16", "lira_32", "lira_64"]):
+    for method in _together(plays, [study.MARGINAL, study.HEADS[OURS], *map(study.lira, (16, 32, 64))]):
         row = {"attack": label(method)}
         for case, found in plays.items():
             for rate in (0.01, 0.005):
                 row[f"{case}: precision, TPR (%) at {100 * rate:g} %"] = (
-                    _stack(*cells_at(found, method, rate)) if method in found else results.NOT_RUN)
-        rows.append(row | {f"paper, {name}, at {100 * rate:g} %": theirs.get((name, in_paper(method)), results.NOTHING)
+                    _stack(*cells_at(found, method.name, rate)) if method in found.methods else results.NOT_RUN)
+        rows.append(row | {f"paper, {name}, at {100 * rate:g} %": theirs.get((name, method.paper), results.NOTHING)
                            for name, rate in data.items()})
     return pd.DataFrame(rows)
 
@@ -354,12 +330,8 @@ MEANINGS = {"lr": "learning rate", "weight_decay": "weight decay, biases exclude
             "iterations": "boosting rounds"}
 
 
-def spaces_table(image: Found | None, table: Found | None) -> pd.DataFrame:
-    """Tables 4 and 5: the paper's ranges, what our trials covered, and the best of them.
-
-    Args:
-        image, table: of `tune`; None where there was none.
-    """
+def spaces_table(image: study.Tuned | None, table: study.Tuned | None) -> pd.DataFrame:
+    """Tables 4 and 5: the paper's ranges, what our trials covered, and the best of them."""
     rows = []
     for name, tuned in (("table4", image), ("table5", table)):
         for (*_, metric), space in printed(name).items():
@@ -367,17 +339,13 @@ def spaces_table(image: Found | None, table: Found | None) -> pd.DataFrame:
             row = {"regressor": "images" if name == "table4" else "tables", "hyperparameter": MEANINGS[word],
                    "paper's range": space, "tried": results.NOT_RUN, "best": results.NOT_RUN}
             if tuned is not None:
-                values = _in_units(tuned, SEARCHED[name][word])
+                setting = SEARCHED[name][word]
+                values = tuned.searched[setting].astype(float) / (32 if setting == "batch_size" else 1)  # as in Table 4
                 given = values[np.isfinite(values)]
                 row |= {"tried": f"{_setting(given.min())} to {_setting(given.max())}" if len(given) else results.NOTHING,
-                        "best": _setting(values[int(np.nanargmin(tuned["selection"]))])}
+                        "best": _setting(values[int(np.nanargmin(tuned.selection))])}
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _in_units(tuned: Found, name: str) -> np.ndarray:
-    """A hyperparameter of all trials, the batch in batches of 32, as in Table 4."""
-    return tuned[name].astype(float) / (32 if name == "batch_size" else 1)
 
 
 def _setting(value: float) -> str:
@@ -387,28 +355,25 @@ def _setting(value: float) -> str:
     return f"{value:,.0f}" if 100 <= value < 100_000 else f"{value:.2g}"
 
 
-def cost_table(plays: Mapping[str, Found], tuned: Mapping[str, Found] | None = None) -> pd.DataFrame:
+def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> pd.DataFrame:
     """Models trained against one target and their seconds, ours as measured; the paper's in minutes of a GPU.
 
     Args:
-        plays: of `play`. tuned: of `tune`, by the same names.
+        tuned: by the same names.
     """
     rows = []
     for case, found in plays.items():
-        for method in methods_of(found):
-            if method == "marginal":
-                rows.append({"case": case, "attack": label(method), "models trained": "0", "time": "0 s"})
-            elif references(method):
-                if "off" not in method:
-                    rows.append({"case": case, "attack": label(method), "models trained": f"{references(method)}",
-                                 "time": _seconds(references(method) * found["seconds.reference"].mean())})
+        for method in (one for one in found.methods if not one.offline):
+            if method.kind:
+                trained, spent = 1, found.seconds[method.name].mean()
             else:
-                rows.append({"case": case, "attack": label(method), "models trained": "1",
-                             "time": _seconds(found[f"seconds.{method}"].mean())})
+                trained, spent = method.references, method.references * found.seconds_reference.mean()
+            rows.append({"case": case, "attack": label(method), "models trained": f"{trained}", "time": _seconds(spent)})
         if tuned and case in tuned:
-            spent = tuned[case]["seconds"]
-            rows.append({"case": case, "attack": f"{label(OURS)}, with tuning", "models trained": f"{len(spent)} trials + 1",
-                         "time": _seconds(spent.sum() + found[f"seconds.{OURS}"].mean())})
+            spent = tuned[case].seconds
+            rows.append({"case": case, "attack": f"{label(study.HEADS[OURS])}, with tuning",
+                         "models trained": f"{len(spent)} trials + 1",
+                         "time": _seconds(spent.sum() + found.seconds[OURS].mean())})
     frame = results.paper("quantile", "text")
     for data, setting, minutes in zip(frame.dataset, frame.setting, frame.value, strict=True):
         with_tuning = "hyperparameter" in setting
@@ -421,74 +386,68 @@ def _seconds(value: float) -> str:
     return f"{value:,.0f} s" if value >= 99.5 else f"{value:.2g} s"
 
 
-def label_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def label_table(plays: Plays) -> pd.DataFrame:
     """The regression on the record against that on record and label: AUC, TPR in percent and pinball loss at 1 %, and what
     the label changes, target by target."""
     rows = []
     for case, found in plays.items():
-        for kind, word in (("gauss", "Gaussian"), ("pinball", "pinball")):
-            alone, both = f"{kind}_x", f"{kind}_xy"
-            if not {alone, both} <= set(found):
+        for pair in PAIRS:
+            if not set(pair) <= set(found.ranks):
                 continue
-            loss = {name: found[f"pinball.{name}"][:, 0] for name in (alone, both)}
-            for name, values in ((f"{word}, q(x)", alone), (f"{word}, q(x, y)", both)):
-                rows.append({"case": case, "regression": name, "AUC": f"{number(found, values):.3f}",
-                             "TPR (%) at 1 %": cells_at(found, values, 0.01)[1],
-                             "pinball, 1 %": f"{t_interval(loss[values]):.4f}"})
-            rows.append({"case": case, "regression": "the label's part", "AUC": f"{number(found, both, minus=alone):.3f}",
+            for name in pair:
+                rows.append({"case": case, "regression": study.HEADS[name].title, "AUC": f"{of_attack(found, name):.3f}",
+                             "TPR (%) at 1 %": cells_at(found, name, 0.01)[1],
+                             "pinball, 1 %": f"{t_interval(found.pinball[name][:, 0]):.4f}"})
+            alone, both = pair
+            rows.append({"case": case, "regression": "the label's part", "AUC": f"{of_attack(found, both, minus=alone):.3f}",
                          "TPR (%) at 1 %": percent(tpr(found, both, 0.01, alone)) if resolved(found, 0.01) else results.BELOW,
-                         "pinball, 1 %": f"{t_interval(loss[both] - loss[alone]):.4f}"})
+                         "pinball, 1 %": f"{t_interval(found.pinball[both][:, 0] - found.pinball[alone][:, 0]):.4f}"})
     return pd.DataFrame(rows)
 
 
 QUARTERS = ("hardest", "harder", "easier", "easiest")
 
 
-def quarters_table(found: Found) -> pd.DataFrame:
-    """Where pinball loss is saved and where members are found, by how hard a record is.
-
-    Args:
-        found: of `quarters`.
-    """
-    methods, rows = [name.partition(".")[2] for name in found if name.startswith("pinball.")], []
+def quarters_table(found: study.Quarters) -> pd.DataFrame:
+    """Where pinball loss is saved and where members are found, by how hard a record is."""
+    rows = []
     for k, quarter in enumerate(QUARTERS):
-        shift = f"{found['shift'][:, k].mean():.2f}"
-        rows += [{"quarter": quarter, "attack": label(name), "members' scores higher by": shift,
-                  "threshold above the mean": f"{found[f'above.{name}'][:, k].mean():.2f}",
-                  "pinball, 1 %": f"{found[f'pinball.{name}'][:, k].mean():.4f}",
-                  "FPR (%)": f"{100 * found[f'fpr.{name}'][:, k].mean():.1f}",
-                  "TPR (%)": percent(mean_over_targets(found[f"tpr.{name}"][:, k]))} for name in methods]
+        shift = f"{found.shift[:, k].mean():.2f}"
+        rows += [{"quarter": quarter, "attack": label(method), "members' scores higher by": shift,
+                  "threshold above the mean": f"{found.above[method.name][:, k].mean():.2f}",
+                  "pinball, 1 %": f"{found.pinball[method.name][:, k].mean():.4f}",
+                  "FPR (%)": f"{100 * found.fpr[method.name][:, k].mean():.1f}",
+                  "TPR (%)": percent(mean_over_targets(found.tpr[method.name][:, k]))} for method in found.methods]
     return pd.DataFrame(rows)
 
 
-def flattery_table(found_by_case: Mapping[str, Found]) -> pd.DataFrame:
+def flattery_table(found_by_case: Mapping[str, Mapping[str, study.Reported]]) -> pd.DataFrame:
     """What is reported when choices are made on the records reported on, and what fresh records say; nominal FPR 1 %."""
     words = {"honest": "neither", "thresholds": "thresholds", "selection": "regression", "both": "both"}
     rows = []
     for case, found in found_by_case.items():
-        for how in study.PROTOCOLS:
-            gap = found[f"{how}.fresh_pinball"] - found[f"{how}.pinball"]
-            rows.append({"case": case, "chosen on the records reported on": words[how],
-                         "FPR (%), reported": percent(t_interval(found[f"{how}.fpr"], bounds=(0, 1)), 2),
-                         "FPR (%), fresh": percent(t_interval(found[f"{how}.fresh_fpr"], bounds=(0, 1)), 2),
-                         "off by (points), reported": f"{100 * found[f'{how}.fpr_off'].mean():.2f}",
-                         "off by (points), fresh": f"{100 * found[f'{how}.fresh_fpr_off'].mean():.2f}",
-                         "TPR (%)": percent(t_interval(found[f"{how}.tpr"], bounds=(0, 1))),
-                         "pinball, reported": f"{found[f'{how}.pinball'].mean():.4f}",
-                         "pinball, fresh": f"{found[f'{how}.fresh_pinball'].mean():.4f}",
-                         "pinball, fresh less reported": f"{t_interval(gap):.5f}"})
+        for how, word in words.items():
+            one = found[how]
+            rows.append({"case": case, "chosen on the records reported on": word,
+                         "FPR (%), reported": percent(t_interval(one.fpr, bounds=(0, 1)), 2),
+                         "FPR (%), fresh": percent(t_interval(one.fresh_fpr, bounds=(0, 1)), 2),
+                         "off by (points), reported": f"{100 * one.fpr_off.mean():.2f}",
+                         "off by (points), fresh": f"{100 * one.fresh_fpr_off.mean():.2f}",
+                         "TPR (%)": percent(t_interval(one.tpr, bounds=(0, 1))),
+                         "pinball, reported": f"{one.pinball.mean():.4f}", "pinball, fresh": f"{one.fresh_pinball.mean():.4f}",
+                         "pinball, fresh less reported": f"{t_interval(one.fresh_pinball - one.pinball):.5f}"})
     return pd.DataFrame(rows)
 
 
-def views_table(found: Found) -> pd.DataFrame:
+def views_table(found: study.Views) -> pd.DataFrame:
     """Whose scores are taken under augmentation: AUC and TPR in percent, and what the released code's way adds."""
     words = {"none": "nobody's", "members": "the members' alone, as released", "all": "everybody's"}
     rows = []
-    for method in ("marginal", OURS):
+    for method in (study.MARGINAL, study.HEADS[OURS]):
         for who, word in words.items():
-            name, plain = f"{method}.{who}", f"{method}.none"
-            gain = results.NOTHING if who == "none" else f"{number(found, name, minus=plain):.3f}"
-            rows.append({"attack": label(method), "scores under augmentation": word, "AUC": f"{number(found, name):.3f}",
+            name, plain = (method.name, who), (method.name, "none")
+            gain = results.NOTHING if who == "none" else f"{of_attack(found, name, minus=plain):.3f}"
+            rows.append({"attack": label(method), "scores under augmentation": word, "AUC": f"{of_attack(found, name):.3f}",
                          "TPR (%) at 1 %": cells_at(found, name, 0.01)[1], "AUC less that of nobody's": gain})
     return pd.DataFrame(rows)
 
@@ -539,37 +498,36 @@ def _hollow(marker: str = "o", color: str = plotting.FAINT) -> Line2D:
     return Line2D([], [], marker=marker, mec=color, **plotting.HOLLOW)
 
 
-def roc_figure(play: Found, name: str, data: str | None = "CIFAR-10") -> plt.Figure:
+def roc_figure(play: study.Play, name: str, data: str | None = "CIFAR-10") -> plt.Figure:
     """Figures 1, 2, 3 and 5: ROC on logarithmic axes, and TPRs that the paper's precisions imply.
 
     Args:
         name: of the case, for the title. data: of the paper's Tables 1 and 2, whose points are drawn; None for none.
     """
-    methods = [one for one in methods_of(play) if one in ("marginal", OURS, "pinball_xy") or re.fullmatch(r"lira_\d+", one)]
+    methods = [one for one in play.methods if one.name in RATED or (one.references and not one.offline)]
     points: dict[str, list] = {}
     for (of, _, who, metric), value in (printed("table1") | printed("table2")).items():
-        if of == data and _method(who) in methods:
+        if of == data and PRINTED[who] in methods:
             rate = float(metric.removeprefix("precision_at_fpr_").removesuffix("pct")) / 100
-            points.setdefault(study.title(_method(who)), []).append((rate, implied_tpr(value, rate) / 100))
-    figure = plotting.roc({study.title(one): play[one] for one in methods}, play["members"], points)
+            points.setdefault(PRINTED[who].title, []).append((rate, implied_tpr(value, rate) / 100))
+    figure = plotting.roc({one.title: play.ranks[one.name] for one in methods}, play.members, points)
     figure.axes[0].set_title(name)
     if points:
         _add_to_legend(figure, {f"paper: {data}": _hollow()})
     return figure
 
 
-def printed_figure(play: Found | None = None, name: str = "ours") -> plt.Figure:
+def printed_figure(play: study.Play | None = None, name: str = "ours") -> plt.Figure:
     """Figures 1, 2 and 5 as far as numbers were printed: TPR that Table 1 implies, a panel a data set; ours in the last.
 
     Args:
         play, name: of ours, filled marks with intervals; without it only the paper's.
     """
     plotting.set_style()
-    theirs = {(data, _method(who), metric): implied_tpr(value, rate)
+    theirs = {(data, PRINTED[who], metric): implied_tpr(value, rate)
               for (data, _, who, metric), value in printed("table1").items() for rate in RATES
               if metric.endswith(f"_{100 * rate:g}pct")}
-    order = [one for one in dict.fromkeys(method for _, method, _ in theirs)]
-    order = sorted(order, key=lambda one: (one == OURS, references(one)))
+    order = sorted(dict.fromkeys(method for _, method, _ in theirs), key=lambda one: (one.name == OURS, one.references))
     figure, axes = plt.subplots(2, 3, figsize=(plotting.WIDTH, 5.6), sharex=True, sharey=True)
     marks = {"1 %": ("o", plotting.BLUE), "0.1 %": ("s", plotting.RED)}
     height = np.arange(len(order))
@@ -584,8 +542,8 @@ def printed_figure(play: Found | None = None, name: str = "ours") -> plt.Figure:
         for shift, rate in zip((0.14, -0.14), RATES, strict=True):
             marker, color = marks[f"{100 * rate:g} %"]
             for k, one in enumerate(order):
-                if one in play and outsiders(play) * rate >= 1:
-                    value = 100 * tpr(play, one, rate)
+                if one in play.methods and outsiders(play) * rate >= 1:
+                    value = 100 * tpr(play, one.name, rate)
                     floor = 0.05
                     last.plot([max(value.low, floor), max(value.high, floor)], [k + shift] * 2, color=color, lw=1.6)
                     last.plot(max(value.value, floor), k + shift, marker=marker, color=color, ms=7)
@@ -596,7 +554,7 @@ def printed_figure(play: Found | None = None, name: str = "ours") -> plt.Figure:
         for rate, (_, color) in zip(RATES, marks.values(), strict=True):
             axis.axvline(100 * rate, color=color, ls=(0, (4, 3)), lw=1)
         axis.set(xscale="log", xlim=(0.04, 100))
-        axis.set_yticks(height, ["Regression" if one == OURS else study.title(one) for one in order])
+        axis.set_yticks(height, ["Regression" if one.name == OURS else one.title for one in order])
         axis.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         axis.minorticks_off()
     for axis in axes.flat[[2, 3, 4]]:
@@ -611,7 +569,7 @@ def printed_figure(play: Found | None = None, name: str = "ours") -> plt.Figure:
     return figure
 
 
-def pinball_figure_central(plays: Mapping[str, Found]) -> plt.Figure:
+def pinball_figure_central(plays: Plays) -> plt.Figure:
     """Pinball loss against TPR at 1 % FPR, a mark a method, a panel an architecture; bars are intervals over targets and
     records. A panel with fewer than 100 non-members is left empty."""
     plotting.set_style()
@@ -624,14 +582,14 @@ def pinball_figure_central(plays: Mapping[str, Found]) -> plt.Figure:
         if not resolved(found, 0.01):
             axis.text(0.5, 0.5, results.BELOW, transform=axis.transAxes, ha="center")
             continue
-        floor = 50 / outsiders(found) / len(found["members"])
-        for place, method in enumerate(methods_of(found)):
-            look, value = plotting.style_of(study.title(method), place), 100 * tpr(found, method, 0.01)
+        floor = 50 / outsiders(found) / len(found.members)
+        for place, method in enumerate(found.methods):
+            look, value = plotting.style_of(method.title, place), 100 * tpr(found, method.name, 0.01)
             y = max(value.value, floor)
-            x = float(found[f"pinball.{method}"][:, 0].mean())
+            x = float(found.pinball[method.name][:, 0].mean())
             axis.plot([x, x], [max(value.low, floor), max(value.high, floor)], color=look["color"], lw=1.3, zorder=2)
-            handles[study.title(method)], = axis.plot(x, y, marker=look["marker"], color=look["color"], ls="none", ms=8,
-                                                      mec=plotting.INK, mew=0.6, zorder=3)
+            handles[method.title], = axis.plot(x, y, marker=look["marker"], color=look["color"], ls="none", ms=8,
+                                               mec=plotting.INK, mew=0.6, zorder=3)
         axis.axhline(1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
     for axis in axes.flat[len(plays):]:
         axis.axis("off")
@@ -650,32 +608,30 @@ def pinball_figure_central(plays: Mapping[str, Found]) -> plt.Figure:
     return figure
 
 
-def mismatch_figure(found: Found, rate: float = 0.01) -> plt.Figure:
+def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
     """Figure 4: precision and TPR of LiRA with shadow models of each architecture against targets of each; matched ones in a
     red circle."""
     plotting.set_style()
-    targets, shadows = _architectures(found)
+    names = found.architectures
     figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.4))
-    for k, shadow in enumerate(shadows):
+    for k, shadow in enumerate(names):
         color, marker = plotting.style_of(f"shadow models: {shadow}", k)["color"], "osD^vP"[k % 6]
-        at = np.arange(len(targets)) + 0.6 * (k - (len(shadows) - 1) / 2) / len(shadows)
+        at = np.arange(len(names)) + 0.6 * (k - (len(names) - 1) / 2) / len(names)
         for axis, of in zip(axes, (precision, tpr), strict=True):
-            values = [100 * of(found, f"{target}|{shadow}", rate) for target in targets]
+            values = [100 * of(found, (target, shadow), rate) for target in names]
             bars = np.array([(one.value - one.low, one.high - one.value) for one in values]).clip(0).T
             axis.errorbar(at, [one.value for one in values], bars, ls="none", marker=marker, color=color,
                           capsize=2, elinewidth=1.2, ms=6, label=f"shadow models: {shadow}")
-            if shadow in targets:
-                own = targets.index(shadow)
-                axis.plot(at[own], values[own].value, "o", ms=14, mfc="none", mec="#C00000", mew=1.8, label="matched")
+            axis.plot(at[k], values[k].value, "o", ms=14, mfc="none", mec="#C00000", mew=1.8, label="matched")
     for axis, name, chance in zip(axes, ("precision (%)", "TPR (%)"), (50, 100 * rate), strict=True):
         axis.axhline(chance, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
         axis.set(ylabel=f"{name} at {100 * rate:g} % FPR", xlabel="architecture of the target",
-                 xlim=(-0.6, len(targets) - 0.4))
-        slanted = len(targets) > 2 and max(map(len, targets)) > 8
-        axis.set_xticks(range(len(targets)), targets, rotation=25 * slanted, ha="right" if slanted else "center")
+                 xlim=(-0.6, len(names) - 0.4))
+        slanted = len(names) > 2 and max(map(len, names)) > 8
+        axis.set_xticks(range(len(names)), names, rotation=25 * slanted, ha="right" if slanted else "center")
     handles = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
-    matched = handles.pop("matched", None)
-    handles |= {"matched": Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")} if matched else {}
+    handles.pop("matched")
+    handles["matched"] = Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
     return figure
 
@@ -686,15 +642,16 @@ SETTINGS = {"learning_rate": "learning\nrate", "weight_decay": "weight\ndecay", 
             "subsample": "sub-\nsample", "iterations": "rounds", "selection": "pinball,\nselection"}
 
 
-def tuning_figure(found: Found) -> plt.Figure:
+def tuning_figure(found: study.Tuned) -> plt.Figure:
     """Trials of the search as lines through their settings, coloured by pinball loss, which is also the last axis; the best
     one bold. A setting left to the library has no mark."""
     plotting.set_style()
-    names = [name for name in SETTINGS if name in found]
+    columns = {**found.searched, "selection": found.selection}
+    names = [name for name in SETTINGS if name in columns]
     figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.4))
-    best, heights = int(np.nanargmin(found["selection"])), {}
+    best, heights = int(np.nanargmin(found.selection)), {}
     for k, name in enumerate(names):
-        values = found[name].astype(float)
+        values = columns[name].astype(float)
         scale = np.log10 if name in LOGARITHMIC else np.asarray
         low, high = (scale(end(values)) for end in (np.nanmin, np.nanmax)) if np.isfinite(values).any() else (0.0, 0.0)
         heights[name] = (scale(values) - low) / (high - low) if high > low else np.where(np.isfinite(values), 0.5, np.nan)
@@ -705,7 +662,7 @@ def tuning_figure(found: Found) -> plt.Figure:
                 axis.text(k, place + (0.03 if place else -0.03), _setting(value), ha="center", va="bottom" if place else "top",
                           fontsize=9, zorder=6, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     lines = np.stack([heights[name] for name in names], 1)
-    order = np.argsort(found["selection"])[::-1]
+    order = np.argsort(found.selection)[::-1]
     shade = plt.get_cmap("viridis")(0.88 * heights["selection"])
     for trial in order:
         if trial != best:
@@ -718,7 +675,7 @@ def tuning_figure(found: Found) -> plt.Figure:
     axis.grid(False)
     axis.spines[["left", "bottom"]].set_visible(False)
     axis.tick_params(length=0)
-    ends = np.nanmin(found["selection"]), np.nanmax(found["selection"])
+    ends = np.nanmin(found.selection), np.nanmax(found.selection)
     bar = figure.colorbar(plt.cm.ScalarMappable(plt.Normalize(0, 1 / 0.88), "viridis"), ax=axis, pad=0.01, fraction=0.04,
                           boundaries=np.linspace(0, 1, 200))
     bar.set_ticks([0, 1], labels=[f"{ends[0]:.2g}", f"{ends[1]:.2g}"])
@@ -730,7 +687,7 @@ def tuning_figure(found: Found) -> plt.Figure:
 RATED = ("marginal", OURS, "pinball_xy")
 
 
-def achieved(found: Found, method: str, alpha: float, how: str = "raw") -> Interval | None:
+def achieved(found: study.Play, name: str, alpha: float, how: str = "raw") -> Interval | None:
     """FPR on non-members at a nominal one, mean over targets, with targets and non-members as chance; None where the public
     records cannot resolve it.
 
@@ -738,32 +695,30 @@ def achieved(found: Found, method: str, alpha: float, how: str = "raw") -> Inter
         how: "raw", thresholds of the method's own, or "calibrated", where the chance of the calibration split, which all
             targets share, is a part; that of the records a regression was fitted to is not.
     """
-    values = found[f"{how}.{method}"][:, study.ALPHAS.index(alpha)]
+    values = found.fpr[how][name][:, study.ALPHAS.index(alpha)]
     if not np.isfinite(values).all():
         return None
-    count, mean = int((~found["members"]).any(0).sum()), float(values.mean())
+    count, mean = int((~found.members).any(0).sum()), float(values.mean())
     shared = max(mean, 1 / count)  # none of n says less than one of n
     parts = [values.var(ddof=1) / len(values), shared * (1 - shared) / count]
     covers = f"{len(values)} targets and {count} non-members"
     if how == "calibrated":
-        parts.append(shared * (1 - shared) / found["calibration"].sum())
-        covers += f", {found['calibration'].sum()} records for calibration"
+        parts.append(shared * (1 - shared) / found.calibration.sum())
+        covers += f", {found.calibration.sum()} records for calibration"
     return combined(mean, parts, [len(values) - 1, *[np.inf] * (len(parts) - 1)], covers=covers, bounds=(0, 1))
 
 
-def fpr_table(plays: Mapping[str, Found]) -> pd.DataFrame:
+def fpr_table(plays: Plays) -> pd.DataFrame:
     """Achieved FPR in percent at nominal 1 % and 0.1 %, thresholds as fitted and calibrated, and the TPR that goes with it."""
     rows = []
     for case, found in plays.items():
-        for method in methods_of(found):
-            if f"raw.{method}" not in found:
-                continue
+        for method in (one for one in found.methods if one.name in found.fpr["raw"]):
             row = {"case": case, "attack": label(method)}
             for alpha in RATES:
                 for how, word in (("raw", "as fitted"), ("calibrated", "calibrated")):
-                    there = f"{how}.{method}" in found
-                    rate = achieved(found, method, alpha, how) if there else None
-                    hits = found[f"{how}_tpr.{method}"][:, study.ALPHAS.index(alpha)] if there else None
+                    there = method.name in found.fpr[how]
+                    rate = achieved(found, method.name, alpha, how) if there else None
+                    hits = found.tpr[how][method.name][:, study.ALPHAS.index(alpha)] if there else None
                     row |= {f"FPR (%) at {100 * alpha:g} %, {word}": results.NOTHING if not there else results.BELOW
                             if rate is None else percent(rate, 2)}
                     if alpha == RATES[0]:
@@ -773,7 +728,7 @@ def fpr_table(plays: Mapping[str, Found]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def fpr_figure(play: Found, calibration: int | None = None) -> plt.Figure:
+def fpr_figure(play: study.Play, calibration: int | None = None) -> plt.Figure:
     """Nominal against achieved FPR, thresholds as fitted and calibrated. The band holds 95 % of single targets whose
     thresholds are right.
 
@@ -791,15 +746,15 @@ def fpr_figure(play: Found, calibration: int | None = None) -> plt.Figure:
         axis.fill_between(alphas, np.maximum(band[:, 0], floor), np.maximum(band[:, 1], floor), color="#DDDDDD", lw=0,
                           label="95 % of single targets with right thresholds")
         axis.plot(alphas, alphas, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2, label="as asked for")
-        for k, method in enumerate(one for one in RATED if f"{how}.{one}" in play):
-            look = plotting.style_of(study.title(method))
-            found = {alpha: achieved(play, method, alpha, how) for alpha in study.ALPHAS}
+        for k, method in enumerate(one for one in play.methods if one.name in RATED and one.name in play.fpr[how]):
+            look = plotting.style_of(method.title)
+            found = {alpha: achieved(play, method.name, alpha, how) for alpha in study.ALPHAS}
             there = {alpha: one for alpha, one in found.items() if one is not None}
             at = np.array(list(there)) * 10 ** (0.035 * (k - 1))
             value, low, high = (np.maximum([getattr(one, end) for one in there.values()], floor)
                                 for end in ("value", "low", "high"))
             axis.errorbar(at, value, [value - low, high - value], capsize=2.5, elinewidth=1.2, lw=1.4, ms=5, **look,
-                          label=study.title(method))
+                          label=method.title)
         axis.set(xscale="log", yscale="log", title=title, xlabel="nominal FPR (%)",
                  ylabel="achieved FPR (%)" if axis is axes[0] else "", xlim=(alphas[0] / 1.4, alphas[-1] * 1.4))
         axis.set_xticks([0.001, 0.01, 0.1], ["0.1", "1", "10"])
@@ -819,9 +774,9 @@ def _law(alpha: float, count: int, calibration: int | None) -> tuple[float, floa
     return law["low"], law["high"]
 
 
-BY_CLASS = {"marginal.calibrated": ("Marginal", plotting.BLACK, "s"), "gauss_x.calibrated": ("q(x)", plotting.SKY, "d"),
-            "gauss_xy.calibrated": ("q(x, y)", plotting.GREEN, "o"),
-            "gauss_xy.by_class": ("q(x, y), calibrated by class", plotting.RED, "^")}
+BY_CLASS = {("marginal", "calibrated"): ("Marginal", plotting.BLACK, "s"),
+            (OURS, "calibrated"): ("q(x, y)", plotting.GREEN, "o"),
+            (OURS, "by_class"): ("q(x, y), calibrated by class", plotting.RED, "^")}
 
 
 def _class_rate(values: np.ndarray, records: int, calibration: float) -> Interval:
@@ -832,7 +787,7 @@ def _class_rate(values: np.ndarray, records: int, calibration: float) -> Interva
                     [len(values) - 1, np.inf, np.inf], bounds=(0, 1))
 
 
-def class_figure(play: Found, names: Sequence[str] | None = None) -> plt.Figure:
+def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Figure:
     """FPR of each class at a nominal rate, calibrated over all records and by class; intervals cover targets, records of the
     pool and, by class, those for calibration.
 
@@ -841,12 +796,12 @@ def class_figure(play: Found, names: Sequence[str] | None = None) -> plt.Figure:
     """
     plotting.set_style()
     figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.2))
-    records = np.bincount(play["labels"], minlength=play["class_all"].shape[1])
-    kinds = [kind for kind in BY_CLASS if f"class_false.{kind}" in play and kind != "gauss_x.calibrated"]
+    records = np.bincount(play.labels, minlength=play.class_all.shape[1])
+    kinds = [kind for kind in BY_CLASS if kind in play.class_false]
     for k, kind in enumerate(kinds):
         name, color, marker = BY_CLASS[kind]
-        each = play[f"class_false.{kind}"] / np.maximum(play["class_all"], 1)
-        rates = [_class_rate(each[:, c], records[c], play["calibration"][c] if kind.endswith("by_class") else np.inf)
+        each, (_, how) = play.class_false[kind] / np.maximum(play.class_all, 1), kind
+        rates = [_class_rate(each[:, c], records[c], play.calibration[c] if how == "by_class" else np.inf)
                  for c in range(len(records))]
         value, low, high = (100 * np.array([getattr(one, end) for one in rates]) for end in ("value", "low", "high"))
         at = np.arange(len(records)) + 0.2 * (k - (len(kinds) - 1) / 2)
@@ -861,21 +816,21 @@ def class_figure(play: Found, names: Sequence[str] | None = None) -> plt.Figure:
     return figure
 
 
-def growth_figure(found: Found) -> plt.Figure:
+def growth_figure(found: study.Growth) -> plt.Figure:
     """TPR, AUC and pinball loss of a regression against the public records it was fitted to, over targets."""
     plotting.set_style()
-    heads = [head for head in REGRESSIONS if f"auc.{head}" in found]
     figure, axes = plt.subplots(1, 3, figsize=(plotting.WIDTH, 3.7))
-    sizes = found["sizes"].astype(float)
-    for axis, (key, word, unit) in zip(axes, (("tpr", "TPR (%) at 1 % FPR", 100), ("auc", "AUC", 1),
-                                             ("pinball", "pinball loss at 1 %", 1)), strict=True):
-        for k, head in enumerate(heads):
-            values = [unit * t_interval(row) for row in found[f"{key}.{head}"]]
+    sizes, methods = found.sizes.astype(float), found.methods
+    columns = {"TPR (%) at 1 % FPR": (found.tpr, 100, 1), "AUC": (found.auc, 1, 0.5),
+               "pinball loss at 1 %": (found.pinball, 1, None)}
+    for axis, (word, (measured, unit, chance)) in zip(axes, columns.items(), strict=True):
+        for k, method in enumerate(methods):
+            values = [unit * t_interval(row) for row in measured[method.name]]
             bars = np.array([(one.value - one.low, one.high - one.value) for one in values]).T
-            axis.errorbar(sizes * 1.04 ** (k - (len(heads) - 1) / 2), [one.value for one in values], bars, capsize=2.5,
-                          elinewidth=1.2, label=study.title(head), **plotting.style_of(study.title(head)))
-        if key != "pinball":
-            axis.axhline(0.5 if key == "auc" else 1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+            axis.errorbar(sizes * 1.04 ** (k - (len(methods) - 1) / 2), [one.value for one in values], bars, capsize=2.5,
+                          elinewidth=1.2, label=method.title, **plotting.style_of(method.title))
+        if chance is not None:
+            axis.axhline(chance, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
         axis.set(xscale="log", title=word, xlabel="public records fitted to", xlim=(sizes.min() / 1.4, sizes.max() * 1.4))
         shown = sizes if len(sizes) <= 4 else sizes[[0, len(sizes) // 2, -1]]
         axis.set_xticks(shown, [f"{size:,.0f}" for size in shown])
@@ -883,16 +838,6 @@ def growth_figure(found: Found) -> plt.Figure:
         axis.title.set_fontsize(10)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
-
-
-def growth_table(found: Found) -> pd.DataFrame:
-    """The same in numbers."""
-    return pd.DataFrame([
-        {"public records": f"{int(size):,}", "attack": study.title(head),
-         "TPR (%) at 1 %": percent(t_interval(found[f"tpr.{head}"][k], bounds=(0, 1))),
-         "AUC": f"{t_interval(found[f'auc.{head}'][k], bounds=(0, 1)):.3f}",
-         "pinball, 1 %": f"{t_interval(found[f'pinball.{head}'][k]):.4f}"}
-        for head in REGRESSIONS if f"auc.{head}" in found for k, size in enumerate(found["sizes"])])
 
 
 # -------------------------------------------------------------------------------------------------------------- the theory
@@ -937,7 +882,7 @@ def lemma_three_table(found: Mapping[tuple[str, float, float], Mapping[str, floa
         for (name, alpha, had), one in (lemmas() if found is None else found).items()])
 
 
-def group_table(found: Found) -> pd.DataFrame:
+def group_table(found: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """Theorem 2: FPR by group of linear quantile regressions, on the sample fitted to and on fresh records.
 
     Args:
@@ -954,7 +899,7 @@ def group_table(found: Found) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def collapse_table(found: Found) -> pd.DataFrame:
+def collapse_table(found: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """A class of functions that knows the score, with noise that it does not know; of `theory.collapse`."""
     return pd.DataFrame([{"noise in the score": f"{noise:g}", "pinball loss": f"{loss:.2g}", "FPR with ≥": f"{loose:.3f}",
                           "FPR with >": f"{strict:.3f}"} for noise, loss, loose, strict in
@@ -966,30 +911,6 @@ def power_table(alphas: Sequence[float] = (0.05, 0.01, 0.001)) -> pd.DataFrame:
     found = theory.power(theory.HeteroscedasticWorld(), alphas)
     return pd.DataFrame([{"FPR": f"{100 * alpha:g} %", "one threshold": one, "a threshold for each x": many,
                           "ratio": f"{many / one:.1f}"} for alpha, one, many in zip(*found.values(), strict=True)])
-
-
-def conformal_figure(alphas: Sequence[float] = (0.05, 0.01, 0.001), evaluation: int | None = None,
-                     most: int = 100_000) -> plt.Figure:
-    """Where the FPR of a calibrated threshold lies in 95 % of calibration samples, of sizes that can meet it on average.
-
-    Args:
-        evaluation: non-members that it is counted on, whose chance is added; None for the rate itself. most: the largest
-            sample.
-    """
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.0))
-    for alpha, color, line in zip(alphas, (plotting.BLUE, plotting.GREEN, plotting.RED), ("-", "--", "-."), strict=False):
-        sizes = np.unique(np.geomspace(1, alpha * most, 60).round()) / alpha - 1
-        found = [theory.conformal_law(round(n), alpha, evaluation) for n in sizes]
-        low, high = (np.maximum([one[end] for one in found], 1e-6) for end in ("low", "high"))
-        axis.fill_between(sizes, 100 * low, 100 * high, color=color, alpha=0.25, lw=0)
-        axis.plot(sizes, [100 * one["mean"] for one in found], color=color, ls=line, label=f"nominal {100 * alpha:g} %")
-        axis.plot(np.r_[sizes[:1], sizes[:1]], 100 * np.r_[low[0], high[0]], color=color, lw=1)
-    axis.set(xscale="log", yscale="log", ylim=(0.01, 20), xlabel="records for calibration (logarithmic)",
-             ylabel="achieved FPR (%), logarithmic")
-    axis.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
-    figure.legend(loc="outside upper center", ncols=3, handlelength=3)
-    return figure
 
 
 # ------------------------------------------------------------------------------------------------------------ the verdicts
@@ -1012,7 +933,8 @@ def _judge(claim: str, parts: Mapping[str, Interval | None], absent: str, reason
     return claims.judge("quantile", claim, parts, reason if None in parts.values() else None)
 
 
-def judge_theory(groups: Found, lemma: Mapping[tuple[str, float, float], Mapping[str, float]]) -> list[claims.Verdict]:
+def judge_theory(groups: Mapping[str, np.ndarray],
+                 lemma: Mapping[tuple[str, float, float], Mapping[str, float]]) -> list[claims.Verdict]:
     """C2 and A4.
 
     Args:
@@ -1026,18 +948,18 @@ def judge_theory(groups: Found, lemma: Mapping[tuple[str, float, float], Mapping
             claims.judge("quantile", "A4", {name: _measured(value) for name, value in beyond.items()})]
 
 
-def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitted: Mapping[str, int],
-                  work: Mapping[str, Mapping[str, float]] | None = None) -> list[claims.Verdict]:
+def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int],
+                  work: Mapping[str, study.Work] | None = None) -> list[claims.Verdict]:
     """C1, C5 to C8, C10, C11, A1 and A2.
 
     Args:
-        images, tables: case -> of `play`; one of them may be empty. fitted: case -> records that regressions were
-            fitted to. work: case -> of `work`.
+        images, tables: one of them may be empty. fitted: case -> records that regressions were fitted to. work: by case.
     """
     plays, work = {**images, **tables}, work or {}
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
                                                     ("C1", "C5", "C6", "C7", "C8", "C11", "A1", "A2")}
     ten: dict[str, float | None] = {}
+    sixteen = study.lira(16)
     for case, found in plays.items():
         fine, last = resolved(found, 0.01), most(found)
 
@@ -1045,29 +967,29 @@ def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitt
             return tpr(found, a, 0.01, b) if fine else None
 
         for claim, how in (("C1", "raw"), ("A1", "calibrated")):
-            for method in (one for one in (OURS, "pinball_xy") if f"{how}.{one}" in found):
-                enough = 0.01 * (fitted.get(case, 0) if how == "raw" else found["calibration"].sum()) >= EXCEEDANCES
-                rate = achieved(found, method, 0.01, how) if fine and enough else None
-                name = f"{case}, {study.title(method)}"
+            for method in (study.HEADS[one] for one in (OURS, "pinball_xy") if one in found.fpr[how]):
+                enough = 0.01 * (fitted.get(case, 0) if how == "raw" else found.calibration.sum()) >= EXCEEDANCES
+                rate = achieved(found, method.name, 0.01, how) if fine and enough else None
+                name = f"{case}, {method.title}"
                 parts[claim] |= {case: None} if rate is None else {
                     f"{name}, {FACTOR:g} % less FPR": -rate + 0.01 * FACTOR,
                     f"{name}, FPR less 1 % / {FACTOR:g}": rate - 0.01 / FACTOR}
         ahead = lead(OURS, "marginal")
         if case in images:
-            parts["C5"] |= {f"{case}, less Marginal": ahead, f"{case}, {study.title(last)} less it": lead(last, OURS)}
+            parts["C5"] |= {f"{case}, less Marginal": ahead, f"{case}, {last.title} less it": lead(last.name, OURS)}
             parts["C7"][case] = ahead
-        if case in tables and "lira_16" in found:
-            parts["C8"][case] = lead(OURS, "lira_16")
+        if case in tables and sixteen in found.methods:
+            parts["C8"][case] = lead(OURS, sixteen.name)
         if case in work:
-            shadows, own = references(last) * work[case]["reference"], work[case]["regression"]
-            name = f"{case}, {references(last)} shadow models to one regression"
+            shadows, own, tuning = last.references * work[case].reference, work[case].regression, work[case].tuning
+            name = f"{case}, {last.references} shadow models to one regression"
             ten[name] = shadows / own if np.isfinite(own) else None
-            if "tuning" in work[case]:
-                ten[f"{name} and its tuning"] = shadows / (own + work[case]["tuning"]) if np.isfinite(own) else None
+            if tuning is not None:
+                ten[f"{name} and its tuning"] = shadows / (own + tuning) if np.isfinite(own) else None
         parts["C11"][case] = precision(found, OURS, 0.01) - 0.5 if fine else None
-        for kind in (kind for kind in ("gauss", "pinball") if {f"{kind}_x", f"{kind}_xy"} <= set(found)):
-            both, alone = f"{kind}_xy", f"{kind}_x"
-            parts["A2"] |= {f"{case}, {kind}, AUC": number(found, both, minus=alone),
+        for alone, both in (pair for pair in PAIRS if set(pair) <= set(found.ranks)):
+            kind = study.HEADS[both].kind
+            parts["A2"] |= {f"{case}, {kind}, AUC": of_attack(found, both, minus=alone),
                             f"{case}, {kind}, TPR at 1 %": lead(both, alone)}
     for rate, level in zip(RATES, study.LEVELS, strict=True):
         usable = {case: found for case, found in plays.items() if resolved(found, rate)}
@@ -1085,31 +1007,32 @@ def judge_attacks(images: Mapping[str, Found], tables: Mapping[str, Found], fitt
               for claim, of_claim in parts.items()), claims.judge_work("quantile", "C10", ten, uncounted)]
 
 
-def judge_studies(mismatched: Found | None, flattered: Mapping[str, Found]) -> list[claims.Verdict]:
+def judge_studies(mismatched: study.Mismatch | None,
+                  flattered: Mapping[str, Mapping[str, study.Reported]]) -> list[claims.Verdict]:
     """C9 and A3.
 
     Args:
-        mismatched: of `mismatch`; None where there was none. flattered: case -> of `flattery`.
+        mismatched: None where there was none. flattered: case -> of `flattery`.
     """
     nine: dict[str, Interval | None] = {}
     if mismatched is not None:
-        targets, shadows = _architectures(mismatched)
-        nine = {f"{target}, less {shadow}": tpr(mismatched, f"{target}|{target}", 0.01, f"{target}|{shadow}")
-                if resolved(mismatched, 0.01) else None for target in targets for shadow in shadows if shadow != target}
+        nine = {f"{target}, less {shadow}": tpr(mismatched, (target, target), 0.01, (target, shadow))
+                if resolved(mismatched, 0.01) else None
+                for target in mismatched.architectures for shadow in mismatched.architectures if shadow != target}
     three = {}
     for case, found in flattered.items():
-        gap = {how: found[f"{how}.fresh_pinball"] - found[f"{how}.pinball"] for how in ("both", "honest")}
+        gap = {how: found[how].fresh_pinball - found[how].pinball for how in ("both", "honest")}
         three[case] = mean_over_targets(gap["both"] - gap["honest"])
     return [_judge("C9", nine, "one architecture in this run"), _judge("A3", three, "not asked for in this run")]
 
 
-def judge_reach(data: Mapping[str, Found] | None = None, transferred: Mapping[str, Found] | None = None,
-                large: Mapping[str, Found] | None = None) -> list[claims.Verdict]:
+def judge_reach(data: Plays | None = None, transferred: Mapping[str, study.Transfer] | None = None,
+                large: Plays | None = None) -> list[claims.Verdict]:
     """C3, C4, C12 and C13, which need more than one data set.
 
     Args:
-        data: of `play`, data sets in order of complexity. transferred: task -> of `transfer`. large: of `play`, by the names
-            "ImageNet-1k" and "CINIC-10", where they could be had.
+        data: data sets in order of complexity. transferred: by task. large: by the names "ImageNet-1k" and "CINIC-10", where
+            they could be had.
     """
     large, data = large or {}, data or {}
     three, four = {}, {}
@@ -1125,8 +1048,8 @@ def judge_reach(data: Mapping[str, Found] | None = None, transferred: Mapping[st
     for (less, easy), (more, hard) in pairwise(data.items()):
         twelve[f"{more} less {less}"] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
             resolved(found, 0.01) for found in (easy, hard)) else None
-    thirteen = {task: None if np.array_equal(found["own"], found["borrowed"]) else
-                mean_over_targets(1.1 * found["own"] - found["borrowed"]) for task, found in (transferred or {}).items()}
+    thirteen = {task: None if np.array_equal(found.own, found.borrowed) else
+                mean_over_targets(1.1 * found.own - found.borrowed) for task, found in (transferred or {}).items()}
     return [_judge("C3", three, "ImageNet cannot be redistributed, and one regression takes 16 hours of a GPU"),
             _judge("C4", four, "CINIC-10 is not among the book's data sets"),
             _judge("C12", twelve, "one image data set in this run"),

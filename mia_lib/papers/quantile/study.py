@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
 import torch
 from scipy import stats
 
-from mia_lib import data, definitions, membership, metrics, signals, store, training
+from mia_lib import data, membership, metrics, signals, store, training
 from mia_lib.attacks import baselines, quantile
 from mia_lib.attacks.quantile import networks, trees
 from mia_lib.attacks.quantile.networks import NetworkConfig
@@ -33,12 +33,47 @@ from mia_lib.training import Ensemble, TrainConfig, ensemble, train
 from mia_lib.training.backends import pool
 from mia_lib.training.recipe import augment, draw_views
 
-HEADS = {"gauss_x": "Gaussian, q(x)", "gauss_xy": "Gaussian, q(x, y)", "pinball_x": "pinball, q(x)",
-         "pinball_xy": "pinball, q(x, y)"}  # the paper's attack is the second
+
+@dataclass(frozen=True)
+class Method:
+    """An attack: the marginal baseline, a regression or LiRA.
+
+    Attributes:
+        name: in kept arrays and specs. title: in our tables. paper: in the paper's, nothing where it is ours.
+        kind: of a regression, "gauss" or "pinball"; else nothing. labelled: whether the regression is given the label.
+        references: models that it trains to imitate the target. offline: whether none of these holds the record.
+    """
+
+    name: str
+    title: str
+    paper: str = ""
+    kind: str = ""
+    labelled: bool = False
+    references: int = 0
+    offline: bool = False
+
+
+def lira(references: int, offline: bool = False) -> Method:
+    """LiRA with so many references."""
+    if offline:
+        return Method(f"lira_off_{references}", f"LiRA, offline (n = {references})", references=references, offline=True)
+    return Method(f"lira_{references}", f"LiRA (n = {references})", f"LiRA ({references} shadow models)",
+                  references=references)
+
+
+MARGINAL = Method("marginal", "Marginal", "Marginal")
+HEADS = {one.name: one for one in (
+    Method("gauss_x", "Gaussian, q(x)", kind="gauss"),
+    Method("gauss_xy", "Gaussian, q(x, y)", "Quantile regression", "gauss", labelled=True),
+    Method("pinball_x", "pinball, q(x)", kind="pinball"),
+    Method("pinball_xy", "pinball, q(x, y)", kind="pinball", labelled=True))}
+REGRESSIONS = (MARGINAL, *HEADS.values())  # what needs no reference
 ALPHAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # nominal false positive rates
 LEVELS = (0.99, 0.999)  # of the pinball losses that are compared
 Settings = NetworkConfig | TreeConfig  # of a regression
 CLASS_ALPHA = 0.05  # of the comparison by class
+BY_CLASS = ("marginal", "gauss_x", "gauss_xy")  # methods in it
+CLASS_THRESHOLDS = ("calibrated", "by_class")  # on all records, and within each class
 OWN_VARIANCE_FROM = 64  # references; with fewer, LiRA has one variance for all records (Carlini et al. 2022, section VI)
 
 
@@ -48,12 +83,12 @@ def packed_ranks(score: np.ndarray) -> np.ndarray:
     return (2 * stats.rankdata(score)).astype(np.uint16 if len(score) < 2**15 else np.float32)
 
 
-def title(method: str) -> str:
-    """What tables call an attack."""
-    kind, _, count = method.rpartition("_")
-    if method == "marginal":
-        return "Marginal"
-    return HEADS.get(method) or {"lira": "LiRA (n = {})", "lira_off": "LiRA, offline (n = {})"}[kind].format(count)
+def in_order(methods: Iterable[Method]) -> list[Method]:
+    """Each once: baseline and regressions, LiRA by the number of its references, and then LiRA offline."""
+    def place(one: Method) -> tuple:
+        return one.offline, one.references, 0 if one.references else REGRESSIONS.index(one)
+
+    return sorted(set(methods), key=place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +98,7 @@ class Case:
     Attributes:
         name: what tables call it. architecture: of the targets.
         pool: J records, half of which trains each model. public: Q records that none was trained on.
-        members: bool [M, J]. attacked: T numbers of models.
+        bank: membership of the pool in the models, and which of them are attacked.
         counts: numbers of references of LiRA, even, ascending.
         splits: rows of `public` by name: "fit", "selection", "calibration", disjoint.
         recipe: of the targets and references: networks or boosted trees.
@@ -76,8 +111,7 @@ class Case:
     architecture: str
     pool: Dataset
     public: Dataset
-    members: np.ndarray
-    attacked: tuple[int, ...]
+    bank: membership.Bank
     counts: tuple[int, ...]
     splits: Mapping[str, np.ndarray]
     recipe: TrainConfig | TreeConfig
@@ -91,19 +125,9 @@ class Case:
         return self.pool.is_image
 
     @property
-    def judged(self) -> np.ndarray:
-        """bool [T, J], membership in each target."""
-        return self.members[list(self.attacked)]
-
-    @property
-    def methods(self) -> tuple[str, ...]:
+    def methods(self) -> tuple[Method, ...]:
         """The attacks that are compared with regressions."""
-        return ("marginal", *(f"lira_{n}" for n in self.counts), f"lira_off_{self.counts[-1]}")
-
-    def references(self, target: int, count: int) -> np.ndarray:
-        """`count` of the models that serve LiRA against a target: complementary pairs, from the one after its own on."""
-        pairs = membership.references_of(target, len(self.members)).reshape(-1, 2)
-        return np.roll(pairs, -(target // 2), 0).ravel()[:count]
+        return MARGINAL, *map(lira, self.counts), lira(self.counts[-1], offline=True)
 
     @cached_property
     def seen(self) -> tuple[Dataset, ...]:
@@ -118,8 +142,8 @@ class Case:
     @property
     def spec(self) -> dict:
         """What determines the numbers of a case."""
-        return {"records": [one.fingerprint for one in self.seen], "members": store.fingerprint(self.members),
-                "recipe": asdict(self.recipe), "attacked": list(self.attacked), "counts": list(self.counts),
+        return {"records": [one.fingerprint for one in self.seen], "members": store.fingerprint(self.bank.members),
+                "recipe": asdict(self.recipe), "attacked": list(self.bank.attacked), "counts": list(self.counts),
                 "splits": {name: store.fingerprint(rows) for name, rows in self.splits.items()}}
 
     @cached_property
@@ -133,7 +157,7 @@ class Case:
     @cached_property
     def scores_of_views(self) -> np.ndarray:
         """Hinge scores of the pool under augmentation, by the targets [T, J]."""
-        return signals.hinge(self.models.part(self.attacked), self.seen[2]).astype(np.float64)
+        return signals.hinge(self.models.part(self.bank.attacked), self.seen[2]).astype(np.float64)
 
     def training_seconds(self, model: int) -> float:
         """What training one model took, when it was done."""
@@ -191,11 +215,10 @@ def image_case(dataset: str, config: TrainConfig, pool: int, public: int, models
     if views != "none" and not found.is_image:
         raise MiaError(f"views = {views!r}: {found.name} holds tables, which have no augmentation. Use 'none'.")
     inside, outside, rows = _deal(found, pool, public, splits, seed)
-    members = membership.balanced_halves(pool, models, seed)
+    bank = membership.Bank(membership.balanced_halves(pool, models, seed), tuple(range(targets)))
     name = TITLES.get(dataset, dataset)
-    bank = train(inside, members, replace(config, seed=seed), label=f"{config.architecture} on {name}")
-    return Case(name, config.architecture, inside, outside, members, tuple(range(targets)), tuple(counts), rows, bank.config,
-                bank, views, seed)
+    trained = train(inside, bank.members, replace(config, seed=seed), label=f"{config.architecture} on {name}")
+    return Case(name, config.architecture, inside, outside, bank, tuple(counts), rows, trained.config, trained, views, seed)
 
 
 def table_case(dataset: str, config: TreeConfig, pool: int, public: int, models: int, targets: int, counts: Sequence[int],
@@ -212,9 +235,9 @@ def table_case(dataset: str, config: TreeConfig, pool: int, public: int, models:
     if found.is_image:
         raise MiaError(f"{found.name} holds images: boosted trees take tables, such as german_credit or adult.")
     inside, outside, rows = _deal(found, pool, public, splits, seed)
-    members = membership.balanced_halves(pool, models, seed)
-    return Case(TITLES.get(dataset, dataset), "boosted trees", inside, outside, members, tuple(range(targets)), tuple(counts),
-                rows, replace(config, seed=seed), seed=seed)
+    bank = membership.Bank(membership.balanced_halves(pool, models, seed), tuple(range(targets)))
+    return Case(TITLES.get(dataset, dataset), "boosted trees", inside, outside, bank, tuple(counts), rows,
+                replace(config, seed=seed), seed=seed)
 
 
 def check_tables(tables: Sequence[str], pools: Sequence[int], public: Sequence[int]) -> None:
@@ -237,9 +260,9 @@ def plan(cases: Sequence[Case], settings: Mapping[bool, Settings]) -> pd.DataFra
     rows = []
     for one in cases:
         how = settings[one.is_image]
-        rows.append({"case": one.name, "targets": f"{len(one.attacked)} × {one.architecture}",
-                     "models": len(one.members), "members of each": f"{int(one.members[0].sum()):,}",
-                     "non-members judged": f"{int((~one.judged[0]).sum()):,}",
+        rows.append({"case": one.name, "targets": f"{len(one.bank.attacked)} × {one.architecture}",
+                     "models": len(one.bank.members), "members of each": f"{int(one.bank.members[0].sum()):,}",
+                     "non-members judged": f"{int((~one.bank.judged[0]).sum()):,}",
                      **{name: f"{len(part):,}" for name, part in one.splits.items()},
                      "regressor": how.backbone + (", frozen" if how.frozen else "") if one.is_image else "boosted trees"})
     return pd.DataFrame(rows).astype(str)
@@ -261,24 +284,27 @@ def _grown(case: Case) -> list[dict[str, np.ndarray]]:
     pool, public, classes = case.pool, case.public, len(case.pool.classes)
     recipe = {"pool": pool.fingerprint, "public": public.fingerprint, "config": asdict(case.recipe)}
     spec = store.under({"kind": "trees", **recipe}, _grow_task, case.recipe)
-    specs = [{**spec, "members": store.fingerprint(row), "index": m} for m, row in enumerate(case.members)]
-    tasks = [(pool.x[row], pool.y[row], classes, replace(case.recipe, seed=case.recipe.seed + 1000 * (1 + m)), pool.x,
-              public.x, (pool.y, public.y)) for m, row in enumerate(case.members)]
-    return _kept(specs, _grow_task, tasks, f"boosted trees on {case.name}")
+    specs = [{**spec, "members": store.fingerprint(row), "index": m} for m, row in enumerate(case.bank.members)]
+
+    def task(m: int) -> tuple:
+        row = case.bank.members[m]
+        return (pool.x[row], pool.y[row], classes, replace(case.recipe, seed=case.recipe.seed + 1000 * (1 + m)), pool.x,
+                public.x, (pool.y, public.y))
+
+    return _kept(specs, _grow_task, task, f"boosted trees on {case.name}")
 
 
-def _kept(specs: list[dict], function, tasks: list[tuple], label: str) -> list[dict[str, np.ndarray]]:
-    """Results of tasks, each looked up, or computed in the pool and kept when it is done."""
-    found = [store.look_up(spec) for spec in specs]
-    missing = [k for k, entry in enumerate(found) if entry is None]
+def _kept(specs: list[dict], function: Callable, task: Callable[[int], tuple], label: str) -> list[dict[str, np.ndarray]]:
+    """Results of a function of tasks, each looked up, or computed in the pool and kept when it is done.
 
-    def keep(position: int, arrays: dict) -> None:
-        k = missing[position]
-        found[k] = store.keep(specs[k], arrays, float(arrays["seconds"]))
+    Args:
+        task: position among the specs -> arguments of the function, asked for where there is no result.
+    """
+    def compute(missing: list[int], done: Callable) -> None:
+        pool.run_tasks(function, [task(k) for k in missing],
+                       lambda place, arrays: done(missing[place], arrays, float(arrays["seconds"])), label)
 
-    if missing:
-        pool.run_tasks(function, [tasks[k] for k in missing], keep, label)
-    return [entry.arrays for entry in found]
+    return store.each(specs, compute)
 
 
 # ------------------------------------------------------------------------------------------------------------- regressions
@@ -332,8 +358,9 @@ def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> lis
     if settings.backbone not in networks.PRETRAINED:  # random weights
         spec["seed"] = settings.seed
     spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
-    tasks = [(settings, ensemble.records_file(records), start, start + size) for start in starts]
-    return _kept([{**spec, "start": start} for start in starts], _features_task, tasks, f"features by {settings.backbone}")
+    return _kept([{**spec, "start": start} for start in starts], _features_task,
+                 lambda k: (settings, ensemble.records_file(records), starts[k], starts[k] + size),
+                 f"features by {settings.backbone}")
 
 
 def _features_task(settings, path, start, stop):
@@ -346,10 +373,9 @@ def _features_task(settings, path, start, stop):
 def _regress_task(paths, labels, score, fit, selection, head, settings, levels, classes):
     torch.set_num_threads(1)
     begun = time.perf_counter()
-    kind, _, given = head.partition("_")
     seen = [training.open_records(path) for path in paths]
-    knows = classes if given == "xy" else None
-    if kind == "gauss":
+    knows = classes if HEADS[head].labelled else None
+    if HEADS[head].kind == "gauss":
         model = quantile.GaussianQuantile(settings, knows)
     else:
         model = quantile.PinballQuantile(settings, levels, knows)
@@ -372,26 +398,24 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
         for each: "pool" [., J], "public" [., Q] and, of images, "views" [., J]: mean and spread of a Gaussian head, or the
         quantiles of a pinball head, in units of the score; "seconds" of fitting.
     """
-    specs = []
-    for one in wanted:
-        rows = case.splits["fit"][:one.size]
-        specs.append({"kind": "regression", "records": [each.fingerprint for each in case.seen],
-                      "code": definitions.of(_regress_task, case, one.settings).fingerprint,
-                      "members": store.fingerprint(case.members[one.target]), "recipe": asdict(case.recipe),
-                      "target": one.target, "head": one.head, "settings": asdict(one.settings),
-                      "fit": store.fingerprint(rows), "levels": list(one.levels) if one.head.startswith("pinball") else [],
-                      "selection": store.fingerprint(case.splits["selection"])})
-    if all(store.look_up(spec) for spec in specs):
-        return [store.look_up(spec).arrays for spec in specs]
-    tasks, (_, public), files = [], case.scores, {}
-    for one in wanted:
-        seed = 7919 * (1 + one.target) + case.seed
-        inputs = files.setdefault(one.settings, None) or [ensemble.records_file(each) for each in _inputs(case, one.settings)]
-        files[one.settings] = inputs
-        tasks.append((inputs, [each.y for each in case.seen], public[one.target], case.splits["fit"][:one.size],
-                      case.splits["selection"], one.head, replace(one.settings, seed=one.settings.seed + seed), one.levels,
-                      len(case.pool.classes)))
-    return _kept(specs, _regress_task, tasks, f"regressions for {case.architecture} on {case.name}")
+    specs = [store.under({
+        "kind": "regression", "records": [each.fingerprint for each in case.seen],
+        "members": store.fingerprint(case.bank.members[one.target]), "recipe": asdict(case.recipe), "target": one.target,
+        "head": one.head, "settings": asdict(one.settings), "fit": store.fingerprint(case.splits["fit"][:one.size]),
+        "levels": list(one.levels) if HEADS[one.head].kind == "pinball" else [],
+        "selection": store.fingerprint(case.splits["selection"])}, _regress_task, case, one.settings) for one in wanted]
+
+    @cache
+    def files(settings: Settings) -> list:
+        return [ensemble.records_file(each) for each in _inputs(case, settings)]
+
+    def task(k: int) -> tuple:
+        one = wanted[k]
+        seeded = replace(one.settings, seed=one.settings.seed + 7919 * (1 + one.target) + case.seed)
+        return (files(one.settings), [each.y for each in case.seen], case.scores[1][one.target], case.splits["fit"][:one.size],
+                case.splits["selection"], one.head, seeded, one.levels, len(case.pool.classes))
+
+    return _kept(specs, _regress_task, task, f"regressions for {case.architecture} on {case.name}")
 
 
 def position(one: Regression, found: dict[str, np.ndarray], where: str, score: np.ndarray) -> np.ndarray:
@@ -401,7 +425,7 @@ def position(one: Regression, found: dict[str, np.ndarray], where: str, score: n
         found: of `regressions`. where: "pool", "public" or "views". score: [N].
     """
     said = found[where].astype(np.float64)
-    if one.head.startswith("gauss"):
+    if HEADS[one.head].kind == "gauss":
         return quantile.gaussian_position(score, *said)
     return quantile.pinball_position(score, said, one.levels)
 
@@ -409,7 +433,7 @@ def position(one: Regression, found: dict[str, np.ndarray], where: str, score: n
 def thresholds(one: Regression, found: dict[str, np.ndarray], where: str, levels: Sequence[float]) -> np.ndarray:
     """Predicted quantiles [L, N] at any levels."""
     said = found[where].astype(np.float64)
-    if one.head.startswith("gauss"):
+    if HEADS[one.head].kind == "gauss":
         return quantile.gaussian_thresholds(*said, levels)
     return quantile.pinball_thresholds(said, one.levels, levels)
 
@@ -417,43 +441,89 @@ def thresholds(one: Regression, found: dict[str, np.ndarray], where: str, levels
 # --------------------------------------------------------------------------------------------------------------- the attacks
 
 
-def play(case: Case, settings: Mapping[str, Settings], heads: Sequence[str],
-         levels: Sequence[float]) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Play:
+    """All attacks against all targets.
+
+    Attributes:
+        methods: the attacks, see `in_order`; what follows is by their names.
+        members: bool [T, J]. labels: int [J]. calibration: int [K], records of that split by class.
+        ranks: [T, J].
+        pinball: [T, 2] at `LEVELS` on the calibration split, LiRA's with as many references that left a record out as it has
+            for the judged ones, half of them; pinball_all: of LiRA online with all of its references.
+        fpr, tpr: "raw", at nominal `ALPHAS` with a method's own thresholds, and "calibrated", with thresholds from the
+            calibration split (not a number where it is too small) -> [T, A]; of those that have such thresholds.
+        class_false: (name, "calibrated" on all records or "by_class") -> int [T, K], false positives at `CLASS_ALPHA`, of
+            class_all [T, K].
+        crossing: share of records whose quantiles cross, [T]. seconds: of fitting, [T]; seconds_reference: of a reference.
+        train, test: accuracy of the targets on members and on others, [T].
+    """
+
+    methods: tuple[Method, ...]
+    members: np.ndarray
+    labels: np.ndarray
+    calibration: np.ndarray
+    ranks: dict[str, np.ndarray]
+    pinball: dict[str, np.ndarray]
+    pinball_all: dict[str, np.ndarray]
+    fpr: dict[str, dict[str, np.ndarray]]
+    tpr: dict[str, dict[str, np.ndarray]]
+    class_false: dict[tuple[str, str], np.ndarray]
+    class_all: np.ndarray
+    crossing: dict[str, np.ndarray]
+    seconds: dict[str, np.ndarray]
+    seconds_reference: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+
+    @staticmethod
+    def of(arrays: dict[str, np.ndarray], methods: Sequence[Method]) -> Play:
+        """From kept arrays."""
+        online = [one for one in methods if one.references and not one.offline]
+        heads = [one for one in methods if one.kind]
+        with_own, by_position = [one for one in methods if one not in online], [MARGINAL, *heads]
+
+        def named(prefix: str, some: Sequence[Method]) -> dict[str, np.ndarray]:
+            return {one.name: arrays[f"{prefix}{one.name}"] for one in some}
+
+        return Play(
+            methods=tuple(in_order(methods)), ranks=named("", methods), pinball=named("pinball.", methods),
+            pinball_all=named("pinball_all.", online),
+            fpr={"raw": named("raw.", with_own), "calibrated": named("calibrated.", by_position)},
+            tpr={"raw": named("raw_tpr.", with_own), "calibrated": named("calibrated_tpr.", by_position)},
+            class_false={(name, how): arrays[f"class_false.{name}.{how}"] for name in BY_CLASS for how in CLASS_THRESHOLDS
+                         if f"class_false.{name}.{how}" in arrays},
+            crossing=named("crossing.", [one for one in heads if one.kind == "pinball"]), seconds=named("seconds.", heads),
+            seconds_reference=arrays["seconds.reference"],
+            **{name: arrays[name] for name in ("members", "labels", "calibration", "class_all", "train", "test")})
+
+
+def play(case: Case, settings: Mapping[str, Settings], heads: Sequence[str], levels: Sequence[float]) -> Play:
     """All attacks against all targets, kept in the store.
 
     Args:
         settings: of the regressions, "gauss" and "pinball". heads: of `HEADS`. levels: of pinball heads.
-
-    Returns:
-        "members" bool [T, J], "labels" int [J], "calibration" int [K], records of that split by class; ranks [T, J] of each of
-        `heads` and of the case's `methods`; "pinball.METHOD" [T, 2] at `LEVELS` on the calibration split, LiRA's with as many
-        references that left a record out as it has for the judged ones, half of them, and "pinball_all.METHOD" with all of its
-        references; "raw.METHOD" and "calibrated.METHOD" [T, A], false positive rates at nominal `ALPHAS` with a method's own
-        thresholds, and with thresholds from the calibration split (not a number where it is too small); "raw_tpr.METHOD",
-        "calibrated_tpr.METHOD" likewise; "class_false.METHOD.HOW" and "class_all" int [T, K], false positives at `CLASS_ALPHA`
-        of thresholds calibrated on all records or "by_class"; "crossing.HEAD" [T]; accuracies "train" and "test" [T];
-        "seconds.HEAD" and "seconds.reference" [T].
     """
     heads, levels = tuple(heads), tuple(levels)
 
     def compute() -> dict[str, np.ndarray]:
-        wanted = [Regression(target, head, settings[head.partition("_")[0]], levels)
-                  for target in case.attacked for head in heads]
+        wanted = [Regression(target, head, settings[HEADS[head].kind], levels)
+                  for target in case.bank.attacked for head in heads]
         found = dict(zip([(one.target, one.head) for one in wanted], zip(wanted, regressions(case, wanted), strict=True),
                          strict=True))
-        rows = [_against(case, target, {head: found[target, head] for head in heads}) for target in case.attacked]
-        return {"members": case.judged, "labels": case.pool.y.astype(np.int16),
+        rows = [_against(case, target, {head: found[target, head] for head in heads}) for target in case.bank.attacked]
+        return {"members": case.bank.judged, "labels": case.pool.y.astype(np.int16),
                 "calibration": np.bincount(case.public.y[case.splits["calibration"]], minlength=len(case.pool.classes)),
                 **{name: np.stack([row[name] for row in rows]) for name in rows[0]}}
 
-    spec = {"kind": "study", "study": "quantile.play", **case.spec, "heads": list(heads), "levels": list(levels),
+    spec = {**case.spec, "heads": list(heads), "levels": list(levels),
             "settings": {name: asdict(one) for name, one in settings.items()}}
-    return store.fetch(spec, compute).arrays
+    return Play.of(store.study("quantile.play", spec, compute), [*case.methods, *(HEADS[head] for head in heads)])
 
 
 def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
-    """All attacks on one target: the fields of `play` without the first axis."""
-    (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
+    """All attacks on one target: the arrays that `Play` is made of, without the first axis."""
+    (pool, public), inside = (scores[target] for scores in case.scores), case.bank.members[target]
     fit, calibration = case.splits["fit"], case.splits["calibration"]
     out: dict[str, np.ndarray] = {"train": np.array((pool[inside] > 0).mean()), "test": np.array((pool[~inside] > 0).mean())}
 
@@ -483,20 +553,20 @@ def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict
         keep(head, score, stats.norm.ppf(alphas)[:, None], of_calibration,
              thresholds(one, said, "public", LEVELS)[:, calibration])
         out[f"seconds.{head}"] = said["seconds"] + _feature_seconds(case, one.settings)
-        if head.startswith("pinball"):
+        if HEADS[head].kind == "pinball":
             out[f"crossing.{head}"] = np.array(quantile.crossings(said["pool"]))
     for count in case.counts:
-        rows, fixed = case.references(target, count), count < OWN_VARIANCE_FROM
-        signals_in, who = case.scores[0][rows], case.members[rows]
+        rows, fixed, name = case.bank.pairs_after(target, count), count < OWN_VARIANCE_FROM, lira(count).name
+        signals_in, who = case.scores[0][rows], case.bank.members[rows]
         half, whole = (_lira_quantiles(case, one, calibration, fixed) for one in (rows[::2], rows))
-        keep(f"lira_{count}", baselines.lira_online(pool, signals_in, who, fixed), None, None, half)
-        out[f"pinball_all.lira_{count}"] = np.array([metrics.pinball_loss(q, public[calibration], level)
-                                                     for q, level in zip(whole, LEVELS, strict=True)])
-    keep(f"lira_off_{count}", pool, baselines.lira_threshold(signals_in, who, alphas, fixed), None, half)
-    out[f"lira_off_{count}"] = packed_ranks(baselines.lira_offline(pool, signals_in, who, fixed))
+        keep(name, baselines.lira_online(pool, signals_in, who, fixed), None, None, half)
+        out[f"pinball_all.{name}"] = np.array([metrics.pinball_loss(q, public[calibration], level)
+                                               for q, level in zip(whole, LEVELS, strict=True)])
+    offline = lira(count, offline=True).name
+    keep(offline, pool, baselines.lira_threshold(signals_in, who, alphas, fixed), None, half)
+    out[offline] = packed_ranks(baselines.lira_offline(pool, signals_in, who, fixed))
     out["seconds.reference"] = np.array(np.mean([case.training_seconds(m) for m in rows]))
-    return out | _by_class(case, target, {name: positions[name] for name in ("marginal", "gauss_x", "gauss_xy")
-                                          if name in positions})
+    return out | _by_class(case, target, {name: positions[name] for name in BY_CLASS if name in positions})
 
 
 def _lira_quantiles(case: Case, references: np.ndarray, calibration: np.ndarray, fixed: bool) -> np.ndarray:
@@ -520,7 +590,7 @@ def _resolvable(score: np.ndarray, alphas: Sequence[float]) -> np.ndarray:
 
 def _by_class(case: Case, target: int, positions: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
     """False positives by class at `CLASS_ALPHA`: thresholds calibrated on all records, and within each class."""
-    outside, classes, level = ~case.members[target], len(case.pool.classes), [1 - CLASS_ALPHA]
+    outside, classes, level = ~case.bank.members[target], len(case.pool.classes), [1 - CLASS_ALPHA]
     labels, of_calibration = case.pool.y, case.public.y[case.splits["calibration"]]
 
     def count(called):
@@ -536,43 +606,75 @@ def _by_class(case: Case, target: int, positions: Mapping[str, tuple[np.ndarray,
     return out
 
 
-def mismatch(cases: Mapping[str, Case], count: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Mismatch:
+    """LiRA with shadow models of each architecture against targets of each.
+
+    Attributes:
+        architectures: their names. members: bool [T, J]. ranks: (target, shadow) -> [T, J].
+    """
+
+    architectures: tuple[str, ...]
+    members: np.ndarray
+    ranks: dict[tuple[str, str], np.ndarray]
+
+
+def mismatch(cases: Mapping[str, Case], count: int) -> Mismatch:
     """LiRA with shadow models of each architecture against targets of each (Figure 4); kept in the store.
 
     Args:
         cases: name -> case; all with the same pool, halves and targets. count: shadow models.
-
-    Returns:
-        "members" bool [T, J] and ranks "TARGET|SHADOW" [T, J].
     """
     first, *others = cases.values()
     for other in others:
-        if other.pool.fingerprint != first.pool.fingerprint or not np.array_equal(other.members, first.members) or (
-                other.attacked != first.attacked):
+        if (other.pool.fingerprint != first.pool.fingerprint or other.bank.attacked != first.bank.attacked
+                or not np.array_equal(other.bank.members, first.bank.members)):
             raise MiaError(f"{first.architecture} and {other.architecture} play different games: the same pool, halves and "
                            "targets are needed.")
-    if count % 2 or not 2 <= count <= len(first.members) - 2:
-        raise MiaError(f"shadow models = {count}: an even number from 2 to {len(first.members) - 2} is needed.")
+    if count % 2 or not 2 <= count <= len(first.bank.members) - 2:
+        raise MiaError(f"shadow models = {count}: an even number from 2 to {len(first.bank.members) - 2} is needed.")
 
     def compute() -> dict[str, np.ndarray]:
-        out = {"members": first.judged}
+        out = {"members": first.bank.judged}
         for target, attacked in cases.items():
             for shadow, trained in cases.items():
                 out[f"{target}|{shadow}"] = np.stack([packed_ranks(baselines.lira_online(
-                    attacked.scores[0][m], trained.scores[0][rows], trained.members[rows], count < OWN_VARIANCE_FROM))
-                    for m in first.attacked for rows in [first.references(m, count)]])
+                    attacked.scores[0][m], trained.scores[0][rows], trained.bank.members[rows], count < OWN_VARIANCE_FROM))
+                    for m in first.bank.attacked for rows in [first.bank.pairs_after(m, count)]])
         return out
 
-    spec = {"kind": "study", "study": "quantile.mismatch", "cases": {name: one.spec for name, one in cases.items()},
-            "count": count}
-    return store.fetch(spec, compute).arrays
+    spec = {"cases": {name: one.spec for name, one in cases.items()}, "count": count}
+    arrays = store.study("quantile.mismatch", spec, compute)
+    return Mismatch(tuple(cases), arrays["members"], {(a, b): arrays[f"{a}|{b}"] for a in cases for b in cases})
 
 
 # ------------------------------------------------------------------------------------------------------------------- tuning
 
 
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A search, [trials] each.
+
+    Attributes:
+        searched: hyperparameter -> its values. selection: the objective. evaluation: pinball loss on the judged non-members.
+        tpr: at 1 % FPR. seconds: of fitting.
+    """
+
+    searched: dict[str, np.ndarray]
+    selection: np.ndarray
+    evaluation: np.ndarray
+    tpr: np.ndarray
+    seconds: np.ndarray
+
+    @staticmethod
+    def of(arrays: dict[str, np.ndarray]) -> Tuned:
+        """From kept arrays, in which those of `searched` stand by themselves."""
+        own = {one.name: arrays[one.name] for one in fields(Tuned) if one.name in arrays}
+        return Tuned({name: one for name, one in arrays.items() if name not in own}, **own)
+
+
 def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_epochs: int = 50,
-         head: str = "gauss_xy") -> dict[str, np.ndarray]:
+         head: str = "gauss_xy") -> Tuned:
     """Settings of the regression against the first target, by Optuna within the ranges of Tables 4 and 5; kept in the store.
 
     The only objective is the pinball loss at 1 % on the selection split. The first trial is `base`; after it Optuna's sampler
@@ -582,10 +684,6 @@ def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_
     Args:
         base: settings to begin with; what is not searched stays as it is there. trials: how many. most_epochs: the longest
             training that may be tried. head: of `HEADS`.
-
-    Returns:
-        [trials] each: the hyperparameters; "selection", the objective; "evaluation", pinball loss on the judged non-members;
-        "tpr" at 1 % FPR; "seconds".
 
     Raises:
         MiaError: Optuna, or what the backbone needs, is not installed.
@@ -603,7 +701,7 @@ def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_
             space, limit = _image_space, most_epochs
         else:
             space, limit = _table_space, len(case.splits["fit"])
-        target, rows, asked = case.attacked[0], [], 0
+        target, rows, asked = case.bank.attacked[0], [], 0
         while asked < trials:
             batch = []
             for _ in range(min(2, trials - asked)):
@@ -623,9 +721,9 @@ def tune(case: Case, base: Settings, trials: int, levels: Sequence[float], most_
                     study.tell(trial, row["selection"] if np.isfinite(row["selection"]) else 1e9)
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
-    spec = {"kind": "study", "study": "quantile.tune", **case.spec, "base": asdict(base), "trials": trials,
-            "most_epochs": most_epochs, "head": head, "levels": list(levels)}
-    return store.fetch(spec, compute).arrays
+    spec = {**case.spec, "base": asdict(base), "trials": trials, "most_epochs": most_epochs, "head": head,
+            "levels": list(levels)}
+    return Tuned.of(store.study("quantile.tune", spec, compute))
 
 
 def _tried(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.ndarray] | MiaError]:
@@ -679,7 +777,7 @@ def _searched(settings: Settings) -> dict[str, float]:
 def _judge_trial(case: Case, one: Regression, said: dict[str, np.ndarray] | MiaError) -> dict[str, float]:
     if isinstance(said, MiaError):
         return dict.fromkeys(("selection", "evaluation", "tpr"), np.nan) | {"seconds": 0.0}
-    inside, selection = case.members[one.target], case.splits["selection"]
+    inside, selection = case.bank.members[one.target], case.splits["selection"]
     pool, public = (scores[one.target] for scores in case.scores)
     level = LEVELS[0]
     q, of_pool = (thresholds(one, said, where, [level])[0] for where in ("public", "pool"))
@@ -688,11 +786,11 @@ def _judge_trial(case: Case, one: Regression, said: dict[str, np.ndarray] | MiaE
             "tpr": metrics.tpr_at_fpr(position(one, said, "pool", pool), inside, 1 - level), "seconds": float(said["seconds"])}
 
 
-def tried(tuned: dict[str, np.ndarray], base: Settings) -> list[Settings]:
+def tried(tuned: Tuned, base: Settings) -> list[Settings]:
     """The settings of all trials, the first of which is `base`."""
     out = [base]
-    for trial in range(1, len(tuned["selection"])):
-        value = {name: column[trial] for name, column in tuned.items()}
+    for trial in range(1, len(tuned.selection)):
+        value = {name: column[trial] for name, column in tuned.searched.items()}
         if isinstance(base, NetworkConfig):
             out.append(replace(base, learning_rate=float(value["learning_rate"]), weight_decay=float(value["weight_decay"]),
                                hidden=(512, 512) if value["layers"] else (), batch_size=int(value["batch_size"]),
@@ -704,25 +802,35 @@ def tried(tuned: dict[str, np.ndarray], base: Settings) -> list[Settings]:
     return out
 
 
-def chosen(tuned: dict[str, np.ndarray], base: Settings) -> Settings:
+def chosen(tuned: Tuned, base: Settings) -> Settings:
     """The settings with the least pinball loss on the selection split."""
-    return tried(tuned, base)[int(np.nanargmin(tuned["selection"]))]
+    return tried(tuned, base)[int(np.nanargmin(tuned.selection))]
 
 
 # -------------------------------------------------------------------------------------------------------------------- cost
 
 
-def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()) -> dict[str, float]:
-    """What models cost, counted and not timed, see `mia_lib.papers.costs`: operations of networks, visits of boosted trees.
+@dataclass(frozen=True)
+class Work:
+    """What models cost: operations of networks, visits of boosted trees.
+
+    Attributes:
+        reference: to train one model of the case. regression: to fit one; not a number where its backbone is not installed.
+        tuning: all trials of a search; None where there was none.
+    """
+
+    reference: float
+    regression: float
+    tuning: float | None = None
+
+
+def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()) -> Work:
+    """What models cost, counted and not timed, see `mia_lib.papers.costs`.
 
     Args:
         settings: of the Gaussian regression on record and label. tried_settings: of the trials that found them, see `tried`.
-
-    Returns:
-        "reference", of training one model of the case; "regression"; with trials also "tuning", all of them. Not a number
-        where the regression's backbone is not installed.
     """
-    shape, classes, inside = case.pool.shape, len(case.pool.classes), int(case.members[0].sum())
+    shape, classes, inside = case.pool.shape, len(case.pool.classes), int(case.bank.members[0].sum())
     fit, selection = len(case.splits["fit"]), len(case.splits["selection"])
 
     def regression(how: Settings) -> float:
@@ -736,8 +844,7 @@ def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()
         reference = counts.growing(case.recipe, inside, shape[0], 1 if classes == 2 else classes)
     else:
         reference = counts.training(case.recipe, shape, classes, inside)
-    found = {"reference": reference, "regression": regression(settings)}
-    return found | ({"tuning": sum(map(regression, tried_settings))} if tried_settings else {})
+    return Work(reference, regression(settings), sum(map(regression, tried_settings)) if tried_settings else None)
 
 
 # ------------------------------------------------------------------------------------------------- what a protocol flatters
@@ -746,8 +853,26 @@ def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()
 PROTOCOLS = {"honest": (False, False), "thresholds": (False, True), "selection": (True, False), "both": (True, True)}
 
 
+@dataclass(frozen=True, eq=False)
+class Reported:
+    """What a protocol reports, means over halvings, [T] each.
+
+    Attributes:
+        fpr, pinball: on the test half. fresh_fpr, fresh_pinball: on the fresh one. tpr: of the target's members.
+        fpr_off, fresh_fpr_off: root mean square distances from the nominal rate.
+    """
+
+    fpr: np.ndarray
+    pinball: np.ndarray
+    fresh_fpr: np.ndarray
+    fresh_pinball: np.ndarray
+    tpr: np.ndarray
+    fpr_off: np.ndarray
+    fresh_fpr_off: np.ndarray
+
+
 def flattery(case: Case, candidates: Sequence[tuple[str, Settings]], levels: Sequence[float],
-             halvings: int = 20) -> dict[str, np.ndarray]:
+             halvings: int = 20) -> dict[str, Reported]:
     """What it does to choose and to set thresholds on the very non-members that a rate is reported on; kept in the store.
 
     The judged non-members of a target are halved at random: one half is the test set of the released code, the other is
@@ -759,31 +884,29 @@ def flattery(case: Case, candidates: Sequence[tuple[str, Settings]], levels: Seq
         candidates: head and settings of each regression to choose from.
 
     Returns:
-        [T] each, for a PROTOCOL of `PROTOCOLS`: "PROTOCOL.fpr" and "PROTOCOL.pinball" as reported on the test half,
-        "PROTOCOL.fresh_fpr" and "PROTOCOL.fresh_pinball" on the fresh one; "PROTOCOL.fpr_off" and "PROTOCOL.fresh_fpr_off",
-        root mean square distances from the nominal rate over halvings; "PROTOCOL.tpr".
+        for each of `PROTOCOLS`.
     """
     alpha, level = 1 - LEVELS[0], LEVELS[0]
 
     def compute() -> dict[str, np.ndarray]:
         wanted = [Regression(target, head, settings, tuple(levels))
-                  for target in case.attacked for head, settings in candidates]
+                  for target in case.bank.attacked for head, settings in candidates]
         found, rng = regressions(case, wanted), np.random.default_rng([29, case.seed])
         rows = []
-        for k, target in enumerate(case.attacked):
+        for k, target in enumerate(case.bank.attacked):
             mine = slice(k * len(candidates), (k + 1) * len(candidates))
             rows.append(_protocols(case, target, list(zip(wanted[mine], found[mine], strict=True)), rng))
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     def _protocols(case, target, candidates, rng) -> dict[str, float]:
-        (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
+        (pool, public), inside = (scores[target] for scores in case.scores), case.bank.members[target]
         selection, calibration = case.splits["selection"], case.splits["calibration"]
         place = [position(one, said, "pool", pool) for one, said in candidates]
         out_of = [position(one, said, "public", public) for one, said in candidates]
         q = [thresholds(one, said, "pool", [level])[0] for one, said in candidates]
         on_selection = [metrics.pinball_loss(thresholds(one, said, "public", [level])[0, selection], public[selection], level)
                         for one, said in candidates]
-        total: dict[str, list] = {}
+        total: dict[tuple[str, str], list] = {}
         for _ in range(halvings):
             test, fresh = np.array_split(rng.permutation(np.flatnonzero(~inside)), 2)
             on_test, on_fresh = ([metrics.pinball_loss(one[rows], pool[rows], level) for one in q] for rows in (test, fresh))
@@ -794,31 +917,45 @@ def flattery(case: Case, candidates: Sequence[tuple[str, Settings]], levels: Seq
                 for what, value in (("fpr", (score[test] >= bar).mean()), ("fresh_fpr", (score[fresh] >= bar).mean()),
                                     ("tpr", (score[inside] >= bar).mean()), ("pinball", on_test[best]),
                                     ("fresh_pinball", on_fresh[best])):
-                    total.setdefault(f"{name}.{what}", []).append(value)
-        off = {f"{name}_off": float(np.sqrt(np.mean((np.array(values) - alpha) ** 2)))
-               for name, values in total.items() if name.endswith("fpr")}
-        return {name: float(np.mean(values)) for name, values in total.items()} | off
+                    total.setdefault((name, what), []).append(value)
+        off = {f"{name}.{what}_off": float(np.sqrt(np.mean((np.array(total[name, what]) - alpha) ** 2)))
+               for name in PROTOCOLS for what in ("fpr", "fresh_fpr")}
+        return {f"{name}.{what}": float(np.mean(values)) for (name, what), values in total.items()} | off
 
-    least = min(len(case.splits["calibration"]), int((~case.judged).sum(1).min()) // 2)
-    if least + 1 < 1 / alpha:
+    calibration, strangers = len(case.splits["calibration"]), int((~case.bank.judged).sum(1).min())
+    if min(calibration, strangers // 2) + 1 < 1 / alpha:
         raise MiaError(f"{case.name}: a nominal rate of 1 % needs 99 records for calibration and twice as many judged "
-                       f"non-members; there are {len(case.splits['calibration'])} and {int((~case.judged).sum(1).min())}.")
-    spec = {"kind": "study", "study": "quantile.flattery", **case.spec, "levels": list(levels), "halvings": halvings,
+                       f"non-members; there are {calibration} and {strangers}.")
+    spec = {**case.spec, "levels": list(levels), "halvings": halvings,
             "candidates": [[head, asdict(settings)] for head, settings in candidates]}
-    return store.fetch(spec, compute).arrays
+    arrays = store.study("quantile.flattery", spec, compute)
+    return {name: Reported(*(arrays[f"{name}.{one.name}"] for one in fields(Reported))) for name in PROTOCOLS}
 
 
-def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Quarters:
+    """Attacks by how hard a record is, four equal parts, the hardest first.
+
+    Attributes:
+        methods: the attacks; what follows shift is by their names, [T, 4] each.
+        shift: mean score under references trained on a record less that under the others, [T, 4].
+        pinball: at 1 % of the strangers of the part, with a method's own thresholds. above: how far these lie above the mean
+            score of strangers. tpr, fpr: within the part, at the one threshold of the ranking that gives 1 % overall.
+    """
+
+    methods: tuple[Method, ...]
+    shift: np.ndarray
+    pinball: dict[str, np.ndarray]
+    above: dict[str, np.ndarray]
+    tpr: dict[str, np.ndarray]
+    fpr: dict[str, np.ndarray]
+
+
+def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> Quarters:
     """Where pinball loss is saved, and where members are found: by how hard a record is; kept in the store.
 
     Of LiRA's references one half sorts the records, by their mean score under those that were not trained on them, which makes
-    four equal parts, the hardest first. The other half is LiRA's in this comparison, and says what is typical.
-
-    Returns:
-        [T, 4] each: "shift", mean score under references trained on a record less that under the others; for "marginal",
-        "gauss_xy" and LiRA offline as METHOD, "pinball.METHOD" at 1 % of the strangers of the part, with its own thresholds;
-        "above.METHOD", how far these lie above the mean score of strangers; "tpr.METHOD" and "fpr.METHOD" within the part, at
-        the one threshold of its ranking that gives 1 % overall.
+    the parts. The other half is LiRA's in this comparison, and says what is typical.
 
     Raises:
         MiaError: fewer than four references.
@@ -827,28 +964,39 @@ def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> dict[st
     level = LEVELS[0]
 
     def compute() -> dict[str, np.ndarray]:
-        wanted = [Regression(target, "gauss_xy", settings, tuple(levels)) for target in case.attacked]
+        wanted = [Regression(target, "gauss_xy", settings, tuple(levels)) for target in case.bank.attacked]
         rows = [_quarters(case, one, said, level) for one, said in zip(wanted, regressions(case, wanted), strict=True)]
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
-    spec = {"kind": "study", "study": "quantile.quarters", **case.spec, "settings": asdict(settings), "levels": list(levels)}
-    return store.fetch(spec, compute).arrays
+    spec = {**case.spec, "settings": asdict(settings), "levels": list(levels)}
+    arrays = store.study("quantile.quarters", spec, compute)
+    methods = MARGINAL, HEADS["gauss_xy"], lira(len(_halves_of_references(case, 0)[1]), offline=True)
+    return Quarters(methods, arrays["shift"], *({one.name: arrays[f"{what}.{one.name}"] for one in methods}
+                                                for what in OF_QUARTERS))
+
+
+OF_QUARTERS = ("pinball", "above", "tpr", "fpr")
+
+
+def _halves_of_references(case: Case, target: int) -> tuple[np.ndarray, np.ndarray]:
+    """LiRA's references against a target: those that sort the records, and the others."""
+    rows = case.bank.pairs_after(target, case.counts[-1])
+    return tuple(np.split(rows, [2 * (len(rows) // 4)]))
 
 
 def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: float) -> dict[str, np.ndarray]:
-    (pool, public), inside = (scores[one.target] for scores in case.scores), case.members[one.target]
-    rows = case.references(one.target, case.counts[-1])
-    sorting, rest = np.split(rows, [2 * (len(rows) // 4)])
-    count, fixed = len(rest), len(rest) < OWN_VARIANCE_FROM
-    under, who = case.scores[0][rest], case.members[rest]
+    (pool, public), inside = (scores[one.target] for scores in case.scores), case.bank.members[one.target]
+    sorting, rest = _halves_of_references(case, one.target)
+    fixed = len(rest) < OWN_VARIANCE_FROM
+    under, who = case.scores[0][rest], case.bank.members[rest]
     mean_out, mean_in = (np.average(under, 0, kind) for kind in (~who, who))
-    hardness = np.average(case.scores[0][sorting], 0, ~case.members[sorting])
+    hardness = np.average(case.scores[0][sorting], 0, ~case.bank.members[sorting])
     parts = np.array_split(np.argsort(hardness, kind="stable"), 4)
     constant = np.full(len(pool), np.quantile(public[case.splits["fit"]], level))
     methods = {"marginal": (pool, constant),
                "gauss_xy": (position(one, said, "pool", pool), thresholds(one, said, "pool", [level])[0]),
-               f"lira_off_{count}": (baselines.lira_offline(pool, under, who, fixed),
-                                     baselines.lira_threshold(under, who, [level], fixed)[0])}
+               lira(len(rest), offline=True).name: (baselines.lira_offline(pool, under, who, fixed),
+                                                    baselines.lira_threshold(under, who, [level], fixed)[0])}
     out = {"shift": np.array([(mean_in - mean_out)[part].mean() for part in parts])}
     for name, (score, threshold) in methods.items():
         called = score > np.sort(score[~inside])[::-1][int((1 - level) * (~inside).sum() + 1e-9)]
@@ -857,47 +1005,72 @@ def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: f
             strangers, members = part[~inside[part]], part[inside[part]]
             values.append([metrics.pinball_loss(threshold[strangers], pool[strangers], level),
                            (threshold - mean_out)[part].mean(), called[members].mean(), called[strangers].mean()])
-        for what, column in zip(("pinball", "above", "tpr", "fpr"), np.array(values).T, strict=True):
+        for what, column in zip(OF_QUARTERS, np.array(values).T, strict=True):
             out[f"{what}.{name}"] = column
     return out
 
 
-def views(case: Case, settings: NetworkConfig, levels: Sequence[float]) -> dict[str, np.ndarray]:
+VIEWED = ("none", "members", "all")  # whose scores are taken under augmentation
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Attacks on scores taken with and without augmentation.
+
+    Attributes:
+        members: bool [T, J]. ranks: ("marginal" or "gauss_xy", one of `VIEWED`) -> [T, J].
+    """
+
+    members: np.ndarray
+    ranks: dict[tuple[str, str], np.ndarray]
+
+
+def views(case: Case, settings: NetworkConfig, levels: Sequence[float]) -> Views:
     """Scores taken with and without augmentation, kept in the store: nobody's, the members' alone, as in the released code, or
     everybody's.
-
-    Returns:
-        "members" bool [T, J]; ranks "METHOD.WHO" [T, J] of "marginal" and "gauss_xy", WHO of "none", "members", "all".
     """
     if len(case.seen) < 3:
         raise MiaError(f"{case.name} has no augmented views: views = {case.views!r}.")
 
     def compute() -> dict[str, np.ndarray]:
-        wanted = [Regression(target, "gauss_xy", settings, tuple(levels)) for target in case.attacked]
+        wanted = [Regression(target, "gauss_xy", settings, tuple(levels)) for target in case.bank.attacked]
         out: dict[str, list] = {}
         for one, said, moved in zip(wanted, regressions(case, wanted), case.scores_of_views, strict=True):
-            plain, inside = case.scores[0][one.target], case.members[one.target]
+            plain, inside = case.scores[0][one.target], case.bank.members[one.target]
             for method, (still, under) in {
                     "marginal": (plain, moved),
                     "gauss_xy": (position(one, said, "pool", plain), position(one, said, "views", moved))}.items():
-                for who, score in (("none", still), ("members", np.where(inside, under, still)), ("all", under)):
+                for who, score in zip(VIEWED, (still, np.where(inside, under, still), under), strict=True):
                     out.setdefault(f"{method}.{who}", []).append(packed_ranks(score))
-        return {"members": case.judged, **{name: np.stack(rows) for name, rows in out.items()}}
+        return {"members": case.bank.judged, **{name: np.stack(rows) for name, rows in out.items()}}
 
-    spec = {"kind": "study", "study": "quantile.views", **case.spec, "settings": asdict(settings)}
-    return store.fetch(spec, compute).arrays
+    arrays = store.study("quantile.views", {**case.spec, "settings": asdict(settings)}, compute)
+    return Views(arrays["members"], {(method, who): arrays[f"{method}.{who}"] for method in ("marginal", "gauss_xy")
+                                     for who in VIEWED})
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What more public records give, by the names of methods, [S, T] each.
+
+    Attributes:
+        methods: the regressions, and the baseline, whose ranking needs no record. sizes: int [S].
+        pinball: at 1 % on the calibration split. auc; tpr: at 1 % FPR.
+    """
+
+    methods: tuple[Method, ...]
+    sizes: np.ndarray
+    pinball: dict[str, np.ndarray]
+    auc: dict[str, np.ndarray]
+    tpr: dict[str, np.ndarray]
 
 
 def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequence[float],
-           heads: Sequence[str] = ("gauss_x", "gauss_xy")) -> dict[str, np.ndarray]:
+           heads: Sequence[str] = ("gauss_x", "gauss_xy")) -> Growth:
     """What more public records give a regression; kept in the store.
 
     Args:
         sizes: records to fit on, the first ones of the fit split; at least 20 each.
-
-    Returns:
-        "sizes" int [S]; "pinball.HEAD" at 1 % on the calibration split, "auc.HEAD" and "tpr.HEAD" at 1 % FPR, [S, T]; the same
-        of "marginal", whose ranking needs no record.
     """
     for size in sizes:
         check_range("sizes", size, 20, len(case.splits["fit"]))
@@ -905,7 +1078,7 @@ def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequenc
     def compute() -> dict[str, np.ndarray]:
         calibration, level = case.splits["calibration"], LEVELS[0]
         wanted = [Regression(target, head, settings, tuple(levels), None if size == len(case.splits["fit"]) else size)
-                  for head in heads for size in sizes for target in case.attacked]
+                  for head in heads for size in sizes for target in case.bank.attacked]
         values: dict[str, list] = {}
 
         def keep(method, score, q, public, inside):
@@ -914,42 +1087,46 @@ def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequenc
                 values.setdefault(f"{name}.{method}", []).append(value)
 
         for one, said in zip(wanted, regressions(case, wanted), strict=True):
-            (pool, public), inside = (scores[one.target] for scores in case.scores), case.members[one.target]
+            (pool, public), inside = (scores[one.target] for scores in case.scores), case.bank.members[one.target]
             score = position(one, said, "pool", pool)
             q = thresholds(one, said, "public", [level])[0, calibration]
             keep(one.head, score, q, public, inside)
         for size in sizes:
-            for target in case.attacked:
-                (pool, public), inside = (scores[target] for scores in case.scores), case.members[target]
+            for target in case.bank.attacked:
+                (pool, public), inside = (scores[target] for scores in case.scores), case.bank.members[target]
                 q = np.full(len(calibration), np.quantile(public[case.splits["fit"][:size]], level))
                 keep("marginal", pool, q, public, inside)
-        return {"sizes": np.array(sizes), **{name: np.reshape(column, (len(sizes), len(case.attacked)))
+        return {"sizes": np.array(sizes), **{name: np.reshape(column, (len(sizes), len(case.bank.attacked)))
                                              for name, column in values.items()}}
 
-    spec = {"kind": "study", "study": "quantile.growth", **case.spec, "settings": asdict(settings), "sizes": list(sizes),
-            "heads": list(heads), "levels": list(levels)}
-    return store.fetch(spec, compute).arrays
+    spec = {**case.spec, "settings": asdict(settings), "sizes": list(sizes), "heads": list(heads), "levels": list(levels)}
+    arrays, methods = store.study("quantile.growth", spec, compute), in_order([MARGINAL, *(HEADS[head] for head in heads)])
+    return Growth(tuple(methods), arrays["sizes"], *({one.name: arrays[f"{what}.{one.name}"] for one in methods}
+                                                     for what in ("pinball", "auc", "tpr")))
 
 
-def transfer(tuned: Case, other: Case, settings: Mapping[str, Settings], levels: Sequence[float],
-             ) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Transfer:
+    """Pinball loss at 1 % on the calibration split with settings tuned elsewhere and on the task itself, [T] each."""
+
+    borrowed: np.ndarray
+    own: np.ndarray
+
+
+def transfer(tuned: Case, other: Case, settings: Mapping[str, Settings], levels: Sequence[float]) -> Transfer:
     """Settings tuned on another task against those tuned on the task itself; kept in the store.
 
     Args:
         tuned: where "borrowed" settings come from. other: the task. settings: "borrowed" and "own".
-
-    Returns:
-        "borrowed" and "own" [T]: pinball loss at 1 % on the calibration split of `other`.
     """
     def compute() -> dict[str, np.ndarray]:
         calibration, level, out = other.splits["calibration"], LEVELS[0], {}
         for name, one in settings.items():
-            wanted = [Regression(target, "gauss_xy", one, tuple(levels)) for target in other.attacked]
+            wanted = [Regression(target, "gauss_xy", one, tuple(levels)) for target in other.bank.attacked]
             out[name] = np.array([metrics.pinball_loss(thresholds(each, said, "public", [level])[0, calibration],
                                                        other.scores[1][each.target][calibration], level)
                                   for each, said in zip(wanted, regressions(other, wanted), strict=True)])
         return out
 
-    spec = {"kind": "study", "study": "quantile.transfer", "from": tuned.spec, **other.spec,
-            "settings": {name: asdict(one) for name, one in settings.items()}}
-    return store.fetch(spec, compute).arrays
+    spec = {"from": tuned.spec, **other.spec, "settings": {name: asdict(one) for name, one in settings.items()}}
+    return Transfer(**store.study("quantile.transfer", spec, compute))

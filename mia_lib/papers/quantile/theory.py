@@ -43,41 +43,6 @@ def gaussian_pinball(threshold, level, mean=0.0, spread=1.0) -> float | np.ndarr
     return loss if np.ndim(loss) else float(loss)
 
 
-def pinball_minimum(score, level: float) -> dict:
-    """Where the mean pinball loss of n scores is least: at an order statistic (Lemma 2 for a sample, exact).
-
-    The loss of one threshold is convex and straight between scores, and its slope is (number of scores below the
-    threshold) / n - level. So it is least at the k-th smallest score, ``k = ceil(n level)``, and where ``n level`` is a whole
-    number on all the way to the next.
-
-    Args:
-        score: [n], finite, at least one.
-
-    Returns:
-        A dictionary: "knots" [n], the scores in order, with "losses" [n], the mean pinball loss of each as a threshold;
-        "order", k; "interval", the ends of the interval of minimisers; "pinball", the loss there; "residual", how far that
-        lies above the least loss of any knot: rounding.
-
-    Raises:
-        MiaError: no scores, one that is not finite, or a level outside (0, 1).
-    """
-    score, level = np.sort(np.asarray(score, float)), float(_levels(level))
-    if score.ndim != 1 or not len(score) or not np.isfinite(score).all():
-        raise MiaError(f"score of shape {score.shape} must be finite numbers [n], at least one.")
-    n, below = len(score), np.arange(len(score))
-    sums = np.concatenate([[0.0], np.cumsum(score)])
-    losses = ((1 - level) * (below * score - sums[:-1]) + level * (sums[-1] - sums[:-1] - (n - below) * score)) / n
-    order = whole(n * level)
-    last = order if abs(n * level - order) > 1e-9 or order == n else order + 1
-    return {"knots": score, "losses": losses, "order": order, "interval": (float(score[order - 1]), float(score[last - 1])),
-            "pinball": float(losses[order - 1]), "residual": float(losses[order - 1] - losses.min())}
-
-
-def whole(number: float) -> int:
-    """The least whole number, from 1, that is not below `number`, which may have been rounded up (``100 * 0.07`` is 7)."""
-    return max(1, int(np.ceil(number - 1e-9)))
-
-
 # ------------------------------------------------------------------------------- what a wrong level costs (Lemma 3)
 
 
@@ -399,7 +364,7 @@ def conformal_law(n: int, alpha: float, evaluation: int | None = None, confidenc
     """
     alpha = float(_levels(alpha, "alpha"))
     check_range("n (calibration scores)", n, 1)
-    order = whole((n + 1) * (1 - alpha))
+    order = max(1, int(np.ceil((n + 1) * (1 - alpha) - 1e-9)))  # which rounding may have raised
     if order > n:
         raise MiaError(f"alpha = {alpha} is finer than n = {n} scores resolve: the smallest is 1 / (n + 1) = "
                        f"{1 / (n + 1):.3g}.")
