@@ -249,13 +249,15 @@ def raw_scores(models: Ensemble, views: tuple[Dataset, ...], judged: np.ndarray)
 
 
 def calibrated(score: np.ndarray, references: np.ndarray, own: str = "refuse") -> np.ndarray:
-    """Scores [T, n] of targets, calibrated by `attacks.calibration.calibrate`.
+    """Scores [T, n] of targets, calibrated by `attacks.calibration.calibrate`, in the type of the scores: what is equal in the
+    precision of single losses ties.
 
     Args:
         score: of each target, [T, n]. references: of its references, [T, n] for one, or [T, R, n].
         own: as for `calibrate`; "keep" where references are copies of the target.
     """
-    return np.stack([calibration.calibrate(*pair, own=own) for pair in zip(score, references, strict=True)])
+    each = [calibration.calibrate(*pair, own=own) for pair in zip(score, references, strict=True)]
+    return np.stack(each).astype(score.dtype)
 
 
 def scores(games: Games) -> dict[tuple[str, str], np.ndarray]:
@@ -385,7 +387,7 @@ def over(values: np.ndarray, covers: str, bounds: tuple[float, float] = (-np.inf
 
 def reference_aucs(played: Play) -> np.ndarray:
     """AUC [R, T] of the loss calibrated with the first 1, ..., R references that were trained to the end."""
-    own, references = played.scores["loss", "original"], -played.reference_loss.astype(np.float64)
+    own, references = (one.astype(np.float64) for one in (played.scores["loss", "original"], -played.reference_loss))
     return np.array([metrics.auc(calibrated(own, references[:, :r]), played.members)
                      for r in range(1, references.shape[1] + 1)])
 
@@ -424,7 +426,7 @@ def law(played: Play) -> dict[str, float]:
     count = references.shape[1]
     noise = references.var(1, ddof=1).mean() if count > 1 else np.nan
     difficulty = max(references.mean(1).var(1).mean() - noise / count, 0.0)
-    excess = calibrated(played.scores["loss", "original"], -references)
+    excess = calibrated(played.scores["loss", "original"].astype(np.float64), -references)
     gain = np.mean([row[inside].mean() - row[~inside].mean() for row, inside in zip(excess, members, strict=True)])
     spreads = {"difficulty": float(np.sqrt(difficulty)), "noise": float(np.sqrt(noise)), "gain": float(gain)}
     return {**spreads, **theory.calibration_auc(**spreads, references=count)}
