@@ -489,12 +489,6 @@ class NewtonWorld:
     hessian: np.ndarray
     weight_decay: float
 
-    @property
-    def gradient_rest(self) -> np.ndarray:
-        """Gradient of L0 for each record, [2n, d]: the members' sum but for the record's own, over n."""
-        n = self.members.sum()
-        return (self.gradients[self.members].sum(0) - self.gradients * self.members[:, None]) / n
-
 
 def newton_world(n: int, d: int, weight_decay: float = 0.01, noise: float = 1.0, condition: float = 100.0,
                  seed: int = 0) -> NewtonWorld:

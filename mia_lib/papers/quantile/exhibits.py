@@ -25,7 +25,6 @@ Plays = Mapping[str, study.Play]  # by case
 RATES = (0.01, 0.001)  # of the paper's tables, as `study.LEVELS`
 OURS = "gauss_xy"  # the paper's attack
 IMAGES = ("CIFAR-10", "CIFAR-100", "CINIC-10", "ImageNet-1k")  # columns of Table 1
-LOW = "tpr_at_fpr=0.01"
 RATE = "tpr_at_fpr={:g}"
 FEW = "too few non-members for this false positive rate"
 REGRESSIONS = tuple(one.name for one in study.REGRESSIONS)
