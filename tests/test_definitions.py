@@ -68,7 +68,7 @@ BEARS = {
                   {"bayes study", "bayes page", "curvature study", "curvature page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
                                {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page"}),
-    "a signal": ("signals/outputs.py", "return np.log1p(np.where(one_hot", "return np.log(np.where(one_hot",
+    "a signal": ("signals/outputs.py", '"hinge": truth - others.max(-1)', '"hinge": truth - others.min(-1)',
                  ALL_STUDIES | ALL_PAGES | {"loss"}),
     "a training detail": ("training/backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
                           EVERYTHING_TRAINED),

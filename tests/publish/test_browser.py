@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.book, pytest.mark.browser]
 CHAPTERS = ["notebooks/bayes", "notebooks/calibration", "notebooks/curvature", "notebooks/iha", "notebooks/quantile"]
 SEEN = ["book/index", *CHAPTERS, "book/statistics", "book/scorecard"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
-CONTRAST = "color-contrast"  # takes longer than all other rules together; text has the same colours at every width, menus have not
+CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),
                                     ({"exclude": [["article"]]}, {"runOnly": {"type": "rule", "values": [CONTRAST]}})]}
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
