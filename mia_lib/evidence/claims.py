@@ -1,14 +1,15 @@
 """What a paper claims, judged by what a run found. Verdicts are computed here and nowhere typed.
 
 A claim is a statement about one or more estimates, its parts, each oriented so that the claim says "greater
-than zero". The claims of a paper, with the rule for each, are in `data/papers/NAME_claims.yaml`.
+than zero". The claims of a paper are in `data/papers/NAME_claims.yaml`, and nowhere else: the rule and the margins of each,
+the data that the paper shows it on, and the sentence that a page says for each verdict.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import pandas as pd
@@ -18,7 +19,10 @@ from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.evidence import tables
 from mia_lib.metrics.interval import Interval
 
-VERDICTS = ("reproduced", "contradicted", "inconclusive", "not run")
+REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
+    "reproduced", "contradicted", "no difference", "inconclusive", "checked", "not run")
+KINDS = ("paper", "ours")
+OWN_DATA, STAND_IN = "the paper's data", "a stand-in"
 MIME = "application/vnd.mia.claims+json"
 
 
@@ -34,6 +38,7 @@ class Verdict:
         parts: part -> Interval, or None where that part was not run.
         reason: why it, or a part of it, was not run.
         points: whether estimates are shown in percentage points. times: whether they are ratios.
+        data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
     """
 
     paper: str
@@ -45,6 +50,7 @@ class Verdict:
     reason: str = ""
     points: bool = False
     times: bool = False
+    data: str = ""
 
     @property
     def said(self) -> str:
@@ -67,9 +73,10 @@ class Verdict:
 
     def record(self) -> dict:
         """The verdict as plain data, for the output of a notebook and the scorecard."""
-        claim = claims(self.paper)[self.claim]
+        claim, run = claims(self.paper)[self.claim], [part for part in self.parts.values() if part is not None]
         return {"paper": self.paper, "claim": self.claim, "text": self.text, "exhibit": claim["exhibit"],
-                "verdict": self.verdict, "said": self.said, "estimate": self.estimate, "brief": self.brief,
+                "kind": claim["kind"], "verdict": self.verdict, "said": self.said, "estimate": self.estimate,
+                "brief": self.brief, "hold": sum(part.sign > 0 for part in run), "parts": len(run), "data": self.data,
                 "evidence": claim["evidence"], "rule": claim["rule"], "reason": self.reason}
 
 
@@ -80,14 +87,56 @@ def _file(paper: str) -> dict:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def claims(paper: str) -> dict[str, dict[str, str]]:
-    """The claims of a paper, in its order: id -> {id, text, exhibit, evidence, rule}, and margin where `judge_work` judges."""
-    return {claim["id"]: claim for claim in _file(paper)["claims"]}
+@cache
+def claims(paper: str) -> dict[str, dict]:
+    """The claims of a paper, in its order: id -> {id, text, exhibit, evidence, rule, kind}, and margins where it has some.
+
+    `kind` is "paper" or "ours". A rule says "{name}" where it means the margin of that name.
+    """
+    return {claim["id"]: {**claim, "paper": paper, "kind": claim.get("kind", "paper"),
+                          "rule": _filled(claim["rule"], claim.get("margins", {}))} for claim in _file(paper)["claims"]}
 
 
-def _claim(paper: str, claim_id: str) -> dict[str, str]:
+def _filled(rule: str, margins: Mapping) -> str:
+    for name, value in margins.items():
+        rule = rule.replace(f"{{{name}}}", f"{value:g}")
+    return rule
+
+
+def _claim(paper: str, claim_id: str) -> dict:
     known = claims(paper)
     return known[choose("claim_id", claim_id, known)]
+
+
+def margin(paper: str, claim_id: str, name: str) -> float:
+    """A margin of a claim's rule, as the claims file has it; percentage points as a fraction.
+
+    Args:
+        paper, claim_id: for example "bayes", "C11".
+        name: of the margin. One that ends in "_points" is written in percentage points.
+
+    Raises:
+        MiaError: no such claim or margin.
+    """
+    known = _claim(paper, claim_id).get("margins", {})
+    value = float(known[choose("name", name, sorted(known))])
+    return value / 100 if name.endswith("_points") else value
+
+
+def sentence(record: Mapping) -> str:
+    """What a page says of a claim, by its verdict: the claims file's sentence, or the claim with the verdict and the numbers.
+
+    Args:
+        record: of a verdict, from `Verdict.record`.
+    """
+    said = next((claim.get("says", {}) for claim in _file(record["paper"])["claims"] if claim["id"] == record["claim"]), {})
+    if record["verdict"] in said:
+        return " ".join(said[record["verdict"]].split())
+    number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
+    verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
+               NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",
+               CHECKED: "Checked", NOT_RUN: "Not run"}[record["verdict"]]
+    return f"*{record['text']}* {verdict}{number}."
 
 
 def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | None] | None,
@@ -97,6 +146,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     - reproduced: every part lies above zero;
     - contradicted: some part, widened for the number of parts (Bonferroni), lies below zero; many parts would
       otherwise find one below zero by chance alone;
+    - no difference: not contradicted, and every part lies within the claim's margin "same" or "same_points" of zero;
     - inconclusive: anything else;
     - not run: there are no parts.
 
@@ -109,7 +159,8 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     Raises:
         MiaError: unknown claim; something not run without a reason; an interval that cannot be widened.
     """
-    text = _claim(paper, claim_id)["text"]
+    claim = _claim(paper, claim_id)
+    text = claim["text"]
     named = {"": parts} if parts is None or isinstance(parts, Interval) else dict(parts)
     run = {name: interval for name, interval in named.items() if interval is not None}
     if len(run) < max(len(named), 1) and not reason:
@@ -121,12 +172,20 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
         verdict = "reproduced"
     elif any((i if len(run) == 1 else i.at(1 - (1 - i.level) / len(run))).sign < 0 for i in run.values()):
         verdict = "contradicted"
+    elif all(max(-i.low, i.high) < _same(claim) for i in run.values()):
+        verdict = "no difference"
     else:
         verdict = "inconclusive"
     numbers = {name: _number(interval, points) for name, interval in run.items()}
     estimate = "; ".join(f"{name}: {number}" if name else number for name, number in numbers.items())
     why = (reason or "") if len(run) < len(named) else ""
     return Verdict(paper, claim_id, text, verdict, estimate, named, why, points)
+
+
+def _same(claim: Mapping) -> float:
+    """How far from zero a difference may be and still be none; 0 where the claim has no such margin."""
+    names = [name for name in ("same", "same_points") if name in claim.get("margins", {})]
+    return margin(claim["paper"], claim["id"], names[0]) if names else 0.0
 
 
 def _number(interval: Interval, points: bool, times: bool = False) -> str:
@@ -138,7 +197,7 @@ def _number(interval: Interval, points: bool, times: bool = False) -> str:
 def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | None, reason: str | None = None) -> Verdict:
     """Judge that one thing costs more than another, by counts of work (`papers.costs`), which no load of a machine changes.
 
-    Operations of different kinds take a processor different times, so counts must differ by the claim's `margin`:
+    Operations of different kinds take a processor different times, so counts must differ by the claim's margin "times":
 
     - reproduced: every ratio is above the margin;
     - contradicted: some ratio is below one over the margin;
@@ -151,26 +210,27 @@ def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | N
         reason: why something was not run; needed exactly then.
 
     Raises:
-        MiaError: unknown claim, or one without a margin; a ratio that is not above zero; something not run without a reason.
+        MiaError: unknown claim, or one without that margin; a ratio that is not above zero; something not run without a
+            reason.
     """
     claim, ratios = _claim(paper, claim_id), dict(ratios or {})
-    if "margin" not in claim:
-        raise MiaError(f"{paper} {claim_id} has no margin in {paper}_claims.yaml: counts of work cannot judge it.")
-    margin, run = float(claim["margin"]), {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    if "times" not in claim.get("margins", {}):
+        raise MiaError(f"{paper} {claim_id} has no margin \"times\" in {paper}_claims.yaml: counts of work cannot judge it.")
+    times, run = margin(paper, claim_id, "times"), {name: ratio for name, ratio in ratios.items() if ratio is not None}
     if len(run) < max(len(ratios), 1) and not reason:
         raise MiaError(f"{paper} {claim_id}: reason is empty though something was not run. Say why.")
     for name, ratio in run.items():
         if not 0 < ratio < float("inf"):
             raise MiaError(f"{paper} {claim_id}: the ratio of {name!r} is {ratio!r}: a number above zero is needed.")
-    covers = f"a factor of {margin:g} either way, for operations of different kinds"
-    parts = {name: None if ratio is None else Interval(ratio, ratio / margin, ratio * margin, covers=covers)
+    covers = f"a factor of {times:g} either way, for operations of different kinds"
+    parts = {name: None if ratio is None else Interval(ratio, ratio / times, ratio * times, covers=covers)
              for name, ratio in ratios.items()}
     if not run:
         return Verdict(paper, claim_id, claim["text"], "not run", "", parts, reason, times=True)
-    if all(ratio > margin for ratio in run.values()):
+    if all(ratio > times for ratio in run.values()):
         verdict = "reproduced"
     else:
-        verdict = "contradicted" if any(ratio < 1 / margin for ratio in run.values()) else "inconclusive"
+        verdict = "contradicted" if any(ratio < 1 / times for ratio in run.values()) else "inconclusive"
     estimate = "; ".join(f"{name}: {_number(parts[name], False, True)}" for name in run)
     return Verdict(paper, claim_id, claim["text"], verdict, estimate, parts, reason or "" if len(run) < len(ratios) else "",
                    times=True)
@@ -178,7 +238,9 @@ def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | N
 
 def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
                    what: str = "largest residual") -> Verdict:
-    """Judge a mathematical statement checked exactly, where there is no chance but only rounding.
+    """Judge a mathematical statement checked exactly, where there is no chance but only rounding: checked or contradicted.
+
+    It fails only where code or theorem is wrong, so it is no evidence about models and is counted apart.
 
     Args:
         residual: largest distance from the statement over all cases; 0 where it holds.
@@ -190,27 +252,38 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
     """
     check_range("residual", residual, 0)
     check_range("tolerance", tolerance, 0)
-    verdict = "reproduced" if residual <= tolerance else "contradicted"
+    verdict = "checked" if residual <= tolerance else "contradicted"
     estimate = f"{what}: {residual:.1g}" + (f", rounding allows {tolerance:.0e}" if tolerance else "")
     return Verdict(paper, claim_id, _claim(paper, claim_id)["text"], verdict, estimate)
 
 
+def _share(record: Mapping) -> str:
+    """How many parts hold, where not all do."""
+    hold, parts = record.get("hold", 0), record.get("parts", 0)
+    return f"\n{hold} of {parts} parts hold" if parts > 1 and hold < parts else ""
+
+
 def _table(records: Iterable[Mapping]) -> pd.DataFrame:
     return pd.DataFrame([{
-        "claim": f"**{one['claim']}** {one['text']}",
+        "claim": f"**{one['claim']}** {'(ours) ' if _kind(one) == 'ours' else ''}{one['text']}",
         "exhibit": one["exhibit"],
         "verdict": f"**{one['said']}**" + (f" ({one['reason']})" if one["verdict"] == "not run" else ""),
-        "ours": one["brief"].replace("; ", "\n") or tables.NOTHING,
+        "ours": (one["brief"].replace("; ", "\n") or tables.NOTHING) + _share(one),
         "paper": one["evidence"],
     } for one in records])
 
 
-def show(paper: str, verdicts: Iterable[Verdict]) -> None:
+def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str] | None = None) -> None:
     """Display the claims of a paper with their verdicts, and hand them to the scorecard.
+
+    Args:
+        paper: for example "bayes".
+        verdicts: each claim of the paper once.
+        data: exhibit -> name of the data set on which this run shows it. The claims file has the paper's own.
 
     Raises:
         MiaError: a claim of the paper has no verdict, or two; what could not be run is said with `judge(...,
-            None, reason)`, not left out.
+            None, reason)`, not left out. An exhibit of `data` that the claims file does not have.
     """
     given = list(verdicts)
     of_paper = {verdict.claim: verdict for verdict in given if verdict.paper == paper}
@@ -219,15 +292,24 @@ def show(paper: str, verdicts: Iterable[Verdict]) -> None:
         lacking = ", ".join(missing) or "none"
         raise MiaError(f"verdicts must hold each claim of {paper!r} once: missing {lacking}, "
                        f"of {len(given)} given. Judge what was not run with parts=None and a reason.")
-    records = [of_paper[claim].record() for claim in claims(paper)]
+    for exhibit in data or {}:
+        choose("exhibit", exhibit, _file(paper).get("data", {}))
+    records = [replace(of_paper[claim], data=_whose(paper, claim, data or {})).record() for claim in claims(paper)]
     caption = ("The claims of the paper and what this run says of each, with confidence intervals in brackets. Where a claim "
-               "has many parts, the least of them.")
+               f"has many parts, the least of them. {tally(records)}")
     bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     tables.display_bundle({**bundle, MIME: records})
     lines = [f"**{one['claim']}.** *Rule:* {one['rule']} *Found:* {one['estimate'] or 'not run'}."
              + (f" *Not run:* {one['reason']}." if one["reason"] else "") for one in records]
     tables.say("```{admonition} Every part of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
                 + "\n- ".join(lines) + "\n```")
+
+
+def _whose(paper: str, claim_id: str, data: Mapping[str, str]) -> str:
+    """Whether the run judges a claim on the paper's own data."""
+    exhibit = _claim(paper, claim_id)["exhibit"]
+    own = _file(paper).get("data", {}).get(exhibit)
+    return "" if own is None or exhibit not in data else OWN_DATA if data[exhibit] in own else STAND_IN
 
 
 def counts(records: Iterable[Mapping]) -> str:
@@ -237,6 +319,26 @@ def counts(records: Iterable[Mapping]) -> str:
     partly = Counter(record["verdict"] for record in records if record["said"] != record["verdict"])
     return ", ".join(f"{found[one]} {one}" + (f" ({partly[one]} in part)" if partly[one] else "")
                      for one in VERDICTS if found[one]) or "no claim judged"
+
+
+def tally(records: Iterable[Mapping]) -> str:
+    """Counts of verdicts that do not add up to one another, apart, as sentences: what the paper claims on its own data and on
+    stand-ins, what this book adds, and what was checked, which no data could have refuted."""
+    records = list(records)
+    tried = [record for record in records if record["verdict"] != CHECKED]
+    theirs = [record for record in tried if _kind(record) == "paper"]
+    groups = {"The paper's claims on its own data": [r for r in theirs if r.get("data") == OWN_DATA],
+              "on other data": [r for r in theirs if r.get("data") == STAND_IN],
+              "about no data set": [r for r in theirs if not r.get("data")],
+              "This book's additions": [r for r in tried if _kind(r) == "ours"]}
+    checked = len(records) - len(tried)
+    said = [f"{name}: {counts(group)}" for name, group in groups.items() if group]
+    said += [f"Proofs and identities: {checked} checked"] if checked else []
+    return ". ".join(one[0].upper() + one[1:] for one in said) + "." if said else ""
+
+
+def _kind(record: Mapping) -> str:
+    return record.get("kind") or _claim(record["paper"], record["claim"])["kind"]
 
 
 def scorecard(records: Iterable[Mapping]) -> str:
@@ -252,12 +354,23 @@ def scorecard(records: Iterable[Mapping]) -> str:
     sections = []
     for (paper, run), of_paper in sorted(papers.items()):
         order = {claim: place for place, claim in enumerate(claims(paper))}
-        of_paper = sorted(of_paper, key=lambda record: order[record["claim"]])
+        of_paper = sorted((record for record in of_paper if record["claim"] in order), key=lambda one: order[one["claim"]])
+        if run:
+            live = {r["claim"]: r for r in papers.get((paper, ""), [])}
+            of_paper = [r for r in of_paper if not _same_finding(r, live.get(r["claim"]))]
+        if not of_paper:
+            continue
         table = tables.markdown_table(_table(of_paper))
         title = _file(paper)["title"]
         where = f", recorded at preset `{run}`" if run else ""
         heading = f"### Recorded at preset `{run}`" if run else f"## {title}"
         label = f"tab-scorecard-{paper}" + (f"-{run}" if run else "")
-        sections.append(f"{heading}\n\n{counts(of_paper)}.\n\n:::{{table}} Claims of *{title}*{where}\n"
+        sections.append(f"{heading}\n\n{tally(of_paper)}\n\n:::{{table}} Claims of *{title}*{where}\n"
                         f":name: {label}\n\n{table}\n:::\n")
     return "\n".join(sections)
+
+
+def _same_finding(one: Mapping, other: Mapping | None) -> bool:
+    """Whether two runs found the same to the last printed digit, as they do where one takes its numbers from the other, or
+    where neither ran it."""
+    return other is not None and (one["verdict"], one["estimate"]) == (other["verdict"], other["estimate"])

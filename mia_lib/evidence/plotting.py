@@ -160,7 +160,7 @@ def roc(scores: Mapping[str, np.ndarray], members,
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
-    legend = len(scores) > 5
+    legend = len(scores) > 5 or max(map(len, scores)) > 10  # names in the margin would take half of the picture
     fig, axes = _figure(height=6.2 if legend else 5.6, width=5.8)
     ax, lines, floors = axes[0, 0], {}, []
     for name, of_attack in scores.items():

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from html import escape
-from numbers import Real
+from numbers import Integral, Real
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ BELOW = "below resolution"
 NOT_RUN = "not run"
 NOTHING = "–"
 MIME = "application/vnd.mia.table+json"
+RESULTS = "application/vnd.mia.results+json"
 
 
 def paper(name: str, table: str) -> pd.DataFrame:
@@ -244,6 +245,36 @@ def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> No
         caption: one sentence or more; mathematics and `{cite}` work.
     """
     display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)})
+
+
+def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") -> None:
+    """Name results of this run, so that text can say them: ``{ours}`lead` `` in a cell, a caption or on another page.
+
+    Args:
+        values: name -> number, `Interval` or text. Names are lower-case letters, digits and hyphens, each used once in
+            a notebook.
+        spec: how numbers are written, as for `format`; one that ends in "%" writes a fraction in percent. Whole numbers are
+            written as they are.
+
+    Raises:
+        MiaError: a name that cannot be one, or a number that is not finite.
+    """
+    found = {}
+    for one, value in values.items():
+        check_name(one)
+        if isinstance(value, str):
+            found[one] = {"text": value}
+            continue
+        interval = value if isinstance(value, Interval) else None
+        number = interval.value if interval else value
+        if not math.isfinite(number):
+            raise MiaError(f"{one} = {number!r} cannot be said in a sentence: a finite number is needed.")
+        whole = isinstance(number, Integral) and not isinstance(number, bool)
+        found[one] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
+        if interval:
+            found[one] |= {"low": float(interval.low), "high": float(interval.high)}
+    said = "; ".join(f"{one} = {values[one]}" for one in found)
+    display_bundle({"text/plain": said, RESULTS: found})
 
 
 def say(text: str) -> None:

@@ -38,6 +38,12 @@ def ranks(score: np.ndarray) -> np.ndarray:
     return stats.rankdata(score).astype(np.float32)
 
 
+def packed_ranks(score: np.ndarray) -> np.ndarray:
+    """Twice the ranks of scores [n] within a target, whole numbers even where records tie: all that a metric here depends on,
+    in two bytes each where they fit."""
+    return (2 * stats.rankdata(score)).astype(np.uint16 if len(score) < 2**15 else np.float32)
+
+
 def log_odds(loss: np.ndarray) -> np.ndarray:
     """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
     loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)

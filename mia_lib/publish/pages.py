@@ -21,13 +21,12 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import reference, runner
+from mia_lib.publish import prose, reference, runner
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded
 from mia_lib.publish.records.state import State
 
-CLAIMS_MIME = runner.OURS + "claims+json"
 MARKER = "<!-- generated -->"
 FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
 STAGED = ("book", "data/papers", "CHANGELOG.md")
@@ -190,11 +189,15 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
     files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
-    claims = []
+    claims, runs_of = [], {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
+        held = recorded.exhibits(name, root)
+        records = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
+                   for state, shown, _ in held}
+        notebook = prose.told(notebook, root, records)
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
-        runs = _other(recorded.exhibits(name, root), notebook)
+        runs = _other(held, notebook)
         for state, shown, figures in runs:
             claims += [{"notebook": name, "run": state.preset, **claim} for claim in shown["claims"]]
             files |= {f"{FIGURES}{figure}-{state.preset}.png": content for figure, content in figures.items()}
@@ -209,16 +212,18 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         generated["book/scorecard.md"] = lambda: scorecard(claims)
     for path, text in generated.items():
         if path in files:
-            prose = files[path].decode()
-            if MARKER not in prose:
+            written = files[path].decode()
+            if MARKER not in written:
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
-            files[path] = prose.replace(MARKER, text(), 1).encode()
+            files[path] = written.replace(MARKER, text(), 1).encode()
+    for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
+        files[path] = prose.prose(files[path].decode(), path, runs=runs_of).encode()
     return files
 
 
 def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
     """Recorded runs without the tables and figures that the page's own run shows just so."""
-    own, images = make.named(notebook)
+    own, images = prose.named(notebook)
     kept = []
     for state, shown, figures in runs:
         tables = {k: v for k, v in shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
@@ -231,7 +236,7 @@ def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[S
 def collect_claims(name: str, notebook: dict) -> list[dict]:
     """The verdicts that a notebook's outputs carry, each with the notebook's name."""
     return [{"notebook": name, **claim} for cell in notebook["cells"] for output in cell.get("outputs", [])
-            for claim in output.get("data", {}).get(CLAIMS_MIME, [])]
+            for claim in output.get("data", {}).get(prose.CLAIMS, [])]
 
 
 def collect_figures(notebook: dict) -> dict[str, bytes]:
@@ -267,11 +272,71 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
             named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
             cells += [_folded(state, shown, name) for state, shown in runs for name in named if name in _exhibits(shown)]
             folded |= set(named)
+    cells = in_depth(cells)
     # What this run does not show, such as a table of a study that it leaves out.
     cells += [_folded(state, shown, name) for state, shown in runs for name in _exhibits(shown) if name not in folded]
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record)})
     notebook["cells"] = cells
     return notebook
+
+
+DEPTH = "## In depth"
+PART = re.compile(r"^(?:\([\w-]+\)=\n)?### .*$", re.MULTILINE)
+
+
+def in_depth(cells: list[dict]) -> list[dict]:
+    """Cells with each part (###) under the heading `DEPTH` folded below its own heading, with what is in it.
+
+    Raises:
+        MiaError: a part has headings of its own, which a fold cannot hold.
+    """
+    made, inside, part = [], False, None
+    for cell in cells:
+        if cell["cell_type"] != "markdown":
+            made.append(cell)
+            if part is not None:
+                part.exhibits += _counted(cell)
+            continue
+        source, pieces = "".join(cell["source"]), []
+        before, found, after = source.partition(f"{DEPTH}\n")
+        if found and not inside:
+            inside, source = True, after
+            pieces.append(before + found)
+        if not inside:
+            made.append(cell)
+            continue
+        if deeper := re.search(r"^####.*$", source, re.MULTILINE):
+            raise MiaError(f"{deeper[0]!r} stands in a folded part: use bold text in place of a heading there.")
+        last = 0
+        for heading in PART.finditer(source):
+            pieces += [source[last:heading.start()], *([] if part is None else ["</details>\n\n"])]
+            part = _Fold([])
+            pieces += [heading[0], part]
+            last = heading.end()
+        pieces.append(source[last:])
+        made.append({**cell, "source": pieces})
+    if part is not None:
+        made.append({"cell_type": "markdown", "id": "end-of-depth", "metadata": {}, "source": "</details>"})
+    return [{**cell, "source": "".join(map(str, cell["source"]))} if cell["cell_type"] == "markdown" else cell
+            for cell in made]
+
+
+class _Fold:
+    """The line that opens a part: what is in it is known once the cells after it are read."""
+
+    def __init__(self, exhibits: list[str]):
+        self.exhibits = exhibits
+
+    def __str__(self) -> str:
+        counted = [f"{count} {kind}{'s' * (count > 1)}" for kind in ("table", "figure")
+                   if (count := self.exhibits.count(kind))]
+        return f"\n\n<details class=\"mia-fold\"><summary>Open{': ' * bool(counted)}{', '.join(counted)}</summary>\n\n"
+
+
+def _counted(cell: dict) -> list[str]:
+    """ "table" and "figure" for each exhibit of a code cell."""
+    tables = [name for output in cell.get("outputs", []) for name in _names(output)]
+    return ["table"] * len(tables) + ["figure"] * ("figure" in cell["metadata"].get("mystnb", {}))
 
 
 def _exhibits(shown: dict) -> dict:

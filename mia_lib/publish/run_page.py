@@ -46,13 +46,13 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     Raises:
         BookFailed: Sphinx stopped.
     """
-    from mia_lib.publish import pages
+    from mia_lib.publish import pages, prose
 
     root, notebook = find_root(root), Path(notebook).resolve()
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
     base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
-    made = pages.page(content)
+    made = pages.page(prose.told(content, root))
     _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 
@@ -140,8 +140,8 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
 - **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}
 - **Again:** {_code(command(record, changes))}
 
-Tables, figures and verdicts are of this run (<a href="{html.escape(notebook)}">as a notebook</a>). The text is the book's:
-what it says of results is about the run that {here} shows, with recorded runs at larger scale beside it.
+Tables, figures, verdicts and the numbers in the text are of this run (<a href="{html.escape(notebook)}">as a notebook</a>).
+What was written about other numbers is left out and said so; it is on {here}, with recorded runs at larger scale.
 ```"""
 
 

@@ -41,6 +41,7 @@ __all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
 RUN_MIME = OURS + "run+json"
+RESULTS = OURS + "results+json"
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
@@ -59,8 +60,19 @@ def digest(paths, base: Path) -> str:
     """Hash of the names (relative to `base`) and contents of files, as 64 hexadecimal digits."""
     total = hashlib.sha256()
     for path in sorted(paths):
-        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(bearing_part(path)).hexdigest()}\n".encode())
     return total.hexdigest()
+
+
+def bearing_part(path: Path) -> bytes:
+    """What of a file bears on a run: all, but of claims not the sentences that pages say, which are put in afterwards."""
+    if not path.name.endswith("_claims.yaml"):
+        return path.read_bytes()
+    import yaml
+
+    content = yaml.safe_load(path.read_bytes())
+    claims = [{key: value for key, value in claim.items() if key != "says"} for claim in content.pop("claims")]
+    return json.dumps([content, claims], sort_keys=True).encode()
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -459,6 +471,8 @@ def for_readers(outputs: list[dict]) -> list[dict]:
     shown = []
     for output in outputs:
         if "data" in output:
+            if RESULTS in output["data"]:  # its plain text is for a notebook that is read outside the book
+                continue
             output = {**output, "data": {k: v for k, v in output["data"].items() if not k.startswith(OURS)}}
             if not output["data"]:
                 continue

@@ -208,7 +208,7 @@ def test_all_attacks_on_all_targets_come_in_rows_ordered_by_bank(isolated_cache)
     assert (judged.members[2] == banks[1].members[0]).all() and (judged.members[3] == banks[1].members[2]).all()
     assert set(judged.scores) == {"0-1", "Shadow models", "MALT (per class)", "MALT", *chapter.MAST}
     assert all(s.shape == (4, 400) for s in [*judged.scores.values(), *judged.decisions.values()])
-    assert (judged.scores["MALT"][3] == -banks[1].loss[2]).all()
+    assert (np.argsort(judged.scores["MALT"][3], kind="stable") == np.argsort(-banks[1].loss[2], kind="stable")).all()
 
 
 def test_a_bank_is_trained_when_its_numbers_are_needed_and_judged_once(isolated_cache):
@@ -218,11 +218,11 @@ def test_a_bank_is_trained_when_its_numbers_are_needed_and_judged_once(isolated_
     banks = [chapter.Bank(training.train(records, membership.balanced_halves(60, 8, seed), config)) for seed in (0, 1)]
     judged = chapter.judge_banks(banks, targets=1, shadows=6, rehearsals=1)
     summary = chapter.summary(banks[0])
-    assert summary.threshold.shape == summary.drop.shape == (60,) and 0 < summary.right_inside < 1
+    assert summary.threshold.shape == summary.inside.shape == summary.outside.shape == (60,) and 0 < summary.right_inside < 1
     again = [chapter.Bank(bank.models) for bank in banks]
     second = chapter.judge_banks(again, targets=1, shadows=6, rehearsals=1)
     assert all((second.scores[a] == judged.scores[a]).all() for a in judged.scores)
-    assert chapter.summary(again[0]).drop.shape == (60,) and "loss" not in vars(again[0])
+    assert chapter.summary(again[0]).inside.shape == (60,) and "loss" not in vars(again[0])
 
 
 @pytest.mark.parametrize("function,names", [
@@ -285,16 +285,6 @@ def test_with_two_classes_the_zero_one_attack_is_malt_with_the_threshold_log_two
     correct = (x @ theta > 0) == y
     assert ((chapter.logistic_loss(theta, x, y) < np.log(2)) == correct).all()
 
-
-def test_table_one_holds_every_cell_of_the_paper(isolated_cache):
-    features = RNG.normal(size=(200, 4))
-    labels = (features[:, 0] > 0).astype(int)
-    played = chapter.play_logistic(features, labels, 80, 3, c=1.0)
-    table = chapter.table_one({80: chapter.numbers_of(chapter.measured(played))})
-    assert len(table) == 2 + 1 + 3 + 3
-    gap = table.query("attack == '0-1'").interval.iloc[0]
-    sides = table.query("attack == 'none'").set_index("metric").interval
-    assert gap.value == pytest.approx(0.5, abs=0.15) and 0.5 < sides["train_accuracy"].value <= 1
 
 
 def test_games_side_by_side_share_no_record():

@@ -16,7 +16,7 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
-from mia_lib.publish import pages, parameters, runner
+from mia_lib.publish import pages, parameters, prose, runner
 
 
 def times_run(root) -> int:
@@ -497,7 +497,7 @@ def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
 
 
 def test_claims_are_collected_with_the_name_of_their_notebook():
-    notebook = {"cells": [cell(shown({pages.CLAIMS_MIME: [{"id": 1}, {"id": 2}]})), cell(), {"cell_type": "markdown"}]}
+    notebook = {"cells": [cell(shown({prose.CLAIMS: [{"id": 1}, {"id": 2}]})), cell(), {"cell_type": "markdown"}]}
     assert pages.collect_claims("n", notebook) == [{"notebook": "n", "id": 1}, {"notebook": "n", "id": 2}]
 
 
@@ -507,7 +507,7 @@ def test_the_scorecard_page_holds_what_claims_makes_of_them(tiny, monkeypatch):
     stub = SimpleNamespace(scorecard=lambda claims: f"{len(claims)} claims")
     monkeypatch.setitem(sys.modules, "mia_lib.evidence.claims", stub)
     (tiny / "book" / "scorecard.md").write_text("# Scorecard\n\n<!-- generated -->\n")
-    made = {"metadata": {"mia": RECORD}, "cells": [cell(shown({pages.CLAIMS_MIME: [{"id": 1}]}))]}
+    made = {"metadata": {"mia": RECORD}, "cells": [cell(shown({prose.CLAIMS: [{"id": 1}]}))]}
     files = pages._pages(tiny, {"tiny": made})
     assert "mia_lib/publish/runner.py" in files, "pages include code"
     assert b"1 claims" in files["book/scorecard.md"] and b"execute_notebooks: 'off'" in files["_config.yml"]

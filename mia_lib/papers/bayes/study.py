@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 
@@ -15,20 +16,21 @@ from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.metrics.interval import Interval
+from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.training import Ensemble, TrainConfig, train
 
 C_GRID = tuple(10.0**k for k in range(-2, 5))
 VALIDATION_SEEDS = 40  # other splits of the same pool, on which C is chosen
 
 
-def plan(records: Dataset, sweep: Dataset, *, classes: list[int], banks: int, bank_records: int, references: int,
-         feature_epochs: int, sweep_games: int, sweep_records: int, config: TrainConfig,
+def plan(records: Dataset, sweep: Dataset, *, classes: list[int], class_pairs: int, banks: int, bank_records: int,
+         references: int, feature_epochs: int, sweep_games: int, sweep_records: int, config: TrainConfig,
          recipes: list[TrainConfig]) -> pd.DataFrame:
     """What a run will train, checked against the data before anything is trained.
 
     Args:
         records: of Tables 1 and 2. sweep: of Table 3, without what Table 2 uses.
-        classes: the two classes of Table 1. feature_epochs: of its feature extractor.
+        classes: the two classes of Table 1. class_pairs: how many pairs. feature_epochs: of its feature extractor.
         banks, bank_records, references: of Table 2. sweep_games, sweep_records: of Table 3.
         config: of the models of Table 2. recipes: of those of Table 3.
 
@@ -43,6 +45,7 @@ def plan(records: Dataset, sweep: Dataset, *, classes: list[int], banks: int, ba
     if len(classes) != 2 or len(set(classes)) != 2 or not set(classes) <= set(known):
         raise MiaError(f"classes = {classes}: two different numbers from 0 to {len(known) - 1} are needed, of "
                        f"{', '.join(f'{k} {name}' for k, name in enumerate(records.classes))}.")
+    pairs_of_classes(classes, len(known), class_pairs)
     if references % 2:
         raise MiaError(f"references = {references}: an even number is needed, since models come in complementary pairs.")
     for argument, count, size, available in (("banks x bank_records", banks, bank_records, records),
@@ -53,7 +56,7 @@ def plan(records: Dataset, sweep: Dataset, *, classes: list[int], banks: int, ba
     for set_, recipe in [(records, config), *((sweep, recipe) for recipe in recipes)]:
         train(set_, np.ones((1, len(set_)), bool), recipe)
     return pd.DataFrame([
-        {"exhibit": "Table 1, features", "models": 1, "members of each": "all of the feature data",
+        {"exhibit": "Table 1, features", "models": class_pairs, "members of each": "all of the feature data",
          "epochs": str(feature_epochs)},
         {"exhibit": "Table 2", "models": banks * (references + 2), "members of each": f"{bank_records // 2} of {bank_records}",
          "epochs": str(config.epochs)},
@@ -290,29 +293,39 @@ MEASURED = (*((attack, metric) for attack in ("gap", "malt", "matt") for metric 
             ("calibrated", "auc"), ("eq39", "auc"))
 
 
+ENOUGH_PAIRS = 3  # of classes, for an interval over them
+
+
+def pairs_of_classes(first: list[int], classes: int, count: int) -> list[list[int]]:
+    """Pairs of classes that share none: the first, then the others in order.
+
+    Raises:
+        MiaError: there are not that many.
+    """
+    others = [k for k in range(classes) if k not in first]
+    if count > 1 + len(others) // 2:
+        raise MiaError(f"class_pairs = {count}: {classes} classes make {1 + len(others) // 2} pairs that share none.")
+    return [list(first), *([others[2 * k], others[2 * k + 1]] for k in range(count - 1))]
+
+
 def over_splits(values: np.ndarray) -> Interval:
     """Mean and Student t interval over splits of the same pool of records."""
     return metrics.t_interval(values, covers=f"{len(values)} splits of one pool")
 
 
-NAMES = {"gap": "0-1", "malt": "MALT", "matt": "MATT"}  # key of `Numbers` -> the paper's name
-
-
-def table_one(games: dict[int, Numbers]) -> pd.DataFrame:
-    """Table 1 as tidy rows: n, attack, metric, interval.
+def over(games: Sequence[Numbers], number: Callable[[Numbers], np.ndarray]) -> Interval:
+    """Mean of a number with its interval: over pairs of classes, which share no record, or over splits where pairs are few.
 
     Args:
-        games: by n.
+        games: of each pair of classes, at one n.
+        number: of the games of one pair, [S].
     """
-    rows = []
-    for n, found in games.items():
-        for side, accuracy in (("train_accuracy", found.train_accuracy), ("validation_accuracy", found.validation_accuracy)):
-            rows.append({"n": n, "attack": "none", "metric": side, "interval": over_splits(accuracy)})
-        for attack, name in NAMES.items():
-            for metric in ("attack_accuracy",) if attack == "gap" else ("attack_accuracy", "map_test", "map_train"):
-                rows.append({"n": n, "attack": name, "metric": metric,
-                             "interval": over_splits(found.numbers[attack, metric])})
-    return pd.DataFrame(rows)
+    if len(games) >= ENOUGH_PAIRS:
+        return metrics.t_interval([number(one).mean() for one in games], covers=f"{len(games)} pairs of classes")
+    return over_splits(number(games[0]))
+
+
+NAMES = {"gap": "0-1", "malt": "MALT", "matt": "MATT"}  # key of `Numbers` -> the paper's name
 
 
 # --------------------------------------------------------------------------------------- Table 2: the bank of models
@@ -361,13 +374,14 @@ class Summary:
     Attributes:
         right_inside, right_outside: shares of members and others that are classified correctly, [].
         threshold: the loss that best splits models with a record from those without, [N].
-        drop: mean loss without a record less mean loss with it, [N].
+        inside, outside: mean loss of a record under models with it and under those without, [N].
     """
 
     right_inside: np.ndarray
     right_outside: np.ndarray
     threshold: np.ndarray
-    drop: np.ndarray
+    inside: np.ndarray
+    outside: np.ndarray
 
 
 def summary(bank: Bank) -> Summary:
@@ -376,7 +390,8 @@ def summary(bank: Bank) -> Summary:
         inside = bank.game.members
         return {"right_inside": bank.correct[inside].mean(), "right_outside": bank.correct[~inside].mean(),
                 "threshold": bayes.best_split(bank.loss, inside).astype(np.float32),
-                "drop": (np.average(bank.loss, 0, ~inside) - np.average(bank.loss, 0, inside)).astype(np.float32)}
+                "inside": np.average(bank.loss, 0, inside).astype(np.float32),
+                "outside": np.average(bank.loss, 0, ~inside).astype(np.float32)}
 
     return Summary(**store.study("bayes.summary", {"models": bank.models.key}, compute))
 
@@ -448,7 +463,7 @@ class Judged:
     """All attacks on all targets of all banks, rows ordered by bank.
 
     Attributes:
-        scores, decisions: of `ATTACKS`, [T, N].
+        scores: of `ATTACKS`, as ranks within a target, [T, N]. decisions: bool [T, N].
         members: bool [T, N]. groups: int [T], the bank of each target.
     """
 
@@ -487,7 +502,7 @@ def _judge(bank: Bank, target: int, apart: Bank | None, shadows: int, rehearsals
              "MALT (per class)": (by_class, by_class >= 0)}
     for attack in ("MALT", *MAST):
         found[attack] = score(bank, target, attack), decide(bank, target, attack, rehearsals)
-    return {**{f"score.{attack}": value for attack, (value, _) in found.items()},
+    return {**{f"score.{attack}": packed_ranks(value) for attack, (value, _) in found.items()},
             **{f"decision.{attack}": value for attack, (_, value) in found.items()}}
 
 

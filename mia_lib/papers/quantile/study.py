@@ -27,7 +27,7 @@ from mia_lib.attacks.quantile.thresholds import LEAST
 from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
-from mia_lib.metrics.numbers import TITLES
+from mia_lib.metrics.numbers import TITLES, packed_ranks
 from mia_lib.papers import costs as counts
 from mia_lib.training import Ensemble, TrainConfig, ensemble, train
 from mia_lib.training.backends import pool
@@ -75,12 +75,6 @@ CLASS_ALPHA = 0.05  # of the comparison by class
 BY_CLASS = ("marginal", "gauss_x", "gauss_xy")  # methods in it
 CLASS_THRESHOLDS = ("calibrated", "by_class")  # on all records, and within each class
 OWN_VARIANCE_FROM = 64  # references; with fewer, LiRA has one variance for all records (Carlini et al. 2022, section VI)
-
-
-def packed_ranks(score: np.ndarray) -> np.ndarray:
-    """Twice the ranks of scores [n] within a target, whole numbers even where records tie: all that a metric here depends on,
-    in two bytes each where they fit."""
-    return (2 * stats.rankdata(score)).astype(np.uint16 if len(score) < 2**15 else np.float32)
 
 
 def in_order(methods: Iterable[Method]) -> list[Method]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
@@ -20,13 +19,12 @@ import numpy as np
 from mia_lib import definitions, progress, store
 from mia_lib.errors import MiaError, choose
 from mia_lib.progress import Bars
-from mia_lib.publish import runner
+from mia_lib.publish import prose, runner
 from mia_lib.publish.parameters import find_root, notebooks, presets, validate
 from mia_lib.publish.records import state as recorded
 
 FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
 TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
-TABLE, CLAIMS = runner.OURS + "table+json", runner.OURS + "claims+json"
 
 
 def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bars | None = None) -> str:
@@ -76,7 +74,7 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
             continue
         entries.append({name: entry[name] for name in KEPT})
         copies |= {path: held, path.with_suffix(".json"): held.with_suffix(".json")}
-    files = exhibits_of(notebook)
+    files = exhibits_of(notebook, root)
     too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
     new = {layer / path: source.read_bytes() for path, source in copies.items()}
     total = _size(layer, without={*new, *folder.glob("*")}) + sum(map(len, [*files.values(), *new.values()]))
@@ -106,38 +104,15 @@ def _seconds(run: dict) -> float:
     return round(run["seconds"] + found, 1)
 
 
-def exhibits_of(notebook: dict) -> dict[str, bytes]:
-    """The named tables and figures and the verdicts of an executed notebook: file -> content.
+def exhibits_of(notebook: dict, root: Path) -> dict[str, bytes]:
+    """The named tables, figures and results and the verdicts of an executed notebook: file -> content.
 
     Returns:
-        "exhibits.json", which holds what `named` finds, and a PNG a figure.
+        "exhibits.json", which holds what `prose.named` finds, its text told by the numbers of this run, and a PNG a figure.
     """
-    found, images = named(notebook)
+    found, images = prose.named(prose.told(notebook, root))
     text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     return {**{file: shrunk(png) for file, png in images.items()}, "exhibits.json": text.encode()}
-
-
-def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
-    """The same as data, and the figures as they were drawn.
-
-    Returns:
-        {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"}, "claims": [...]};
-        and PNGs by file.
-    """
-    found: dict = {"tables": {}, "figures": {}, "claims": []}
-    images: dict[str, bytes] = {}
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
-            if figure and image:
-                images[f"{figure['name']}.png"] = base64.b64decode("".join(image))
-                found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
-            if TABLE in data:
-                markdown = "".join(data["text/markdown"])
-                found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
-            found["claims"] += data.get(CLAIMS, [])
-    return found, images
 
 
 def shrunk(png: bytes) -> bytes:
@@ -379,7 +354,7 @@ def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, noteboo
             if {k: kept.get(k) for k in made} != made:
                 store.write(path, json.dumps(kept | made | {"adopted": today}, indent=1, sort_keys=True).encode())
     before = json.loads((folder / recorded.stored_name("exhibits.json", manifest["files"]["exhibits.json"])).read_bytes())
-    files = exhibits_of(notebook)
+    files = exhibits_of(notebook, root)
     different = _shown_differently(before, json.loads(files["exhibits.json"]))
     if different:
         manifest["files"] = {one: hashlib.sha256(content).hexdigest() for one, content in files.items()}

@@ -162,7 +162,7 @@ def state_of_run(name: str, preset: str, root: Path | None = None) -> State:
 def definitions_of_run(name: str, values: dict, root: Path) -> dict[str, str]:
     """Definition, or file of what the paper claims -> digest, of all that bears on the numbers and verdicts of a notebook."""
     code = runner.bearing(name, values, root, definitions.FOR_NUMBERS).definitions
-    return {**code, **{path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return {**code, **{path.relative_to(root).as_posix(): hashlib.sha256(runner.bearing_part(path)).hexdigest()[:16]
                        for path in runner.papers(name, root)}}
 
 

@@ -1,0 +1,270 @@
+"""Prose that follows its numbers: what text says of a run is looked up in that run when the page is made.
+
+Text (cells, captions, alternative texts, prose pages) names a number, and the page shows it:
+
+- ``{ours}`lead` `` a result that the notebook named with `results.name`; ``{ours}`lead:value` `` without its interval,
+  ``{ours}`lead:.2f` `` in another format; ``{ours}`bayes-table-1 | 400 | MALT` `` a cell of a table, by row and column;
+- ``{param}`seeds` `` a parameter; ``{param}`dataset:title` `` the name of a data set in words;
+- ``{printed}`table1 | n = 400 | MATT | attack_accuracy` `` a number of the paper, by its table and what tells its row from the
+  others;
+- ``{verdict}`C7` `` the verdict on a claim, and ``{says}`C7` `` the sentence that the claims file has for that verdict.
+
+On another page the notebook's name goes first: ``{ours}`bayes lead` ``. A part fenced with ``:::{about} PRESET`` was written
+about the numbers of one preset: it is shown where that preset ran unchanged, or, of a recorded preset, beside its exhibits.
+Elsewhere one line says what is left out. A name that does not exist stops the build and is named, with the nearest one.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims, tables
+from mia_lib.metrics.numbers import TITLES
+from mia_lib.publish import runner
+from mia_lib.publish.parameters import QUICK, plain, validate
+
+TABLE, CLAIMS, RESULTS = runner.OURS + "table+json", runner.OURS + "claims+json", runner.RESULTS
+ROLE = re.compile(r"\{(ours|param|printed|verdict|says)\}`([^`]+)`")
+ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+DEPTH = 3  # a verdict's sentence names numbers, and no deeper
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run can be asked for.
+
+    Attributes:
+        notebook, preset: which it is. unchanged: whether the preset ran as it is.
+        parameters: by name.
+        results: name -> {"value", "low", "high", "spec"} or {"text"}. tables: name -> {"columns", "rows"}.
+        claims: id -> the verdict's record.
+    """
+
+    notebook: str
+    preset: str
+    unchanged: bool
+    parameters: Mapping = field(default_factory=dict)
+    results: Mapping[str, Mapping] = field(default_factory=dict)
+    tables: Mapping[str, Mapping] = field(default_factory=dict)
+    claims: Mapping[str, Mapping] = field(default_factory=dict)
+
+
+def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
+    """What an executed notebook shows under a name, as data, and its figures as they were drawn.
+
+    Returns:
+        {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"}, "claims": [...],
+        "results": name -> {...}}; and PNGs by file.
+
+    Raises:
+        MiaError: two results have one name.
+    """
+    found: dict = {"tables": {}, "figures": {}, "claims": [], "results": {}}
+    images: dict[str, bytes] = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
+            if figure and image:
+                images[f"{figure['name']}.png"] = base64.b64decode("".join(image))
+                found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
+            if TABLE in data:
+                markdown = "".join(data["text/markdown"])
+                found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
+            found["claims"] += data.get(CLAIMS, [])
+            for name, result in data.get(RESULTS, {}).items():
+                if name in found["results"]:
+                    raise MiaError(f"two results are named {name!r}: results.name gives each name once.")
+                found["results"][name] = result
+    return found, images
+
+
+def run_of(notebook: dict, root: Path) -> Run:
+    """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
+    record, found = notebook["metadata"].get("mia", {}), named(notebook)[0]
+    name, preset, values = record.get("notebook", ""), record.get("preset", QUICK), record.get("parameters", {})
+    try:
+        of_preset = validate(name, {}, preset, root)
+    except MiaError:  # a preset or notebook that is no more
+        of_preset = None
+    return _run(name, preset, of_preset is not None and _plain(values) == _plain(of_preset), values, found)
+
+
+def run_of_record(name: str, preset: str, values: Mapping, shown: Mapping) -> Run:
+    """What a recorded run can be asked for: of a notebook at a preset, with what it shows."""
+    return _run(name, preset, True, values, shown)
+
+
+def _plain(values: Mapping) -> dict:
+    return {name: plain(value) for name, value in values.items()}
+
+
+def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mapping) -> Run:
+    return Run(name, preset, unchanged, values, found.get("results", {}), found["tables"],
+               {claim.get("claim", ""): claim for claim in found["claims"]})
+
+
+def told(notebook: dict, root: Path, records: Mapping[str, Run] | None = None) -> dict:
+    """An executed notebook with its text, captions and alternative texts as its numbers have them.
+
+    Args:
+        notebook: as JSON.
+        root: folder of the book.
+        records: preset -> recorded run whose exhibits the page shows, too.
+
+    Raises:
+        MiaError: a name that does not exist, with the cell.
+    """
+    notebook, run = copy.deepcopy(notebook), run_of(notebook, root)
+    for place, cell in enumerate(notebook["cells"], 1):
+        def tell(text, where: str = f"notebooks/{run.notebook}.py, cell {place}") -> str:
+            return prose("".join(text), where, run, records=records)
+
+        if cell["cell_type"] == "markdown":
+            cell["source"] = tell(cell["source"])
+        for output in cell.get("outputs", []):
+            data, figure = output.get("data", {}), output.get("metadata", {}).get("mia", {})
+            for kind in data.keys() & {"text/markdown", "text/html", "text/plain"}:
+                data[kind] = tell(data[kind])
+            if TABLE in data:
+                data[TABLE]["caption"] = tell(data[TABLE]["caption"])
+            for part in figure.keys() & {"caption", "alt"}:
+                figure[part] = tell(figure[part])
+    return notebook
+
+
+def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None,
+          records: Mapping[str, Run] | None = None) -> str:
+    """Text with each role answered and each part about a preset shown or left out.
+
+    Args:
+        text: MyST Markdown.
+        where: page and cell, for errors.
+        run: whose page it is; None for a page of prose.
+        runs: notebook -> its run, for text that names the notebook.
+        records: preset -> recorded run beside it.
+
+    Raises:
+        MiaError: a name that does not exist, or a role on a page that has no run, with the nearest name.
+    """
+    if "{" not in text:
+        return text
+    text = ABOUT.sub(lambda found: _about(found[2], found[3], where, run, runs, records), text)
+    for _ in range(DEPTH):
+        told = ROLE.sub(lambda found: _answer(found[1], found[2], where, run, runs or {}), text)
+        if told == text:
+            return text
+        text = told
+    raise MiaError(f"{where}: sentences of claims name one another in a circle.")
+
+
+def _about(preset: str, body: str, where: str, run: Run | None, runs, records: Mapping[str, Run] | None) -> str:
+    if run is None:
+        raise MiaError(f"{where}: a part about the preset {preset!r} stands on a page that no run belongs to.")
+    if preset == run.preset and run.unchanged:
+        return prose(body, where, run, runs).strip("\n")
+    if preset in (records or {}):
+        return prose(body, where, records[preset], runs).strip("\n")
+    return f"*(A note on the run at preset `{preset}` is left out here: it is about other numbers than these.)*"
+
+
+def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[str, Run]) -> str:
+    first, _, rest = asked.partition(" ")
+    if first in runs and rest:
+        run, asked = runs[first], rest.strip()
+    elif run is None and role == "printed" and first in _papers():
+        return _printed(first, rest.strip(), where)
+    if run is None:
+        raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
+    return {"ours": _ours, "param": _param, "verdict": _verdict, "says": _says,
+            "printed": lambda of, name, at: _printed(of.notebook, name, at)}[role](run, asked, where)
+
+
+def _known(name: str, allowed, what: str, where: str) -> None:
+    if name not in allowed:
+        near = difflib.get_close_matches(name, list(allowed), 1, 0)
+        raise MiaError(f"{where}: there is no {what} {name!r}" + (f"; the nearest is {near[0]!r}." if near else "."))
+
+
+def _ours(run: Run, asked: str, where: str) -> str:
+    if "|" in asked:
+        table, row, column = (part.strip() for part in asked.split("|"))
+        _known(table, run.tables, "table", where)
+        columns, rows = run.tables[table]["columns"], {str(cells[0]): cells for cells in run.tables[table]["rows"]}
+        _known(row, rows, f"row of {table}", where)
+        _known(column, columns, f"column of {table}", where)
+        cell = rows[row][columns.index(column)]
+        return _number(cell, ".3f") if isinstance(cell, Mapping) else str(cell)
+    name, _, how = asked.partition(":")
+    _known(name, run.results, "result", where)
+    result = run.results[name]
+    if "text" in result:
+        return result["text"]
+    return _number({"value": result["value"]} if how == "value" else result,
+                   result["spec"] if how in ("", "value") else how)
+
+
+def _number(found: Mapping, spec: str) -> str:
+    value, percent = found["value"], spec.endswith("%")
+    factor, spec = (100, spec[:-1] + "f") if percent else (1, spec)
+    if found.get("low") is None or found.get("high") is None:
+        return f"{factor * value:{spec}}" + (" %" if percent else "")
+    value, low, high = (f"{factor * found[end]:{spec}}" for end in ("value", "low", "high"))
+    return f"{value}{' %' * percent} [{low}, {high}]"
+
+
+def _param(run: Run, asked: str, where: str) -> str:
+    name, _, how = asked.partition(":")
+    _known(name, run.parameters, "parameter", where)
+    value = run.parameters[name]
+    if how == "title":
+        return TITLES.get(value, str(value))
+    if isinstance(value, list | tuple):
+        return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _verdict(run: Run, asked: str, where: str) -> str:
+    _known(asked, run.claims, "claim", where)
+    return run.claims[asked]["verdict"]
+
+
+def _says(run: Run, asked: str, where: str) -> str:
+    _known(asked, run.claims, "claim", where)
+    return claims.sentence(run.claims[asked])
+
+
+@cache
+def _papers() -> frozenset[str]:
+    return frozenset(path.stem.split("_", 1)[0] for path in tables.PAPERS.glob("*_*.csv"))
+
+
+def _printed(paper: str, asked: str, where: str) -> str:
+    table, *words = (part.strip() for part in asked.split("|"))
+    try:
+        frame = tables.paper(paper, table)
+    except MiaError as error:
+        raise MiaError(f"{where}: {error}") from None
+    identifying = ["dataset", "model", "setting", "attack", "metric"]
+    for word in words:
+        def meant(cell, word=word) -> bool:
+            return word in [str(cell), *(part.strip() for part in str(cell).split(";"))]
+
+        hit = frame[identifying].map(meant).any(axis=1)
+        if not hit.any():
+            _known(word, sorted({part.strip() for column in identifying for cell in frame[column]
+                                 for part in str(cell).split(";")}), f"row of {paper}'s {table} with", where)
+        frame = frame[hit]
+    if len(frame) != 1:
+        raise MiaError(f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
+                       f"row, for example {' | '.join(str(one) for one in frame.iloc[0][identifying] if one)}.")
+    value = frame.iloc[0]["value"]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,172 @@
+"""Text says what its run found, or the build stops."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mia_lib import metrics
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims, tables
+from mia_lib.metrics.interval import Interval
+from mia_lib.publish import pages, prose
+from mia_lib.publish.parameters import find_root, validate
+
+ROOT = find_root()
+LEAD = {"value": 0.0191, "low": 0.0142, "high": 0.0249, "spec": ".1%"}
+TABLE = {"columns": ["n", "MALT", "MATT"], "rows": [["400", "54.9 [54.5, 55.3]", {"value": 0.57, "low": 0.56, "high": 0.58}]]}
+
+
+def verdict(mean, claim="C7"):
+    return claims.judge("bayes", claim, metrics.t_interval(mean + 0.01 * np.linspace(-1, 1, 9))).record()
+
+
+def run(preset="quick", unchanged=True, **more):
+    given = {
+        "parameters": {"seeds": 1000, "dataset": "fashion_mnist_20k", "sizes": [400, 1000]},
+        "results": {"lead": LEAD, "models": {"value": 1200, "spec": ","}, "name": {"text": "the first"}},
+        "tables": {"bayes-table-1": TABLE},
+        "claims": {"C7": verdict(0.1)},
+    }
+    return prose.Run("bayes", preset, unchanged, **{**given, **more})
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ("{ours}`lead`", "1.9 % [1.4, 2.5]"),
+        ("{ours}`lead:value`", "1.9 %"),
+        ("{ours}`lead:.2f`", "0.02 [0.01, 0.02]"),
+        ("{ours}`models`", "1,200"),
+        ("{ours}`name`", "the first"),
+        ("{ours}`bayes-table-1 | 400 | MALT`", "54.9 [54.5, 55.3]"),
+        ("{ours}`bayes-table-1 | 400 | MATT`", "0.570 [0.560, 0.580]"),
+        ("{param}`seeds`", "1,000"),
+        ("{param}`sizes`", "400, 1,000"),
+        ("{param}`dataset:title`", "FashionMNIST"),
+        ("{verdict}`C7`", "reproduced"),
+        ("{printed}`table1 | n = 400 | MATT | attack_accuracy`", "57"),
+        ("no {term}`role` of ours", "no {term}`role` of ours"),
+    ],
+)
+def test_a_role_is_answered_by_the_run(asked, said):
+    assert prose.prose(f"Here {asked}.", "cell 1", run()) == f"Here {said}."
+    ours = asked.replace("}`", "}`bayes ") if "{term}" not in asked else asked
+    assert prose.prose(f"Here {ours}.", "index.md", None, {"bayes": run()}) == f"Here {said}."
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        ("{ours}`leed`", "cell 1: there is no result 'leed'; the nearest is 'lead'"),
+        ("{param}`seed`", "nearest is 'seeds'"),
+        ("{ours}`bayes-table-2 | 400 | MALT`", "nearest is 'bayes-table-1'"),
+        ("{ours}`bayes-table-1 | 40 | MALT`", "nearest is '400'"),
+        ("{ours}`bayes-table-1 | 400 | MALD`", "column of bayes-table-1"),
+        ("{says}`C77`", "nearest is 'C7'"),
+        ("{printed}`table9 | n = 400`", "table9"),
+        ("{printed}`table1 | n = 401`", "nearest is 'n = 400'"),
+        ("{printed}`table1 | n = 400 | MATT`", "means 3 numbers"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_named_with_the_nearest(asked, words):
+    with pytest.raises(MiaError, match=words):
+        prose.prose(asked, "cell 1", run())
+
+
+def test_a_page_without_a_run_has_to_say_whose_number_it_wants():
+    with pytest.raises(MiaError, match="of which chapter. Begin with one of bayes"):
+        prose.prose("{ours}`lead`", "index.md", None, {"bayes": run()})
+
+
+def test_the_papers_numbers_are_there_without_a_run():
+    assert prose.prose("{printed}`bayes table1 | n = 400 | MATT | attack_accuracy`", "index.md") == "57"
+
+
+def test_a_sentence_follows_its_verdict(monkeypatch):
+    file = {"claims": [{"id": "C7", "says": {"reproduced": "MATT leads by\n  {ours}`lead`.", "contradicted": "MALT leads."}}]}
+    monkeypatch.setattr(claims, "_file", lambda paper: file)
+    assert prose.prose("{says}`C7`", "cell", run()) == "MATT leads by 1.9 % [1.4, 2.5]."
+    assert prose.prose("{says}`C7`", "cell", run(claims={"C7": verdict(-0.1)})) == "MALT leads."
+    undecided = prose.prose("{says}`C7`", "cell", run(claims={"C7": verdict(0.0)}))
+    assert "does not decide it" in undecided and verdict(0.0)["brief"] in undecided
+
+
+NOTE = "Before.\n\n:::{about} quick\nIt leads by {ours}`lead`.\n:::\n\nAfter."
+
+
+def test_a_note_on_a_preset_stands_only_where_that_preset_ran_unchanged():
+    assert prose.prose(NOTE, "cell", run()) == "Before.\n\nIt leads by 1.9 % [1.4, 2.5].\n\nAfter."
+    for other in (run(unchanged=False), run(preset="smoke"), run(preset="smoke", results={})):
+        told = prose.prose(NOTE, "cell", other)
+        assert "leads" not in told and "left out here" in told and "`quick`" in told and told.endswith("After.")
+
+
+def test_a_note_on_a_record_is_told_by_the_record():
+    note, record = NOTE.replace("quick", "cpu"), run("cpu", results={"lead": {"text": "nothing"}})
+    assert "It leads by nothing." in prose.prose(note, "cell", run(), records={"cpu": record})
+    assert "left out here" in prose.prose(note, "cell", run())
+
+
+def output(data, **metadata):
+    return {"output_type": "display_data", "data": data, "metadata": metadata}
+
+
+def notebook(*outputs, text="Lead {ours}`lead`.", changed=None):
+    values = {**validate("bayes", {}, "quick", ROOT), **(changed or {})}
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text},
+        {"cell_type": "code", "id": "b", "metadata": {}, "source": "", "outputs": list(outputs)},
+    ]
+    return {"cells": cells, "metadata": {"mia": {"notebook": "bayes", "preset": "quick", "parameters": values}}}
+
+
+def test_captions_and_alternative_texts_are_told_too(monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        tables, "display_bundle", lambda bundle, metadata=None: shown.append(output(bundle, **(metadata or {})))
+    )
+    tables.name({"lead": Interval(0.0191, 0.0142, 0.0249)}, ".1%")
+    figure = output(
+        {"image/png": "", "text/plain": "alt {ours}`lead:value`"},
+        mia={"name": "f", "caption": "c {ours}`lead`", "alt": "a {param}`seeds`"},
+    )
+    told = prose.told(notebook(*shown, figure), ROOT)
+    assert told["cells"][0]["source"] == "Lead 1.9 % [1.4, 2.5]."
+    assert told["cells"][1]["outputs"][1]["metadata"]["mia"] == {"name": "f", "caption": "c 1.9 % [1.4, 2.5]", "alt": "a 100"}
+    assert told["cells"][1]["outputs"][1]["data"]["text/plain"] == "alt 1.9 %"
+    made = pages.page(
+        {
+            **told,
+            "metadata": {
+                "mia": {
+                    **told["metadata"]["mia"],
+                    "changed": {},
+                    "date": "2026-01-01T00:00",
+                    "seconds": 1.0,
+                    "peak_memory_mb": 1,
+                    "device": "d",
+                    "versions": {},
+                    "key": "k",
+                }
+            },
+        }
+    )
+    assert "results+json" not in json.dumps(made) and "lead = " not in json.dumps(made)
+
+
+def test_a_changed_parameter_makes_a_preset_another(monkeypatch):
+    assert prose.run_of(notebook(), ROOT).unchanged
+    assert not prose.run_of(notebook(changed={"seeds": 7}), ROOT).unchanged
+
+
+def test_a_result_has_one_name():
+    one = output({prose.RESULTS: {"lead": LEAD}})
+    with pytest.raises(MiaError, match="two results are named 'lead'"):
+        prose.named(notebook(one, one))
+
+
+@pytest.mark.parametrize("given, words", [({"Lead": 1.0}, "cannot be linked"), ({"lead": float("nan")}, "cannot be said")])
+def test_a_result_that_cannot_be_said_is_refused(given, words):
+    with pytest.raises(MiaError, match=words):
+        tables.name(given)
