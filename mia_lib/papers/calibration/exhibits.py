@@ -11,7 +11,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import norm, rankdata
 
 from mia_lib import metrics
-from mia_lib.evidence import claims, plotting, tables
+from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, combined
 from mia_lib.papers.calibration import study
 
@@ -56,8 +56,7 @@ def idea(played: study.Play, records: int = 4000) -> plt.Figure:
     reference = played.scores["loss", "scratch"].ravel() + target
     members, some = played.members.ravel(), np.random.default_rng(0).permutation(target.size)[:records]
     floor = 1e-2
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(5.6, 5.0), layout="constrained")
+    figure, (axis,) = panels.grid(1, 5.0, width=5.6)
     for name, kind in (("non-members", ~members), ("members", members)):
         look, shown = plotting.STYLE[name], some[kind[some] & (reference[some] > floor)]
         axis.scatter(reference[shown], np.maximum(target[shown], floor), s=9, alpha=0.45, lw=0, color=look["color"],
@@ -69,7 +68,7 @@ def idea(played: study.Play, records: int = 4000) -> plt.Figure:
     axis.plot(far, far - 1, color=plotting.INK, ls=":", lw=2.2, label="one nat easier than that")
     axis.set(xscale="log", yscale="log", xlim=(floor, 20), ylim=(floor, 20), box_aspect=1,
              xlabel="loss under a reference that never saw the record", ylabel="loss under the target")
-    figure.legend(loc="outside upper center", ncols=2, markerscale=2.5, handlelength=3)
+    panels.legend(figure, markerscale=2.5)
     return figure
 
 
@@ -244,31 +243,27 @@ def _curves(axes, scores: np.ndarray, members: np.ndarray, dot: bool, **look) ->
         axes[1].plot(tpr, precision, **mark)
 
 
-def _two_panels(resolution: float, share: float, legend_columns: int):
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 3.9), layout="constrained")
-    low = max(resolution, 1e-4)
-    axes[0].plot([low, 1], [low, 1], color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+def _two_panels(members: np.ndarray) -> tuple[plt.Figure, np.ndarray]:
+    """Axes of ROC and of precision against recall, with the lines of chance."""
+    figure, axes = panels.grid(2, 3.9)
+    low = max(1 / (~members).sum(1).min(), 1e-4)
+    axes[0].plot([low, 1], [low, 1], **panels.CHANCE)
     axes[0].set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05), box_aspect=1, xlabel="false positive rate (log)",
                 ylabel="true positive rate (log)")
-    axes[1].axhline(share, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    axes[1].axhline(members.mean(), **panels.CHANCE)
     axes[1].set(xlim=(0, 1), ylim=(0, 1.02), box_aspect=1, xlabel="recall", ylabel="precision")
-
-    def finish() -> plt.Figure:
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=legend_columns, handlelength=3)
-        return figure
-
-    return axes, finish
+    return figure, axes
 
 
 def curves(played: study.Play) -> plt.Figure:
     """Figure 2: ROC and precision-recall of the loss, with the point that is best for accuracy."""
-    members = played.members
-    axes, finish = _two_panels(1 / (~members).sum(1).min(), members.mean(), 3)
+    figure, axes = _two_panels(played.members)
     for variant, short in study.VARIANTS.items():
         look = plotting.style_of(short)
-        _curves(axes, played.scores["loss", variant], members, True, label=short, color=look["color"], ls=look["linestyle"])
-    return finish()
+        _curves(axes, played.scores["loss", variant], played.members, True, label=short, color=look["color"],
+                ls=look["linestyle"])
+    panels.legend(figure, 3)
+    return figure
 
 
 def sizes_frame(sizes: Mapping[int, study.Play], covers: str) -> pd.DataFrame:
@@ -288,20 +283,17 @@ def sizes_figure(frame: pd.DataFrame) -> plt.Figure:
 
 def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figure:
     """Figure 4: accuracy against the ratio of members, and precision-recall at each ratio, by the formula."""
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), layout="constrained")
+    figure, axes = panels.grid(2, 4.2)
     for variant in ("original", "scratch"):
         look = plotting.style_of(study.VARIANTS[variant])
         frames = [study.at_ratio(played, ("loss", variant), k) for k in others]
         for rule, line in (("rehearsed", look["linestyle"]), ("best", ":")):
             ours = [study.over(frame[rule], covers) for frame in frames]
-            axes[0].errorbar(others, [i.value for i in ours], np.abs([[i.value - i.low, i.high - i.value] for i in ours]).T,
-                             color=look["color"], ls=line, marker=look["marker"], capsize=3,
-                             label=f"{study.VARIANTS[variant]}, {rule} threshold")
-    axes[0].plot(others, [k / (1 + k) for k in others], color=plotting.FAINT, ls=(0, (4, 3)), label="calling nobody a member")
+            panels.bars(axes[0], others, ours, color=look["color"], ls=line, marker=look["marker"],
+                        label=f"{study.VARIANTS[variant]}, {rule} threshold")
+    axes[0].plot(others, [k / (1 + k) for k in others], label="calling nobody a member", **panels.CHANCE)
     axes[0].set(xscale="log", xlabel="non-members to one member", ylabel="accuracy", box_aspect=1)
-    axes[0].set_xticks(others, [str(k) for k in others])
-    axes[0].minorticks_off()
+    panels.ticks(axes[0].xaxis, others)
     recalls = np.linspace(0.005, 1, 300)
     for k, color in zip(others, plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(others))), strict=True):
         for variant, line in (("original", "--"), ("scratch", "-")):
@@ -311,7 +303,7 @@ def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figu
             axes[1].plot(recalls, np.mean(found, 0), color=color, ls=line, label=f"1 : {k}" if line == "-" else None)
     axes[1].set(xlabel="recall", ylabel="precision (dashed: Orig)", xlim=(0, 1), ylim=(0, 1.02), box_aspect=1)
     axes[1].legend(title="members : others", loc="upper right")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, handlelength=3)
+    panels.legend(figure, axes=axes[:1])
     return figure
 
 
@@ -333,14 +325,15 @@ def more_figure(frame: pd.DataFrame) -> plt.Figure:
 def private_figure(found: study.PrivateTraining, epsilons: list[float]) -> plt.Figure:
     """Figure 6: ROC and precision-recall at each epsilon, calibrated (solid) and not (dashed), and without privacy."""
     members = found.members
-    axes, finish = _two_panels(1 / (~members).sum(1).min(), members.mean(), 3)
+    figure, axes = _two_panels(members)
     colors = [*plt.get_cmap("viridis")(np.linspace(0.0, 0.8, len(epsilons))), "0.25"]
     names = [f"ε = {epsilon:g}" for epsilon in epsilons] + ["no privacy"]
     for e, (name, color) in enumerate(zip(names, colors, strict=True)):
         last = e == len(epsilons)
         _curves(axes, found.scores["scratch"][e], members, False, label=name, color=color, ls=":" if last else "-", lw=2.4)
         _curves(axes, found.scores["original"][e], members, False, color=color, ls=(0, (1, 2)) if last else "--", lw=1.2)
-    return finish()
+    panels.legend(figure, 3)
+    return figure
 
 
 def private_table(found: study.PrivateTraining, epsilons: list[float], covers: str) -> pd.DataFrame:
@@ -357,10 +350,9 @@ def private_table(found: study.PrivateTraining, epsilons: list[float], covers: s
 
 def law_figure(plays: Plays) -> plt.Figure:
     """AUC against the number of references trained to the end: measured, by the law, and its one-parameter fit."""
-    plotting.set_style()
     shown = {name: played for name, played in plays.items() if played.reference_loss.shape[1] > 1}
-    figure, axes = plt.subplots(1, len(shown), figsize=(plotting.WIDTH, 3.6), sharey=True, squeeze=False, layout="constrained")
-    for axis, (name, played) in zip(axes[0], shown.items(), strict=True):
+    figure, axes = panels.grid(list(shown), 3.6, "AUC", sharey=True)
+    for axis, played in zip(axes, shown.values(), strict=True):
         measured, r = study.reference_aucs(played).mean(1), np.arange(1, played.reference_loss.shape[1] + 1)
         predicted, fine = study.law(played), np.linspace(1, len(r) + 0.5, 100)
         axis.plot(r, measured, "o", color=plotting.RED, label="measured")
@@ -372,9 +364,8 @@ def law_figure(plays: Plays) -> plt.Figure:
                      label="not calibrated")
         axis.axhline(metrics.auc(played.scores["loss", "scratch"], played.members).mean(), color=plotting.GREEN, ls="-.",
                      label="one reference, stopped")
-        axis.set(title=name, xlabel="references R", xticks=r)
-    axes[0, 0].set_ylabel("AUC")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        axis.set(xlabel="references R", xticks=r)
+    panels.legend(figure, 3)
     return figure
 
 
