@@ -68,12 +68,12 @@ def grid(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "",
 
 
 def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None, marks: Mapping[str, Line2D] | None = None,
-           **options) -> Legend:
-    """One legend above all panels, in which each name stands once.
+           **options) -> Legend | None:
+    """One legend above all panels, in which each name stands once; none where there are no names.
 
     Args:
         figure: whose panels have labels.
-        columns: at most.
+        columns: at most; fewer where the names would not fit the width.
         axes: whose labels it shows; of all panels by default.
         marks: name -> mark of what stands after them.
     """
@@ -82,8 +82,12 @@ def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None,
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
     found |= marks or {}
-    return figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=min(columns, len(found)),
-                         **{"handlelength": 3, **options})
+    for count in range(min(columns, len(found)), 0, -1):
+        made = figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=count,
+                             **{"handlelength": 3, **options})
+        if count == 1 or made.get_window_extent().width <= figure.bbox.width:
+            return made
+        made.remove()
 
 
 def whiskers(axis: Axes, x, value, low=None, high=None, **look):

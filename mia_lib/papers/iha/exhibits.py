@@ -382,7 +382,7 @@ def conditioning_figure(conditionings: Mapping[str, study.Swept], sweep: study.S
         axis.plot(lost, np.full(len(lost), 0.02), "x", color=plotting.INK, ms=6, transform=axis.get_xaxis_transform(),
                   label="indefinite with this damping")
         axis.set(xscale="log", xlabel="ε (logarithmic)")
-    panels.legend(figure, 3)
+    panels.legend(figure, 3, handlelength=2)
     return figure
 
 
