@@ -24,15 +24,8 @@ LARGEST_GAINS = {("German Credit", "loss"): 0.106, ("CIFAR-10", "gradient_norm")
 
 def printed(table: str) -> dict[tuple[str, str], float]:
     """(row of `PAPER_ROWS`, name of the attack) -> the paper's number."""
-    frame = tables.paper("calibration", table)
-    return {(d + (" (aug.)" if "with augmentation" in s else ""), a): v
-            for d, s, a, v in zip(frame.dataset, frame.setting, frame.attack, frame.value, strict=True)}
-
-
-def slash(ours: Interval | None, paper: float | None) -> str:
-    """ "0.626 [0.614, 0.638] / 0.648": ours with its interval, then the paper's."""
-    mine = tables.NOT_RUN if ours is None else format(ours, ".3f")
-    return mine if paper is None else f"{mine} / {paper:.3f}"
+    return {(data + (" (aug.)" if "with augmentation" in setting else ""), attack): value for (data, setting, attack), value
+            in tables.printed("calibration", table, "dataset", "setting", "attack").items()}
 
 
 def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]:
@@ -77,17 +70,15 @@ def idea(played: study.Play, records: int = 4000) -> plt.Figure:
 
 def table_one(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """Accuracies of the targets beside the paper's, and of what calibrates them."""
-    frame = tables.paper("calibration", "table1")
-    paper = {(d, m): v for d, m, v in zip(frame.dataset, frame.metric, frame.value, strict=True)}
-    rows = []
+    paper, rows = tables.printed("calibration", "table1", "dataset", "metric"), []
     for row, name in by_row(all_games):
         theirs = {side: paper.get((row.removesuffix(" (aug.)"), f"{side}_accuracy")) for side in ("train", "test")}
         ours = {side: None if name is None else study.over(plays[name].accuracy[side], all_games[name].covers)
                 for side in ("train", "test", "scratch", "forgetting")}
         if name is None and row.endswith("(aug.)"):
             continue  # the paper prints one row a set
-        rows.append({"data": name or row, "train": slash(ours["train"], theirs["train"]),
-                     "test": slash(ours["test"], theirs["test"]),
+        rows.append({"data": name or row, "train": tables.beside(ours["train"], theirs["train"]),
+                     "test": tables.beside(ours["test"], theirs["test"]),
                      "reference from scratch": tables.NOTHING if name is None else f"{ours['scratch'].value:.3f}",
                      "after forgetting": tables.NOTHING if name is None else f"{ours['forgetting'].value:.3f}"})
     return pd.DataFrame(rows)
@@ -101,10 +92,11 @@ def table_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, ta
         def ours(attack: Attack, name: str | None = name) -> Interval | None:
             return None if name is None else interval(plays, all_games, name, attack, metric)
 
-        rows.append({"data": name or row, "score": "gap", "Orig": slash(ours(study.GAP), paper.get((row, "Gap"))),
+        rows.append({"data": name or row, "score": "gap",
+                     "Orig": tables.beside(ours(study.GAP), paper.get((row, "Gap"))),
                      "Cal.": tables.NOTHING, "Cal.-F": tables.NOTHING})
         rows += [{"data": "", "score": score.replace("_", " ")} | {
-            short: slash(ours((score, variant)), paper.get((row, f"{paper_score[score]} {short}")))
+            short: tables.beside(ours((score, variant)), paper.get((row, f"{paper_score[score]} {short}")))
             for variant, short in study.VARIANTS.items()} for score in study.SCORES]
     return pd.DataFrame(rows)
 
@@ -168,11 +160,9 @@ def label_values(found: study.LabelOnly, variant: str, metric: str) -> np.ndarra
 
 def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """Label-only attacks, ours / the paper's, with the queries spent on each record."""
-    frame, rows = tables.paper("calibration", "table4"), []
-    paper = {(d, a.removeprefix("HopSkipJump "), m): v
-             for d, a, m, v in zip(frame.dataset, frame.attack, frame.metric, frame.value, strict=True)}
+    paper, rows = tables.printed("calibration", "table4", "dataset", "attack", "metric"), []
     for row, name in by_row(all_games):
-        if (row, "Orig", "auc") not in paper:
+        if (row, "HopSkipJump Orig", "auc") not in paper:
             continue
         cells = {"data": name or row}
         for metric, key, word in (("auc", "auc", "AUC"), ("accuracy", "attack_accuracy", "accuracy")):
@@ -180,7 +170,7 @@ def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.Data
                 ours = None
                 if name in found:
                     ours = study.over(label_values(found[name], variant, metric), _covers(found[name], all_games[name]))
-                cells[f"{word}, {short}"] = slash(ours, paper.get((row, short, key)))
+                cells[f"{word}, {short}"] = tables.beside(ours, paper.get((row, f"HopSkipJump {short}", key)))
         cells["queries"] = f"{found[name].queries:.0f}" if name in found else tables.NOTHING
         rows.append(cells)
     return pd.DataFrame(rows)
@@ -471,9 +461,8 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
 
 def largest_spread(row: str) -> float:
     """The largest standard deviation of an AUC that the caption of the paper's Table 2 allows for a row."""
-    frame = tables.paper("calibration", "text")
-    bounds = {d: v for d, m, v in zip(frame.dataset, frame.metric, frame.value, strict=True) if m == "std_upper_bound_auc"}
-    return bounds.get(row, bounds["all others"])
+    said = tables.printed("calibration", "text", "dataset", "metric")
+    return said.get((row, "std_upper_bound_auc"), said["all others", "std_upper_bound_auc"])
 
 
 def mean_of(values: Mapping[str, np.ndarray], all_games: Mapping[str, study.Games]) -> Interval:

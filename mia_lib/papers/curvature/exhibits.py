@@ -13,8 +13,8 @@ from scipy.optimize import curve_fit
 from mia_lib import metrics
 from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import claims, panels, plotting, tables
-from mia_lib.metrics import numbers
 from mia_lib.metrics.interval import Interval, combined, difference
+from mia_lib.metrics.numbers import number
 from mia_lib.papers.curvature import study, theory
 from mia_lib.signals import curvature
 
@@ -32,13 +32,6 @@ def label(method: str) -> str:
     return name if method in study.PAPER else f"*{name}*"
 
 
-def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None,
-           draws: int = 200) -> Interval:
-    """A metric of scores [T, n] over targets that share their records, or its paired difference from that of others."""
-    found = {"scores": scores, "members": members, "others": minus}
-    return numbers.number(found, "scores", metric, None if minus is None else "others", draws)
-
-
 def percent(interval: Interval) -> str:
     """A rate in percent with its interval."""
     return tables.format_percent(interval)
@@ -46,10 +39,9 @@ def percent(interval: Interval) -> str:
 
 def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
     """(data, method, setting) -> the paper's number in percent, as text."""
-    frame = tables.paper("curvature", table)
-    frame = frame[frame["metric"] == metric]
-    return {(d, a, s): f"{v + 1e-9:.1f}"
-            for d, a, s, v in zip(frame.dataset, frame.attack, frame.setting, frame.value, strict=True)}
+    found = tables.printed("curvature", table, "dataset", "attack", "setting", "metric")
+    return {(data, method, setting): f"{value + 1e-9:.1f}" for (data, method, setting, of), value in found.items()
+            if of == metric}
 
 
 # ------------------------------------------------------------------------------------------------------------- the idea
@@ -171,9 +163,8 @@ def views_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 5: TPR at low FPR, in percent."""
-    frame, theirs = tables.paper("curvature", "table5"), {}
-    for method, setting, metric, value in zip(frame.attack, frame.setting, frame.metric, frame.value, strict=True):
-        theirs[method, setting[0], metric.split("_")[-1]] = f"{value:.2f}"
+    theirs = {(method, setting[0], metric.split("_")[-1]): f"{value:.2f}" for (method, setting, metric), value
+              in tables.printed("curvature", "table5", "attack", "setting", "metric").items()}
     rows = []
     for method in study.NAMES:
         row = {"method": label(method)}

@@ -50,7 +50,7 @@ def over_targets(values: np.ndarray, metric: str = "auc") -> str:
 
 def of_attack(play: study.Play, method: str, metric: str = "auc", minus: str | None = None) -> Interval:
     """A metric of an attack over targets, or its paired difference from another's."""
-    return number({"members": play.members, **play.ranks}, method, metric, minus=minus)
+    return number(play.ranks[method], play.members, metric, None if minus is None else play.ranks[minus])
 
 
 def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> str:
@@ -94,8 +94,7 @@ def access_table() -> pd.DataFrame:
                 "LiRA": baselines.lira_online.needs, "L-attack": replace(baselines.attack_r.needs, knows=everything),
                 "LiRA-L": replace(baselines.lira_offline.needs, knows=everything), "IHA": iha.combine.needs,
                 "*gradient alone*": iha.stationarity.needs}
-    frame, rows = tables.paper("iha", "table1"), []
-    theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
+    theirs, rows = tables.printed("iha", "table1", "attack", "metric"), []
     for name, own in declared.items():
         said = {word: theirs.get((name, metric)) for word, metric in (
             ("white-box", "white_box_access"), ("references", "uses_reference_models"),
@@ -183,10 +182,11 @@ def agreement_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
 
 def printed_agreement(rate: float) -> pd.DataFrame:
     """The same from the paper."""
-    frame, keys, rates = tables.paper("iha", "table5"), {v: k for k, v in COMPARED.items()} | {"GT": "truth"}, {}
-    for _, row in frame[frame["setting"].str.contains(f"FPR ~ {rate:g};")].iterrows():
-        a, b = (keys[name] for name in row["attack"].split(" vs "))
-        rates[a, b, row["metric"] == "agreement_members"] = rates[b, a, row["metric"] == "agreement_members"] = row["value"]
+    keys, rates = {v: k for k, v in COMPARED.items()} | {"GT": "truth"}, {}
+    for (setting, pair, metric), value in tables.printed("iha", "table5", "setting", "attack", "metric").items():
+        if f"FPR ~ {rate:g};" in setting:
+            a, b = (keys[name] for name in pair.split(" vs "))
+            rates[a, b, metric == "agreement_members"] = rates[b, a, metric == "agreement_members"] = value
     return _matrix({**COMPARED, "truth": "truth"}, rates)
 
 
@@ -199,8 +199,7 @@ def cost_table(found: Mapping[str, study.Cost], parameters: int, name: str) -> p
     Args:
         found: attack -> its cost. parameters, name: of the case.
     """
-    frame, rows = tables.paper("iha", "table6"), []
-    theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
+    theirs, rows = tables.printed("iha", "table6", "attack", "metric"), []
     columns = ("time_precompute", "time_per_sample", "memory_precompute", "memory_runtime")
     for key, attack in COSTS.items():
         pair = {f"{name}, {parameters:,} parameters": found[key],

@@ -60,7 +60,7 @@ def of_attack(found, name, metric: str = "auc", minus=None) -> Interval:
     Args:
         found: with members [T, J] and ranks, name -> [T, J].
     """
-    return number({"members": found.members, **found.ranks}, name, metric, minus,
+    return number(found.ranks[name], found.members, metric, None if minus is None else found.ranks[minus],
                   measures=MEASURES if metric in MEASURES else (metric,))
 
 
@@ -114,9 +114,7 @@ def cells_at(found, name, rate: float) -> tuple[str, str]:
 
 def printed(table: str) -> dict[tuple[str, str, str, str], float]:
     """(data, model, attack, metric) -> the paper's number."""
-    frame = results.paper("quantile", table)
-    return {key: value for *key, value in zip(frame.dataset, frame.model, frame.attack, frame.metric, frame.value, strict=True)
-            for key in [tuple(key)]}
+    return results.printed("quantile", table, "dataset", "model", "attack", "metric")
 
 
 def _stack(*parts: str) -> str:
@@ -373,8 +371,7 @@ def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> 
             rows.append({"case": case, "attack": f"{label(study.HEADS[OURS])}, with tuning",
                          "models trained": f"{len(spent)} trials + 1",
                          "time": _seconds(spent.sum() + found.seconds[OURS].mean())})
-    frame = results.paper("quantile", "text")
-    for data, setting, minutes in zip(frame.dataset, frame.setting, frame.value, strict=True):
+    for (data, setting), minutes in results.printed("quantile", "text", "dataset", "setting").items():
         with_tuning = "hyperparameter" in setting
         rows.append({"case": f"paper: {data}", "attack": "quantile regression" + ", with tuning" * with_tuning,
                      "models trained": "32 trials" if with_tuning else "1", "time": f"{minutes:,.0f} min"})
