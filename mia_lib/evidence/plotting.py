@@ -25,6 +25,7 @@ from mia_lib.evidence import panels as pieces
 from mia_lib.evidence import tables
 from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED, WIDTH, set_style  # noqa: F401 - chapters name WIDTH
 from mia_lib.metrics import ranking
+from mia_lib.metrics.interval import Interval
 
 DPI = 200  # twice the page's 100 pixels an inch
 
@@ -224,6 +225,12 @@ def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
     return fig
 
 
+def ends(interval: Interval | None) -> dict[str, float]:
+    """The columns value, low and high of `against`; NaN, which draws nothing, for what was not run."""
+    found = (np.nan,) * 3 if interval is None else (interval.value, interval.low, interval.high)
+    return dict(zip(("value", "low", "high"), found, strict=True))
+
+
 def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
             paper: str | None = None, panel: str | None = None, log: bool = False, percent: bool = False,
             xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None) -> Figure:
@@ -254,7 +261,7 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
     gap = 0.04 * (step.min() if len(step) else 1)
     for ax, title in zip(axes, titles, strict=True):
         part = frame if panel is None else frame[frame[panel] == title]
-        ends = {}
+        last = {}
         for place, name in enumerate(names):
             rows = part[part[by] == name]
             if rows.empty:
@@ -266,7 +273,7 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
             pieces.whiskers(ax, at, value, *(() if low is None else (rows[low], rows[high])), label=name, **look)
             if paper is not None:
                 ax.plot(at, rows[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
-            ends[name] = value[np.isfinite(value)][-1] if np.isfinite(value).any() else chance or 0.0
+            last[name] = value[np.isfinite(value)][-1] if np.isfinite(value).any() else chance or 0.0
         if chance is not None:
             ax.axhline(chance, **CHANCE)
         if log:
@@ -278,12 +285,12 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         if percent:
             ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
     marks = {PRINTED: pieces.hollow()} if paper is not None else {}
-    direct = len(ends) == len(names) <= 5
+    direct = len(last) == len(names) <= 5
     if direct:
         fig.canvas.draw()
         size = ax.get_window_extent()
-        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in ends.values()]
-        for name, place in zip(ends, _spread(heights, 18 / size.height, 0, 1), strict=True):
+        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in last.values()]
+        for name, place in zip(last, _spread(heights, 18 / size.height, 0, 1), strict=True):
             _label(ax, name, (1.02, place), styles[name]["color"], "left", "center")
     if marks or not direct:
         pieces.legend(fig, 4, [] if direct else None, marks)

@@ -259,10 +259,10 @@ def curves(played: study.Play) -> plt.Figure:
 def sizes_frame(sizes: Mapping[int, study.Play], covers: str) -> pd.DataFrame:
     """Figure 3 as tidy rows: members of a training set, attack, metric, and the interval."""
     attacks = {"Gap": study.GAP, **{short: ("loss", variant) for variant, short in study.VARIANTS.items()}}
-    return pd.DataFrame([{"n": n, "attack": name, "panel": panel, "value": i.value, "low": i.low, "high": i.high}
+    return pd.DataFrame([{"n": n, "attack": name, "panel": panel,
+                          **plotting.ends(study.over(study.per_target(played, attack, metric), covers))}
                          for panel, metric in (("AUC", "auc"), ("accuracy, rehearsed", "accuracy"))
-                         for n, played in sizes.items() for name, attack in attacks.items()
-                         for i in [study.over(study.per_target(played, attack, metric), covers)]])
+                         for n, played in sizes.items() for name, attack in attacks.items()])
 
 
 def sizes_figure(frame: pd.DataFrame) -> plt.Figure:
@@ -300,10 +300,9 @@ def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figu
 def more_frame(found: study.MoreForgetting, shares: list[float], covers: str) -> pd.DataFrame:
     """Figure 5 as tidy rows: references, share of the public records, metric and interval."""
     return pd.DataFrame([{"references": r + 1, "shadow set": f"{100 * share:g} % of public", "panel": panel,
-                          "value": i.value, "low": i.low, "high": i.high}
+                          **plotting.ends(study.over(values[s, r], covers))}
                          for panel, values in (("AUC", found.auc), ("accuracy, other plays' threshold", found.accuracy))
-                         for s, share in enumerate(shares) for r in range(values.shape[1])
-                         for i in [study.over(values[s, r], covers)]])
+                         for s, share in enumerate(shares) for r in range(values.shape[1])])
 
 
 def more_figure(frame: pd.DataFrame) -> plt.Figure:

@@ -13,6 +13,7 @@ from scipy.optimize import curve_fit
 from mia_lib import metrics
 from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import claims, panels, plotting, tables
+from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, combined, difference
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.curvature import study, theory
@@ -30,11 +31,6 @@ def label(method: str) -> str:
     """What tables call a method: the paper's name, with what we add to it; ours in italics."""
     name = study.NAMES[method] + (" (LiRA, as released)" if method == "lira_released" else "")
     return name if method in study.PAPER else f"*{name}*"
-
-
-def percent(interval: Interval) -> str:
-    """A rate in percent with its interval."""
-    return tables.format_percent(interval)
 
 
 def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
@@ -301,8 +297,7 @@ def private_frame(found: study.PrivateTraining, epsilons: Sequence[float]) -> pd
     for k, epsilon in enumerate([*epsilons, np.inf]):
         for method in PRIVATE:
             value = study.over_targets(found.scores[method][k], found.members)
-            rows.append({"epsilon": epsilon, "method": SHORT[method], "value": value.value,
-                         "low": value.low, "high": value.high, "interval": value})
+            rows.append({"epsilon": epsilon, "method": SHORT[method], "interval": value, **plotting.ends(value)})
     return pd.DataFrame(rows)
 
 
@@ -342,12 +337,9 @@ def private_figure(found: study.PrivateTraining, epsilons: Sequence[float]) -> p
 
 def sizes_frame(swept: Mapping[int, study.Sized]) -> pd.DataFrame:
     """AUC of methods at each size, tidy."""
-    rows = []
-    for size, found in swept.items():
-        for method in SWEPT:
-            value = study.over_targets(found.scores[method], found.members)
-            rows.append({"size": size, "method": SHORT[method], "value": value.value, "low": value.low, "high": value.high})
-    return pd.DataFrame(rows)
+    return pd.DataFrame([{"size": size, "method": SHORT[method],
+                          **plotting.ends(study.over_targets(found.scores[method], found.members))}
+                         for size, found in swept.items() for method in SWEPT])
 
 
 def sizes_figure(swept: Mapping[int, study.Sized]) -> plt.Figure:

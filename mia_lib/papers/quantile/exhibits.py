@@ -17,6 +17,7 @@ from mia_lib.attacks import Needs, baselines
 from mia_lib.attacks import quantile as attack
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
+from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, combined, difference, t_interval
 from mia_lib.metrics.numbers import MEASURES, number
 from mia_lib.papers.quantile import study, theory
@@ -89,11 +90,6 @@ def precision(found, name, rate: float) -> Interval:
 def implied_tpr(percent, rate: float):
     """TPR that a printed precision implies at its nominal rate, both in percent."""
     return 100 * theory.true_positive_rate(np.asarray(percent, float) / 100, rate)
-
-
-def percent(interval: Interval, digits: int = 1) -> str:
-    """A rate in percent with its interval."""
-    return results.format_percent(interval, digits)
 
 
 def cells_at(found, name, rate: float) -> tuple[str, str]:
