@@ -41,7 +41,7 @@ LIBRARY = Path(__file__).resolve().parent
 CARRIERS = frozenset({"errors", "checks", "progress", "store", "definitions", "training.backends.pool", "publish"})
 READERS = frozenset({"data.readers", "data._torchvision", "data.sets:load", "data.sets:get", "data.sets:describe",
                      "data.sets:names"})
-DRAWING = frozenset({"evidence.plotting"})
+DRAWING = frozenset({"evidence.panels", "evidence.plotting"})
 FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING
 SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
 MARKS = {tokenize.NEWLINE: "\n", tokenize.INDENT: "\t>", tokenize.DEDENT: "\t<"}

@@ -15,19 +15,19 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
+from mia_lib.evidence import panels as pieces
 from mia_lib.evidence import tables
+from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED, set_style
 from mia_lib.metrics import ranking
+from mia_lib.metrics.interval import Interval
 
-WIDTH = 7.0  # inches
 DPI = 200  # twice the page's 100 pixels an inch
-INK, FAINT = "#222222", "#767676"
 
 # Colours of Okabe and Ito (2008), told apart under every common colour vision; yellow is too pale for lines.
 BLACK, ORANGE, SKY, GREEN = "#222222", "#E69F00", "#56B4E9", "#009E73"
@@ -91,33 +91,11 @@ STYLE = {
 }
 
 
-PRINTED = "printed in the paper"
-HOLLOW = {"ls": "none", "mfc": "white", "mew": 1.5, "ms": 7, "zorder": 5}
-
-
 def style_of(name: str, place: int = 0) -> dict:
     """Colour, line style and marker of an attack; of a name without one, the `place`-th spare."""
     spare = [_style(color, line, marker) for line, marker in (("-", "o"), ("--", "s"), (":", "^"))
              for color in (BLUE, ORANGE, GREEN, RED, PINK, SKY)]
     return STYLE.get(name, spare[place % len(spare)])
-
-
-def set_style() -> None:
-    """Set the look of the book for all figures made after."""
-    sns.set_theme(context="paper", style="ticks", rc={
-        "figure.figsize": (WIDTH, 4.2), "figure.dpi": 100, "figure.facecolor": "white",
-        "figure.constrained_layout.use": True, "savefig.facecolor": "white", "savefig.transparent": False,
-        "axes.facecolor": "white", "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#E4E4E4",
-        "grid.linewidth": 0.7, "axes.axisbelow": True, "font.family": "DejaVu Sans", "font.size": 10,
-        "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
-        "legend.fontsize": 9, "legend.frameon": False, "lines.linewidth": 2.0, "lines.markersize": 6,
-    })
-
-
-def _figure(columns: int = 1, height: float = 4.2, width: float = WIDTH, **options):
-    set_style()
-    return plt.subplots(1, columns, figsize=(width, height), squeeze=False, **options)
 
 
 def _spread(places, gaps, low: float, high: float) -> np.ndarray:
@@ -135,11 +113,6 @@ def _spread(places, gaps, low: float, high: float) -> np.ndarray:
     return out
 
 
-def _printed():
-    """Legend mark of the paper's values."""
-    return plt.Line2D([], [], marker="o", mec=FAINT, **HOLLOW)
-
-
 def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: str):
     """A bold name at a place given as fractions of the axes."""
     dark = [0.7 * channel for channel in to_rgb(color)]  # letters need more contrast than lines
@@ -147,7 +120,7 @@ def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: s
 
 
 def roc(scores: Mapping[str, np.ndarray], members,
-        paper: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> Figure:
+        paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "") -> Figure:
     """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
 
     With several targets the line is the mean TPR at each FPR and the band reaches from the lowest target to
@@ -157,12 +130,13 @@ def roc(scores: Mapping[str, np.ndarray], members,
         scores: attack -> [N] or [T, N].
         members: bool [N] or [T, N].
         paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks.
+        printed: what a legend calls those; nothing leaves them out of it.
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
-    legend = len(scores) > 5 or max(map(len, scores)) > 10  # names in the margin would take half of the picture
-    fig, axes = _figure(height=6.2 if legend else 5.6, width=5.8)
-    ax, lines, floors = axes[0, 0], {}, []
+    legend = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
+    fig, (ax,) = pieces.grid(1, 6.2 if legend else 5.6, width=5.8)
+    lines, floors = {}, []
     for name, of_attack in scores.items():
         checked, held, _ = ranking.check_scores(of_attack, members)
         floors.append((1 / (~held).sum(1).min(), 1 / held.sum(1).min()))
@@ -187,7 +161,7 @@ def roc(scores: Mapping[str, np.ndarray], members,
     for name, points in (paper or {}).items():
         look = style_of(name)
         ax.plot(*zip(*points, strict=True), marker=look["marker"], mec=look["color"], **HOLLOW)
-    ax.plot([low, 1], [low, 1], color=FAINT, ls=(0, (4, 3)), lw=1.2, zorder=1)
+    ax.plot([low, 1], [low, 1], zorder=1, **CHANCE)
     # Above the lines: what is under less than one record is not to be read.
     ax.axvspan(low, x_floor, color="#E2E2E2", lw=0, zorder=3)
     ax.axhspan(low, y_floor, color="#E2E2E2", lw=0, zorder=3)
@@ -195,9 +169,10 @@ def roc(scores: Mapping[str, np.ndarray], members,
             zorder=6)
     ax.text(0.55, 0.52, "chance", transform=ax.transAxes, fontsize=9, color="#555555", rotation=45, ha="left",
             va="top", rotation_mode="anchor")
-    if legend:
-        fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", handlelength=3, ncols=3)
-    else:
+    marks = {printed: pieces.hollow()} if printed and paper else {}
+    if legend or marks:
+        pieces.legend(fig, 3, [ax] if legend else [], marks)
+    if not legend:
         _name_curves(ax, {name: (grid, each.mean(0)) for name, (grid, each) in lines.items()}, x_floor, y_floor)
     return fig
 
@@ -233,8 +208,8 @@ def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
         xlabel: what is on the horizontal axis, with its unit.
     """
     thresholds = thresholds or {}
-    fig, axes = _figure(len(panels), height=3.4)
-    for ax, (title, (scores, members)) in zip(axes[0], panels.items(), strict=True):
+    fig, axes = pieces.grid(list(panels), 3.4, "density")
+    for ax, (title, (scores, members)) in zip(axes, panels.items(), strict=True):
         scores, members, _ = ranking.check_scores(scores, members)
         edges = np.histogram_bin_edges(scores, bins=min(40, max(12, int(np.sqrt(scores.size) * 1.6))))
         for name, kind in (("members", members), ("non-members", ~members)):
@@ -244,13 +219,16 @@ def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
                     ls=look["linestyle"], lw=1.8, label=name)
         if title in thresholds:
             ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
-        ax.set(title=title, xlabel=xlabel, ylabel="density" if ax is axes[0, 0] else "")
+        ax.set_xlabel(xlabel)
         ax.grid(False)
-    handles = {}
-    for ax in axes[0]:
-        handles.update((text, handle) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True))
-    fig.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
+    pieces.legend(fig, 3)
     return fig
+
+
+def ends(interval: Interval | None) -> dict[str, float]:
+    """The columns value, low and high of `against`; NaN, which draws nothing, for what was not run."""
+    found = (np.nan,) * 3 if interval is None else (interval.value, interval.low, interval.high)
+    return dict(zip(("value", "low", "high"), found, strict=True))
 
 
 def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
@@ -273,17 +251,17 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
     missing = [c for c in wanted if c not in frame]
     if missing:
         raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
-    titles = [None] if panel is None else list(frame[panel].unique())
-    fig, axes = _figure(len(titles), height=4.0, sharey=True)
+    titles = [""] if panel is None else list(frame[panel].unique())
+    fig, axes = pieces.grid(titles, 4.0, ylabel or y, sharey=True)
     names = list(frame[by].unique())
     styles = {name: style_of(name, place) for place, name in enumerate(names)}
     named = not pd.api.types.is_numeric_dtype(frame[x])
     places = {value: place for place, value in enumerate(frame[x].unique())}
     step = np.diff(np.sort([np.log10(v) if log else v for v in (range(len(places)) if named else places)]))
     gap = 0.04 * (step.min() if len(step) else 1)
-    for ax, title in zip(axes[0], titles, strict=True):
-        part = frame if title is None else frame[frame[panel] == title]
-        ends = {}
+    for ax, title in zip(axes, titles, strict=True):
+        part = frame if panel is None else frame[frame[panel] == title]
+        last = {}
         for place, name in enumerate(names):
             rows = part[part[by] == name]
             if rows.empty:
@@ -292,35 +270,30 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
             shift = gap * (place - (len(names) - 1) / 2)  # side by side, so that bars do not hide each other
             at = at * 10 ** shift if log else at + shift
             value, look = rows[y].to_numpy(float), styles[name]
-            bars = None if low is None else np.abs([value - rows[low], rows[high] - value])
-            ax.errorbar(at, value, bars, capsize=3, elinewidth=1.4, label=name, **look)
+            pieces.whiskers(ax, at, value, *(() if low is None else (rows[low], rows[high])), label=name, **look)
             if paper is not None:
                 ax.plot(at, rows[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
-            ends[name] = value[np.isfinite(value)][-1] if np.isfinite(value).any() else chance or 0.0
+            last[name] = value[np.isfinite(value)][-1] if np.isfinite(value).any() else chance or 0.0
         if chance is not None:
-            ax.axhline(chance, color=FAINT, ls=(0, (4, 3)), lw=1.2)
+            ax.axhline(chance, **CHANCE)
         if log:
             ax.set_xscale("log")
         ticks = list(places.values()) if named else list(places)
-        ax.set_xticks(ticks, [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
-        ax.minorticks_off()
+        pieces.ticks(ax.xaxis, ticks, [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
         ax.margins(x=0.1)
-        ax.set(xlabel=xlabel or x, title=title or "", ylabel=(ylabel or y) if ax is axes[0, 0] else "")
+        ax.set_xlabel(xlabel or x)
         if percent:
             ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
-    marks = {PRINTED: _printed()} if paper is not None else {}
-    if len(ends) == len(names) <= 5:
+    marks = {PRINTED: pieces.hollow()} if paper is not None else {}
+    direct = len(last) == len(names) <= 5
+    if direct:
         fig.canvas.draw()
         size = ax.get_window_extent()
-        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in ends.values()]
-        for name, place in zip(ends, _spread(heights, 18 / size.height, 0, 1), strict=True):
+        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in last.values()]
+        for name, place in zip(last, _spread(heights, 18 / size.height, 0, 1), strict=True):
             _label(ax, name, (1.02, place), styles[name]["color"], "left", "center")
-    else:
-        handles, texts = axes[0, 0].get_legend_handles_labels()
-        marks = {**dict(zip(texts, handles, strict=True)), **marks}
-    if marks:
-        fig.legend(marks.values(), marks.keys(), loc="outside upper center", ncols=min(len(marks), 4),
-                   handlelength=3)
+    if marks or not direct:
+        pieces.legend(fig, 4, [] if direct else None, marks)
     return fig
 
 
@@ -376,12 +349,12 @@ def lines(rows: pd.DataFrame, x: str, values: list, names: list[str], ends: tupl
         if line.empty:
             continue
         at = line[x].map(places).to_numpy(float) + gap * (place - (len(names) - 1) / 2)  # bars side by side
-        order, bars = np.argsort(at), np.array([line.value - line.low, line.high - line.value])
-        value = line.value.to_numpy()[order]
-        ax.errorbar(at[order], value, bars[:, order], capsize=2.5, elinewidth=1.2, markersize=5, **look)
+        order = np.argsort(at)
+        value, low, high = line[["value", "low", "high"]].to_numpy(float)[order].T
+        pieces.whiskers(ax, at[order], value, low, high, markersize=5, **look)
         last[name] = value[-1], look
     if zero:
-        ax.axhline(0, color=FAINT, ls=(0, (4, 3)), lw=1.2)
+        ax.axhline(0, **CHANCE)
     margin = 0.06 * (ends[1] - ends[0] or abs(ends[0]) or 1)
     ticks = values[::math.ceil(len(values) / 8)]
     ax.set(xlabel=x, ylim=(ends[0] - margin, ends[1] + margin))

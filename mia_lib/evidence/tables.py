@@ -94,44 +94,38 @@ def wide(table: pd.DataFrame, digits: int = 3, percent: bool = False) -> pd.Data
     return out.rename_axis(columns=None)
 
 
-def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataFrame:
-    """Our numbers beside the paper's, in the paper's unit and order.
+def printed(name: str, table: str, *by: str) -> dict:
+    """The numbers a paper printed in one table, to be looked up.
 
     Args:
-        ours: tidy, with columns `on`, value, low, high, and where they apply metric and resolution;
-            fractions.
-        printed: from `paper`, with columns `on`, value and unit.
-        on: columns that identify a number.
+        name, table: as of `paper`.
+        by: columns that identify a number.
 
     Returns:
-        DataFrame with columns `on`, then ours, interval and paper as text with one decimal for percent and
-        three for other units. What only the paper has is "not run"; what only we have shows no paper value.
+        {(a cell of each of `by`): value}; of a single column, {its cell: value}.
 
     Raises:
-        MiaError: a column is missing, or `on` does not tell the rows apart.
+        MiaError: unknown paper, table or column, or `by` does not tell the rows apart.
     """
-    for argument, frame, extra in (("ours", ours, "value low high"), ("printed", printed, "value unit")):
-        missing = [column for column in [*on, *extra.split()] if column not in frame]
-        if missing:
-            raise MiaError(f"{argument} lacks the columns {', '.join(missing)}: it has {', '.join(frame)}.")
-        if frame.duplicated(on).any():
-            raise MiaError(f"on = {on} does not tell rows of {argument} apart: add a column, or drop "
-                           f"{int(frame.duplicated(on).sum())} of them.")
-    mine = {tuple(row[c] for c in on): row for _, row in ours.iterrows()}
-    theirs = {tuple(row[c] for c in on): row for _, row in printed.iterrows()}
-    unit = printed["unit"].iloc[0] if len(printed) else "fraction"
-    rows = []
-    for key in [*theirs, *(key for key in mine if key not in theirs)]:
-        here, there = mine.get(key), theirs.get(key)
-        factor, digits = (100, 1) if (unit if there is None else there["unit"]) == "percent" else (1, 3)
-        value, interval = NOT_RUN, ""
-        if here is not None and "metric" in here and "resolution" in here and _unresolved(here):
-            value = BELOW
-        elif here is not None:
-            value, low, high = (f"{factor * here[c]:.{digits}f}" for c in ("value", "low", "high"))
-            interval = f"[{low}, {high}]"
-        rows.append([*key, value, interval, NOTHING if there is None else f"{there['value']:.{digits}f}"])
-    return pd.DataFrame(rows, columns=[*on, "ours", "interval", "paper"])
+    frame = paper(name, table)
+    for column in by:
+        choose("by", column, list(frame.columns))
+    if frame.duplicated(list(by)).any():
+        raise MiaError(f"by = {by} does not tell the {len(frame)} rows of {name} {table} apart: add a column.")
+    cells = [frame[column] for column in by]
+    return dict(zip(cells[0] if len(by) == 1 else zip(*cells, strict=True), frame["value"], strict=True))
+
+
+def beside(ours: Interval | None, theirs: float | None, percent: bool = False) -> str:
+    """A cell with our number and its interval, then the paper's: "0.626 [0.614, 0.638] / 0.648".
+
+    Args:
+        ours: a fraction; None says that it was not run.
+        theirs: as the paper prints it; None leaves ours alone.
+        percent: the paper prints percent, and so do we.
+    """
+    mine = NOT_RUN if ours is None else format_percent(ours) if percent else format(ours, ".3f")
+    return mine if theirs is None else f"{mine} / {theirs:.{1 if percent else 3}f}"
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:

@@ -16,20 +16,18 @@ TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", 
 _known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the same numbers
 
 
-def number(found: dict[str, np.ndarray], name: str, metric: str = "auc", minus: str | None = None,
+def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None,
            draws: int = 200, measures: tuple[str, ...] = MEASURES) -> Interval:
-    """A metric of a method over targets that share their records, or its paired difference from another method's.
+    """A metric of scores over targets that share their records, or its paired difference from that of other scores.
 
     Args:
-        found: with "members" [T, n] and the methods' ranks [T, n].
+        scores: [T, n], or their `ranks`. members: bool [T, n]. minus: the other scores [T, n].
         metric: one of `measures`.
         measures: metrics computed together, from the same resamples.
     """
-    given = [found[key] for key in (name, "members", minus) if key is not None]
-    key = (*map(store.fingerprint, given), draws, tuple(measures))
+    key = (*(store.fingerprint(one) for one in (scores, members, minus) if one is not None), draws, tuple(measures))
     if key not in _known:
-        _known[key] = ranking.intervals(measures, found[name], found["members"], None if minus is None else found[minus],
-                                        draws=draws)
+        _known[key] = ranking.intervals(measures, scores, members, minus, draws=draws)
     return _known[key][metric]
 
 

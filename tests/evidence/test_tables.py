@@ -78,27 +78,25 @@ def test_wide_says_below_resolution_instead_of_a_number(table):
     assert "below" not in frame["tpr_at_fpr=0.01"][0]  # 100 non-members resolve exactly 1 %
 
 
-def test_beside_uses_the_papers_unit_and_order():
-    ours = pd.DataFrame({"attack": ["MALT", "LiRA"], "metric": "attack_accuracy", "value": [0.601, 0.7],
-                         "low": [0.59, 0.6], "high": [0.61, 0.8], "resolution": 0.01})
-    frame = tables.beside(ours, tables.paper("bayes", "table2"), ["attack", "metric"])
-    assert frame.to_numpy().tolist() == [
-        ["0-1", "attack_accuracy", "not run", "", "69.4"], ["Shadow models", "attack_accuracy", "not run", "", "73.9"],
-        ["MALT", "attack_accuracy", "60.1", "[59.0, 61.0]", "77.1"], ["MAST", "attack_accuracy", "not run", "", "77.6"],
-        ["LiRA", "attack_accuracy", "70.0", "[60.0, 80.0]", "–"]]
-    low = ours.assign(metric="tpr_at_fpr=0.001")
-    printed = low[["attack", "metric"]].head(1).assign(value=0.0213, unit="fraction")
-    assert list(tables.beside(low, printed, ["attack", "metric"]).loc[0, ["ours", "interval", "paper"]]) == [
-        "below resolution", "", "0.021"]
+def test_what_a_paper_printed_is_looked_up_by_the_columns_that_identify_it():
+    assert tables.printed("bayes", "table2", "attack") == {
+        "0-1": 69.4, "Shadow models": 73.9, "MALT": 77.1, "MAST": 77.6}
+    frame = tables.paper("bayes", "table3")
+    found = tables.printed("bayes", "table3", "model", "setting", "attack")
+    assert len(found) == len(frame) and all(
+        found[row.model, row.setting, row.attack] == row.value for row in frame.itertuples())
+    with pytest.raises(MiaError, match="does not tell the 12 rows of bayes table3 apart"):
+        tables.printed("bayes", "table3", "attack")
+    with pytest.raises(MiaError, match="Did you mean 'attack'"):
+        tables.printed("bayes", "table2", "attak")
 
 
-def test_beside_refuses_what_it_cannot_match():
-    printed = tables.paper("bayes", "table3")
-    ours = pd.DataFrame({"attack": ["MALT"], "value": [0.5], "low": [0.4], "high": [0.6]})
-    with pytest.raises(MiaError, match="ours lacks the columns model"):
-        tables.beside(ours, printed, ["attack", "model"])
-    with pytest.raises(MiaError, match="does not tell rows of printed apart"):
-        tables.beside(ours, printed, ["attack"])
+def test_ours_beside_the_papers_in_the_papers_unit():
+    ours = metrics.Interval(0.5491, 0.545, 0.5532)
+    assert tables.beside(ours, 0.544) == "0.549 [0.545, 0.553] / 0.544"
+    assert tables.beside(ours, 54.4, percent=True) == "54.9 [54.5, 55.3] / 54.4"
+    assert tables.beside(None, 0.544) == "not run / 0.544"
+    assert tables.beside(ours, None) == "0.549 [0.545, 0.553]" and tables.beside(None, None) == "not run"
 
 
 def test_markdown_table_escapes_pipes_formats_cells_and_aligns_numbers():

@@ -627,9 +627,9 @@ def test_the_main_table_holds_our_numbers_and_the_papers(case, played):
     assert table.loc["LOSS", "paper, MNIST-Odd"] == "0.500\n0.97\n0.09"
     assert table.loc["LiRA", "paper, FashionMNIST"] == "0.578\n2.98\n0.63"
     assert (table.iloc[4:, -3:] == tables.NOTHING).all(axis=None)
-    many = {"members": np.tile(played.members, 50), "iha": np.tile(played.ranks["iha"], 50)}
-    lines = exhibits.stack(replace(played, members=many["members"], ranks={"iha": many["iha"]}), "iha").split("\n")
-    assert lines[1:] == [tables.format_percent(number(many, "iha", metric)) for metric in study.KEPT[1:]]
+    ranks, members = np.tile(played.ranks["iha"], 50), np.tile(played.members, 50)
+    lines = exhibits.stack(replace(played, members=members, ranks={"iha": ranks}), "iha").split("\n")
+    assert lines[1:] == [tables.format_percent(number(ranks, members, metric)) for metric in study.KEPT[1:]]
 
 
 def test_conjugate_gradients_stand_beside_the_exact_inverse(case, solved):

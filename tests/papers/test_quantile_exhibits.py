@@ -179,10 +179,10 @@ def test_each_attack_of_the_chapter_has_a_look_of_its_own():
 
 def test_a_number_may_be_of_other_measures(play):
     metric = "precision_at_fpr=0.05"
-    given = {"members": play.members, "gauss_xy": play.ranks["gauss_xy"]}
-    found = number(given, "gauss_xy", metric, measures=(metric,))
-    assert found.value == pytest.approx(metrics.precision_at_fpr(given["gauss_xy"], play.members, 0.05).mean())
-    assert number(given, "gauss_xy").value == pytest.approx(metrics.auc(given["gauss_xy"], play.members).mean())
+    given = play.ranks["gauss_xy"]
+    found = number(given, play.members, metric, measures=(metric,))
+    assert found.value == pytest.approx(metrics.precision_at_fpr(given, play.members, 0.05).mean())
+    assert number(given, play.members).value == pytest.approx(metrics.auc(given, play.members).mean())
     assert metric not in MEASURES
     half = exhibits.tpr(play, "lira_8", 0.005, "gauss_xy")
     assert half.value == pytest.approx(np.subtract(*(metrics.tpr_at_fpr(play.ranks[name], play.members, 0.005)

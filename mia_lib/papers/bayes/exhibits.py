@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy.stats import beta
 
 from mia_lib import metrics
-from mia_lib.evidence import claims, plotting
+from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.metrics.interval import Interval
 from mia_lib.metrics.numbers import TITLES
@@ -19,25 +19,25 @@ from mia_lib.papers.bayes import study, theory
 # ----------------------------------------------------------------------------------------------- the idea and theory
 
 
-def idea(seen: study.Summary, threshold: float) -> plt.Figure:
+def idea(seen: study.Summary, threshold: float) -> Figure:
     """The chapter's picture, of real records: the loss of each under models that were trained on it against that under models
     that were not, and what one threshold for all makes of them.
 
     Args:
         seen: of one bank of models. threshold: the loss that splits members from non-members best, one for all records.
     """
-    figure, axis = plt.subplots(figsize=(5.8, 5.4), layout="constrained")
+    figure, (axis,) = panels.grid(1, 5.4, width=5.8)
     outside, inside = (np.maximum(loss, IDEA_FLOOR) for loss in (seen.outside, seen.inside))
     ends = IDEA_FLOOR / 2, 2 * max(outside.max(), inside.max())
     told = (inside < threshold) & (outside > threshold)
     for which, style, label in ((~told, "non-members", "on one side either way"), (told, "members", "told apart by it")):
         axis.plot(outside[which], inside[which], ".", ms=4, alpha=0.6, color=plotting.STYLE[style]["color"], label=label)
-    axis.plot(ends, ends, color="0.4", lw=1.2, ls=(0, (4, 3)), label="training on it changes nothing")
+    axis.plot(ends, ends, label="training on it changes nothing", **panels.CHANCE)
     axis.axvline(threshold, color="black", lw=1.4)
     axis.axhline(threshold, color="black", lw=1.4, label="one threshold for all")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, box_aspect=1,
              xlabel="mean loss without training on the record (nats)", ylabel="mean loss with training on it (nats)")
-    figure.legend(loc="outside upper center", ncols=2, markerscale=2)
+    panels.legend(figure, markerscale=2)
     return figure
 
 
@@ -56,12 +56,13 @@ def idea_chart(bank: study.Bank, seen: study.Summary, threshold: float, records:
                 for side, held in (("with", members[:, i]), ("without", ~members[:, i]))}} for i in drawn]
     ends = [IDEA_FLOOR / 2, 2 * max(max(row["out"], row["in"]) for row in rows)]
     power = alt.param("power", value=round(float(np.log10(threshold)), 2), bind=alt.binding_range(
-        min=round(np.log10(ends[0]), 2), max=round(np.log10(ends[1]), 2), step=0.02, name="Threshold for all, power of ten (nats) "))
+        min=round(np.log10(ends[0]), 2), max=round(np.log10(ends[1]), 2), step=0.02,
+        name="Threshold for all, power of ten (nats) "))
     hover = alt.selection_point("record", on="pointerover", nearest=True, empty=False)
     sides = ["told apart by it", "always called a member", "never called one", "the wrong way round"]
-    told = (f"datum['in'] < t ? (datum.out >= t ? '{sides[0]}' : '{sides[1]}') : "
-            f"(datum.out >= t ? '{sides[2]}' : '{sides[3]}')").replace("< t", "< pow(10, power)").replace(">= t", ">= pow(10, power)")
-    dots = alt.Chart(alt.NamedData("records")).transform_calculate(side=told)
+    dots = alt.Chart(alt.NamedData("records")).transform_calculate(t="pow(10, power)").transform_calculate(
+        side=f"datum['in'] < datum.t ? (datum.out >= datum.t ? '{sides[0]}' : '{sides[1]}') : "
+             f"(datum.out >= datum.t ? '{sides[2]}' : '{sides[3]}')")
     axis, scale = alt.Axis(format="~g", tickCount=6), alt.Scale(type="log", domain=ends, nice=False)
     place = {"x": alt.X("out:Q", title="mean loss without training on the record (nats)", scale=scale, axis=axis),
              "y": alt.Y("in:Q", title="mean loss with training on it (nats)", scale=scale, axis=axis)}
@@ -80,9 +81,10 @@ def idea_chart(bank: study.Bank, seen: study.Summary, threshold: float, records:
         width=440, height=400)
     flags = {f"n{k}": f"datum.side == '{side}' ? 1 : 0" for k, side in enumerate(sides)}
     lines = ["'One threshold of ' + format(pow(10, power), '.2~g') + ' nats for all:'",
-             f"datum.s0 + ' of {len(rows)} records told apart, ' + datum.s1 + ' always called members, ' + datum.s2 + ' never'"]
-    said = dots.transform_calculate(**flags).transform_aggregate(**{f"s{k}": f"sum(n{k})" for k in range(3)}).transform_calculate(
-        lines=f"[{', '.join(lines)}]").mark_text(align="left", baseline="top", lineHeight=17).encode(
+             f"datum.s0 + ' of {len(rows)} records told apart, ' + datum.s1 + ' always called, ' + datum.s2 + ' never'"]
+    counted = dots.transform_calculate(**flags).transform_aggregate(**{f"s{k}": f"sum(n{k})" for k in range(3)})
+    said = counted.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
+        align="left", baseline="top", lineHeight=17).encode(
         x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=440, height=17 * len(lines))
     return alt.vconcat(said, picture, spacing=8, datasets={"records": rows}).add_params(power)
 
@@ -95,16 +97,16 @@ def told_apart(seen: study.Summary, threshold: float) -> float:
 IDEA_FLOOR = 1e-4  # nats; lower losses are drawn there
 
 
-def posterior_figure(games: Mapping[float, tuple[np.ndarray, np.ndarray]], bins: int = 10) -> plt.Figure:
+def posterior_figure(games: Mapping[float, tuple[np.ndarray, np.ndarray]], bins: int = 10) -> Figure:
     """Posterior by formula against the share of games in which the record was a member, with binomial intervals.
 
     Args:
         games: prior -> posterior [games] and member bool [games], from `theory.gaussian_posterior`.
     """
-    figure, axes = plt.subplots(1, len(games), figsize=(plotting.WIDTH, 3.6), sharex=True, sharey=True, squeeze=False,
-                                layout="constrained")
+    figure, axes = panels.grid([f"prior {prior:g}" for prior in games], 3.6, "share of games with the record in", sharex=True,
+                               sharey=True)
     edges = np.linspace(0, 1, bins + 1)
-    for axis, (prior, (posterior, member)) in zip(axes[0], games.items(), strict=True):
+    for axis, (posterior, member) in zip(axes, games.values(), strict=True):
         place = np.clip(np.digitize(posterior, edges) - 1, 0, bins - 1)
         filled = [b for b in range(bins) if (place == b).sum() >= 20]
         said = np.array([posterior[place == b].mean() for b in filled])
@@ -112,15 +114,13 @@ def posterior_figure(games: Mapping[float, tuple[np.ndarray, np.ndarray]], bins:
         hits = np.array([member[place == b].sum() for b in filled])
         low, high = beta.ppf(0.025, hits, count - hits + 1), beta.ppf(0.975, hits + 1, count - hits)
         low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
-        axis.plot([0, 1], [0, 1], "--", color="0.5", lw=1)
-        axis.errorbar(said, hits / count, np.maximum([hits / count - low, high - hits / count], 0), fmt="o", capsize=3,
-                      color=plotting.STYLE["members"]["color"])
-        axis.set(title=f"prior {prior:g}", xlabel="posterior by formula", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes[0, 0].set_ylabel("share of games with the record in")
+        axis.plot([0, 1], [0, 1], **panels.CHANCE)
+        panels.whiskers(axis, said, hits / count, low, high, fmt="o", color=plotting.STYLE["members"]["color"])
+        axis.set(xlabel="posterior by formula", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return figure
 
 
-def figure_one(played: theory.Games) -> plt.Figure:
+def figure_one(played: theory.Games) -> Figure:
     """Figure 1: scores of the first game, MALT's centred, on one axis."""
     centred = {"MALT": played.malt[0] - played.malt[0].mean(), "MAST": played.mast[0]}
     figure = plotting.histograms({name: (score, played.members[0]) for name, score in centred.items()},
@@ -185,9 +185,10 @@ def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def privacy_figure(worlds: pd.DataFrame) -> plt.Figure:
+def privacy_figure(worlds: pd.DataFrame) -> Figure:
     """Dots of `privacy_in_random_worlds` under the printed and the sharp bound, a panel a prior."""
-    figure, axes = plt.subplots(1, 3, figsize=(plotting.WIDTH, 2.9), sharex=True, sharey=True, layout="constrained")
+    figure, axes = panels.grid([f"prior {prior:g}" for prior in worlds.prior.unique()], 2.9, "largest posterior", sharex=True,
+                               sharey=True)
     epsilon = np.linspace(0, 4, 200)
     for axis, (prior, rows) in zip(axes, worlds.groupby("prior", sort=False), strict=True):
         cap = theory.privacy_cap(epsilon, prior)
@@ -195,25 +196,13 @@ def privacy_figure(worlds: pd.DataFrame) -> plt.Figure:
         axis.plot(epsilon, cap["sharp"], color="black", label=r"$\sigma(t_\lambda + \epsilon)$")
         axis.plot(epsilon, np.where(cap["printed"] <= 1, cap["printed"], np.nan), "--", color="black",
                   label=r"$\lambda + \epsilon/4$")
-        axis.set(title=f"prior {prior:g}", xlim=(0, 4), ylim=(0, 1.02))
+        axis.set(xlim=(0, 4), ylim=(0, 1.02))
     figure.supxlabel("ε, largest log-likelihood ratio", fontsize="medium")
-    axes[0].set_ylabel("largest posterior")
-    axes[2].legend(frameon=False, loc="upper left")
+    panels.legend(figure, columns=3)
     return figure
 
 
 # --------------------------------------------------------------------------------------------- ours beside the paper's
-
-
-def slash(ours: Interval | None, printed: float | None) -> str:
-    """Percent, "54.9 [54.5, 55.3] / 54.4": ours with its interval, then the paper's."""
-    mine = results.NOT_RUN if ours is None else results.format_percent(ours)
-    return mine if printed is None else f"{mine} / {printed:.1f}"
-
-
-def _printed(table: str) -> dict[tuple[str, str, str], float]:
-    frame = results.paper("bayes", table)
-    return {(s, a, m): v for s, a, m, v in zip(frame.setting, frame.attack, frame.metric, frame.value, strict=True)}
 
 
 def _n(setting: str) -> int:
@@ -227,7 +216,8 @@ AVERAGES = {"map_test": "mAP$_{test}$", "map_train": "mAP$_{train}$"}
 
 
 def _printed_by_n() -> dict[tuple[int, str, str], float]:
-    return {(_n(setting), attack, metric): value for (setting, attack, metric), value in _printed("table1").items()}
+    found = results.printed("bayes", "table1", "setting", "attack", "metric")
+    return {(_n(setting), attack, metric): value for (setting, attack, metric), value in found.items()}
 
 
 def _beside(ours: float | Interval | None, printed: float | None) -> str:
@@ -235,7 +225,7 @@ def _beside(ours: float | Interval | None, printed: float | None) -> str:
     if isinstance(ours, float):
         mine = f"{100 * ours:.1f}"
         return mine if printed is None else f"{mine} / {printed:.1f}"
-    return slash(ours, printed)
+    return results.beside(ours, printed, percent=True)
 
 
 def table_one(games: Games, sizes: list[int]) -> pd.DataFrame:
@@ -261,18 +251,13 @@ def table_one_averages(games: Games, sizes: list[int]) -> pd.DataFrame:
     """Mean average precisions of Table 1, a row an n, beside the paper's."""
     printed = _printed_by_n()
     return pd.DataFrame([{"n": str(n)} | {
-        f"{study.NAMES[attack]} {title}": slash(study.over_splits(games[n][0].numbers[attack, metric]) if n in games else None,
-                                                printed.get((n, study.NAMES[attack], metric)))
+        f"{study.NAMES[attack]} {title}": results.beside(
+            study.over_splits(games[n][0].numbers[attack, metric]) if n in games else None,
+            printed.get((n, study.NAMES[attack], metric)), percent=True)
         for metric, title in AVERAGES.items() for attack in ("malt", "matt")} for n in sizes])
 
 
-def _rates(interval: Interval | None) -> dict[str, float]:
-    """Columns of `plotting.against`; NaN where there is nothing to draw."""
-    return dict(zip(("value", "low", "high"), (np.nan,) * 3 if interval is None else
-                    (interval.value, interval.low, interval.high), strict=True))
-
-
-def table_one_figure(games: Games) -> plt.Figure:
+def table_one_figure(games: Games) -> Figure:
     """Peak accuracy and both average precisions against n, with the paper's values hollow. A peak has no interval."""
     titles = {PEAK: "accuracy, best threshold", "map_test": "mAP test", "map_train": "mAP train"}
     keys, rows = {name: attack for attack, name in study.NAMES.items()}, []
@@ -280,7 +265,7 @@ def table_one_figure(games: Games) -> plt.Figure:
         if metric not in titles:
             continue
         found = games[n][0].numbers[keys[name], metric] if n in games else None
-        ours = _rates(None if found is None else study.over_splits(found))
+        ours = plotting.ends(None if found is None else study.over_splits(found))
         if metric == PEAK and found is not None:
             ours |= {"low": ours["value"], "high": ours["value"]}
         rows.append({"n": n, "attack": name, "panel": titles[metric], "paper": value / 100, **ours})
@@ -330,7 +315,7 @@ def penalties(by_penalty: Mapping[int, Sequence[study.Numbers]]) -> pd.DataFrame
 def table_two(judged: study.Judged) -> pd.DataFrame:
     """Table 2 as a page shows it: accuracy with thresholds from rehearsals beside the paper's, AUC and TPR at 1 % FPR."""
     paper_name = {"MAST (best split)": "MAST"}
-    printed = {a: v for (_, a, _), v in _printed("table2").items()}
+    printed = results.printed("bayes", "table2", "attack")
     accuracy = metrics.evaluate(judged.decisions, judged.members, judged.groups, metrics=("auc",))
     rest = metrics.evaluate(judged.scores, judged.members, judged.groups, metrics=("auc", "tpr_at_fpr=0.01"))
     wide = results.wide(rest, digits=1, percent=True).set_index("attack")
@@ -387,11 +372,12 @@ def table_three(intervals: dict, augmentations: list[str]) -> pd.DataFrame:
     networks = list(dict.fromkeys(n for n, _, _ in intervals))
     printed = _paper_three(networks, augmentations)
     return pd.DataFrame([{"network": network, "augmentation": augmentation.replace("_", " ").replace(":", " ")} | {
-        attack: slash(intervals[network, augmentation, attack], printed.get((network, augmentation, attack)))
+        attack: results.beside(intervals[network, augmentation, attack], printed.get((network, augmentation, attack)),
+                               percent=True)
         for attack in ("0-1", "MALT")} for network in networks for augmentation in augmentations])
 
 
-def table_three_figure(intervals: dict, augmentations: list[str]) -> plt.Figure:
+def table_three_figure(intervals: dict, augmentations: list[str]) -> Figure:
     """Attack accuracy against augmentation, a panel a network, with the paper's values hollow."""
     networks = list(dict.fromkeys(n for n, _, _ in intervals))
     printed = _paper_three(networks, augmentations)
@@ -399,7 +385,7 @@ def table_three_figure(intervals: dict, augmentations: list[str]) -> plt.Figure:
     rows = [{"network": f"{network.partition(':')[0]}; hollow: {theirs.get(network, 'none')}", "attack": attack,
              "augmentation": augmentation.replace("_", "\n").replace(":", " "),
              "paper": printed.get((network, augmentation, attack), np.nan) / 100,
-             **_rates(intervals[network, augmentation, attack])}
+             **plotting.ends(intervals[network, augmentation, attack])}
             for network in networks for attack in ("0-1", "MALT") for augmentation in augmentations]
     return plotting.against(pd.DataFrame(rows), "augmentation", "value", by="attack", paper="paper", panel="network",
                             percent=True, xlabel="", ylabel="attack accuracy", chance=0.5)

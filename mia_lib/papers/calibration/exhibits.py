@@ -11,7 +11,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import norm, rankdata
 
 from mia_lib import metrics
-from mia_lib.evidence import claims, plotting, tables
+from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, combined
 from mia_lib.papers.calibration import study
 
@@ -24,15 +24,8 @@ LARGEST_GAINS = {("German Credit", "loss"): 0.106, ("CIFAR-10", "gradient_norm")
 
 def printed(table: str) -> dict[tuple[str, str], float]:
     """(row of `PAPER_ROWS`, name of the attack) -> the paper's number."""
-    frame = tables.paper("calibration", table)
-    return {(d + (" (aug.)" if "with augmentation" in s else ""), a): v
-            for d, s, a, v in zip(frame.dataset, frame.setting, frame.attack, frame.value, strict=True)}
-
-
-def slash(ours: Interval | None, paper: float | None) -> str:
-    """ "0.626 [0.614, 0.638] / 0.648": ours with its interval, then the paper's."""
-    mine = tables.NOT_RUN if ours is None else format(ours, ".3f")
-    return mine if paper is None else f"{mine} / {paper:.3f}"
+    return {(data + (" (aug.)" if "with augmentation" in setting else ""), attack): value for (data, setting, attack), value
+            in tables.printed("calibration", table, "dataset", "setting", "attack").items()}
 
 
 def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]:
@@ -56,8 +49,7 @@ def idea(played: study.Play, records: int = 4000) -> plt.Figure:
     reference = played.scores["loss", "scratch"].ravel() + target
     members, some = played.members.ravel(), np.random.default_rng(0).permutation(target.size)[:records]
     floor = 1e-2
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(5.6, 5.0), layout="constrained")
+    figure, (axis,) = panels.grid(1, 5.0, width=5.6)
     for name, kind in (("non-members", ~members), ("members", members)):
         look, shown = plotting.STYLE[name], some[kind[some] & (reference[some] > floor)]
         axis.scatter(reference[shown], np.maximum(target[shown], floor), s=9, alpha=0.45, lw=0, color=look["color"],
@@ -69,7 +61,7 @@ def idea(played: study.Play, records: int = 4000) -> plt.Figure:
     axis.plot(far, far - 1, color=plotting.INK, ls=":", lw=2.2, label="one nat easier than that")
     axis.set(xscale="log", yscale="log", xlim=(floor, 20), ylim=(floor, 20), box_aspect=1,
              xlabel="loss under a reference that never saw the record", ylabel="loss under the target")
-    figure.legend(loc="outside upper center", ncols=2, markerscale=2.5, handlelength=3)
+    panels.legend(figure, markerscale=2.5)
     return figure
 
 
@@ -78,17 +70,15 @@ def idea(played: study.Play, records: int = 4000) -> plt.Figure:
 
 def table_one(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """Accuracies of the targets beside the paper's, and of what calibrates them."""
-    frame = tables.paper("calibration", "table1")
-    paper = {(d, m): v for d, m, v in zip(frame.dataset, frame.metric, frame.value, strict=True)}
-    rows = []
+    paper, rows = tables.printed("calibration", "table1", "dataset", "metric"), []
     for row, name in by_row(all_games):
         theirs = {side: paper.get((row.removesuffix(" (aug.)"), f"{side}_accuracy")) for side in ("train", "test")}
         ours = {side: None if name is None else study.over(plays[name].accuracy[side], all_games[name].covers)
                 for side in ("train", "test", "scratch", "forgetting")}
         if name is None and row.endswith("(aug.)"):
             continue  # the paper prints one row a set
-        rows.append({"data": name or row, "train": slash(ours["train"], theirs["train"]),
-                     "test": slash(ours["test"], theirs["test"]),
+        rows.append({"data": name or row, "train": tables.beside(ours["train"], theirs["train"]),
+                     "test": tables.beside(ours["test"], theirs["test"]),
                      "reference from scratch": tables.NOTHING if name is None else f"{ours['scratch'].value:.3f}",
                      "after forgetting": tables.NOTHING if name is None else f"{ours['forgetting'].value:.3f}"})
     return pd.DataFrame(rows)
@@ -102,10 +92,11 @@ def table_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, ta
         def ours(attack: Attack, name: str | None = name) -> Interval | None:
             return None if name is None else interval(plays, all_games, name, attack, metric)
 
-        rows.append({"data": name or row, "score": "gap", "Orig": slash(ours(study.GAP), paper.get((row, "Gap"))),
+        rows.append({"data": name or row, "score": "gap",
+                     "Orig": tables.beside(ours(study.GAP), paper.get((row, "Gap"))),
                      "Cal.": tables.NOTHING, "Cal.-F": tables.NOTHING})
         rows += [{"data": "", "score": score.replace("_", " ")} | {
-            short: slash(ours((score, variant)), paper.get((row, f"{paper_score[score]} {short}")))
+            short: tables.beside(ours((score, variant)), paper.get((row, f"{paper_score[score]} {short}")))
             for variant, short in study.VARIANTS.items()} for score in study.SCORES]
     return pd.DataFrame(rows)
 
@@ -169,11 +160,9 @@ def label_values(found: study.LabelOnly, variant: str, metric: str) -> np.ndarra
 
 def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """Label-only attacks, ours / the paper's, with the queries spent on each record."""
-    frame, rows = tables.paper("calibration", "table4"), []
-    paper = {(d, a.removeprefix("HopSkipJump "), m): v
-             for d, a, m, v in zip(frame.dataset, frame.attack, frame.metric, frame.value, strict=True)}
+    paper, rows = tables.printed("calibration", "table4", "dataset", "attack", "metric"), []
     for row, name in by_row(all_games):
-        if (row, "Orig", "auc") not in paper:
+        if (row, "HopSkipJump Orig", "auc") not in paper:
             continue
         cells = {"data": name or row}
         for metric, key, word in (("auc", "auc", "AUC"), ("accuracy", "attack_accuracy", "accuracy")):
@@ -181,7 +170,7 @@ def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.Data
                 ours = None
                 if name in found:
                     ours = study.over(label_values(found[name], variant, metric), _covers(found[name], all_games[name]))
-                cells[f"{word}, {short}"] = slash(ours, paper.get((row, short, key)))
+                cells[f"{word}, {short}"] = tables.beside(ours, paper.get((row, f"HopSkipJump {short}", key)))
         cells["queries"] = f"{found[name].queries:.0f}" if name in found else tables.NOTHING
         rows.append(cells)
     return pd.DataFrame(rows)
@@ -244,40 +233,36 @@ def _curves(axes, scores: np.ndarray, members: np.ndarray, dot: bool, **look) ->
         axes[1].plot(tpr, precision, **mark)
 
 
-def _two_panels(resolution: float, share: float, legend_columns: int):
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 3.9), layout="constrained")
-    low = max(resolution, 1e-4)
-    axes[0].plot([low, 1], [low, 1], color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+def _two_panels(members: np.ndarray) -> tuple[plt.Figure, np.ndarray]:
+    """Axes of ROC and of precision against recall, with the lines of chance."""
+    figure, axes = panels.grid(2, 3.9)
+    low = max(1 / (~members).sum(1).min(), 1e-4)
+    axes[0].plot([low, 1], [low, 1], **panels.CHANCE)
     axes[0].set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05), box_aspect=1, xlabel="false positive rate (log)",
                 ylabel="true positive rate (log)")
-    axes[1].axhline(share, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+    axes[1].axhline(members.mean(), **panels.CHANCE)
     axes[1].set(xlim=(0, 1), ylim=(0, 1.02), box_aspect=1, xlabel="recall", ylabel="precision")
-
-    def finish() -> plt.Figure:
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=legend_columns, handlelength=3)
-        return figure
-
-    return axes, finish
+    return figure, axes
 
 
 def curves(played: study.Play) -> plt.Figure:
     """Figure 2: ROC and precision-recall of the loss, with the point that is best for accuracy."""
-    members = played.members
-    axes, finish = _two_panels(1 / (~members).sum(1).min(), members.mean(), 3)
+    figure, axes = _two_panels(played.members)
     for variant, short in study.VARIANTS.items():
         look = plotting.style_of(short)
-        _curves(axes, played.scores["loss", variant], members, True, label=short, color=look["color"], ls=look["linestyle"])
-    return finish()
+        _curves(axes, played.scores["loss", variant], played.members, True, label=short, color=look["color"],
+                ls=look["linestyle"])
+    panels.legend(figure, 3)
+    return figure
 
 
 def sizes_frame(sizes: Mapping[int, study.Play], covers: str) -> pd.DataFrame:
     """Figure 3 as tidy rows: members of a training set, attack, metric, and the interval."""
     attacks = {"Gap": study.GAP, **{short: ("loss", variant) for variant, short in study.VARIANTS.items()}}
-    return pd.DataFrame([{"n": n, "attack": name, "panel": panel, "value": i.value, "low": i.low, "high": i.high}
+    return pd.DataFrame([{"n": n, "attack": name, "panel": panel,
+                          **plotting.ends(study.over(study.per_target(played, attack, metric), covers))}
                          for panel, metric in (("AUC", "auc"), ("accuracy, rehearsed", "accuracy"))
-                         for n, played in sizes.items() for name, attack in attacks.items()
-                         for i in [study.over(study.per_target(played, attack, metric), covers)]])
+                         for n, played in sizes.items() for name, attack in attacks.items()])
 
 
 def sizes_figure(frame: pd.DataFrame) -> plt.Figure:
@@ -288,20 +273,17 @@ def sizes_figure(frame: pd.DataFrame) -> plt.Figure:
 
 def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figure:
     """Figure 4: accuracy against the ratio of members, and precision-recall at each ratio, by the formula."""
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), layout="constrained")
+    figure, axes = panels.grid(2, 4.2)
     for variant in ("original", "scratch"):
         look = plotting.style_of(study.VARIANTS[variant])
         frames = [study.at_ratio(played, ("loss", variant), k) for k in others]
         for rule, line in (("rehearsed", look["linestyle"]), ("best", ":")):
             ours = [study.over(frame[rule], covers) for frame in frames]
-            axes[0].errorbar(others, [i.value for i in ours], np.abs([[i.value - i.low, i.high - i.value] for i in ours]).T,
-                             color=look["color"], ls=line, marker=look["marker"], capsize=3,
-                             label=f"{study.VARIANTS[variant]}, {rule} threshold")
-    axes[0].plot(others, [k / (1 + k) for k in others], color=plotting.FAINT, ls=(0, (4, 3)), label="calling nobody a member")
+            panels.bars(axes[0], others, ours, color=look["color"], ls=line, marker=look["marker"],
+                        label=f"{study.VARIANTS[variant]}, {rule} threshold")
+    axes[0].plot(others, [k / (1 + k) for k in others], label="calling nobody a member", **panels.CHANCE)
     axes[0].set(xscale="log", xlabel="non-members to one member", ylabel="accuracy", box_aspect=1)
-    axes[0].set_xticks(others, [str(k) for k in others])
-    axes[0].minorticks_off()
+    panels.ticks(axes[0].xaxis, others)
     recalls = np.linspace(0.005, 1, 300)
     for k, color in zip(others, plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(others))), strict=True):
         for variant, line in (("original", "--"), ("scratch", "-")):
@@ -311,17 +293,16 @@ def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figu
             axes[1].plot(recalls, np.mean(found, 0), color=color, ls=line, label=f"1 : {k}" if line == "-" else None)
     axes[1].set(xlabel="recall", ylabel="precision (dashed: Orig)", xlim=(0, 1), ylim=(0, 1.02), box_aspect=1)
     axes[1].legend(title="members : others", loc="upper right")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, handlelength=3)
+    panels.legend(figure, axes=axes[:1])
     return figure
 
 
 def more_frame(found: study.MoreForgetting, shares: list[float], covers: str) -> pd.DataFrame:
     """Figure 5 as tidy rows: references, share of the public records, metric and interval."""
     return pd.DataFrame([{"references": r + 1, "shadow set": f"{100 * share:g} % of public", "panel": panel,
-                          "value": i.value, "low": i.low, "high": i.high}
+                          **plotting.ends(study.over(values[s, r], covers))}
                          for panel, values in (("AUC", found.auc), ("accuracy, other plays' threshold", found.accuracy))
-                         for s, share in enumerate(shares) for r in range(values.shape[1])
-                         for i in [study.over(values[s, r], covers)]])
+                         for s, share in enumerate(shares) for r in range(values.shape[1])])
 
 
 def more_figure(frame: pd.DataFrame) -> plt.Figure:
@@ -333,14 +314,15 @@ def more_figure(frame: pd.DataFrame) -> plt.Figure:
 def private_figure(found: study.PrivateTraining, epsilons: list[float]) -> plt.Figure:
     """Figure 6: ROC and precision-recall at each epsilon, calibrated (solid) and not (dashed), and without privacy."""
     members = found.members
-    axes, finish = _two_panels(1 / (~members).sum(1).min(), members.mean(), 3)
+    figure, axes = _two_panels(members)
     colors = [*plt.get_cmap("viridis")(np.linspace(0.0, 0.8, len(epsilons))), "0.25"]
     names = [f"ε = {epsilon:g}" for epsilon in epsilons] + ["no privacy"]
     for e, (name, color) in enumerate(zip(names, colors, strict=True)):
         last = e == len(epsilons)
         _curves(axes, found.scores["scratch"][e], members, False, label=name, color=color, ls=":" if last else "-", lw=2.4)
         _curves(axes, found.scores["original"][e], members, False, color=color, ls=(0, (1, 2)) if last else "--", lw=1.2)
-    return finish()
+    panels.legend(figure, 3)
+    return figure
 
 
 def private_table(found: study.PrivateTraining, epsilons: list[float], covers: str) -> pd.DataFrame:
@@ -357,10 +339,9 @@ def private_table(found: study.PrivateTraining, epsilons: list[float], covers: s
 
 def law_figure(plays: Plays) -> plt.Figure:
     """AUC against the number of references trained to the end: measured, by the law, and its one-parameter fit."""
-    plotting.set_style()
     shown = {name: played for name, played in plays.items() if played.reference_loss.shape[1] > 1}
-    figure, axes = plt.subplots(1, len(shown), figsize=(plotting.WIDTH, 3.6), sharey=True, squeeze=False, layout="constrained")
-    for axis, (name, played) in zip(axes[0], shown.items(), strict=True):
+    figure, axes = panels.grid(list(shown), 3.6, "AUC", sharey=True)
+    for axis, played in zip(axes, shown.values(), strict=True):
         measured, r = study.reference_aucs(played).mean(1), np.arange(1, played.reference_loss.shape[1] + 1)
         predicted, fine = study.law(played), np.linspace(1, len(r) + 0.5, 100)
         axis.plot(r, measured, "o", color=plotting.RED, label="measured")
@@ -372,9 +353,8 @@ def law_figure(plays: Plays) -> plt.Figure:
                      label="not calibrated")
         axis.axhline(metrics.auc(played.scores["loss", "scratch"], played.members).mean(), color=plotting.GREEN, ls="-.",
                      label="one reference, stopped")
-        axis.set(title=name, xlabel="references R", xticks=r)
-    axes[0, 0].set_ylabel("AUC")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        axis.set(xlabel="references R", xticks=r)
+    panels.legend(figure, 3)
     return figure
 
 
@@ -480,9 +460,8 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
 
 def largest_spread(row: str) -> float:
     """The largest standard deviation of an AUC that the caption of the paper's Table 2 allows for a row."""
-    frame = tables.paper("calibration", "text")
-    bounds = {d: v for d, m, v in zip(frame.dataset, frame.metric, frame.value, strict=True) if m == "std_upper_bound_auc"}
-    return bounds.get(row, bounds["all others"])
+    said = tables.printed("calibration", "text", "dataset", "metric")
+    return said.get((row, "std_upper_bound_auc"), said["all others", "std_upper_bound_auc"])
 
 
 def mean_of(values: Mapping[str, np.ndarray], all_games: Mapping[str, study.Games]) -> Interval:

@@ -12,9 +12,10 @@ from scipy.optimize import curve_fit
 
 from mia_lib import metrics
 from mia_lib.attacks import curvature as attack
-from mia_lib.evidence import claims, plotting, tables
-from mia_lib.metrics import numbers
+from mia_lib.evidence import claims, panels, plotting, tables
+from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, combined, difference
+from mia_lib.metrics.numbers import number
 from mia_lib.papers.curvature import study, theory
 from mia_lib.signals import curvature
 
@@ -32,24 +33,11 @@ def label(method: str) -> str:
     return name if method in study.PAPER else f"*{name}*"
 
 
-def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None,
-           draws: int = 200) -> Interval:
-    """A metric of scores [T, n] over targets that share their records, or its paired difference from that of others."""
-    found = {"scores": scores, "members": members, "others": minus}
-    return numbers.number(found, "scores", metric, None if minus is None else "others", draws)
-
-
-def percent(interval: Interval) -> str:
-    """A rate in percent with its interval."""
-    return tables.format_percent(interval)
-
-
 def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
     """(data, method, setting) -> the paper's number in percent, as text."""
-    frame = tables.paper("curvature", table)
-    frame = frame[frame["metric"] == metric]
-    return {(d, a, s): f"{v + 1e-9:.1f}"
-            for d, a, s, v in zip(frame.dataset, frame.attack, frame.setting, frame.value, strict=True)}
+    found = tables.printed("curvature", table, "dataset", "attack", "setting", "metric")
+    return {(data, method, setting): f"{value + 1e-9:.1f}" for (data, method, setting, of), value in found.items()
+            if of == metric}
 
 
 # ------------------------------------------------------------------------------------------------------------- the idea
@@ -57,8 +45,7 @@ def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
 
 def slices_figure(found: study.Slices) -> plt.Figure:
     """The loss of one record along a line, a curve a model."""
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.6))
+    figure, (axis,) = panels.grid(1, 3.6)
     for side, name in ((found.members, "members"), (~found.members, "non-members")):
         look = plotting.STYLE[name]
         label = "models trained on it" if name == "members" else "models that never saw it"
@@ -66,7 +53,7 @@ def slices_figure(found: study.Slices) -> plt.Figure:
             axis.plot(found.t, loss, color=look["color"], ls=look["linestyle"], lw=1.2, alpha=0.8,
                       label=label if not k else None)
     axis.set(yscale="log", xlabel="step along a direction of +1 and -1 (pixels run from -1 to 1)", ylabel="loss (nats)")
-    figure.legend(loc="outside upper center", ncols=2)
+    panels.legend(figure)
     return figure
 
 
@@ -75,25 +62,23 @@ def slices_figure(found: study.Slices) -> plt.Figure:
 
 def extremes(records, difficulty: np.ndarray, count: int = 8) -> plt.Figure:
     """The images of lowest and of highest mean curvature (Figure 1)."""
-    plotting.set_style()
     ranked = np.argsort(difficulty, kind="stable")
-    figure, axes = plt.subplots(2, count, figsize=(plotting.WIDTH, 2.6), squeeze=False)
-    for row, (title, chosen) in enumerate((("lowest", ranked[:count]), ("highest", ranked[::-1][:count]))):
-        for axis, record in zip(axes[row], chosen, strict=True):
-            image = records.x[record]
-            axis.imshow(image[..., 0] if image.shape[-1] == 1 else image, cmap="gray")
-            axis.set_title(records.classes[records.y[record]], fontsize=7.5)
-            axis.set(xticks=[], yticks=[])
-            axis.grid(False)
-        axes[row, 0].set_ylabel(f"{title}\ncurvature", fontsize=9)
+    figure, axes = panels.grid(2 * count, 2.6, rows=2)
+    for axis, record in zip(axes, [*ranked[:count], *ranked[::-1][:count]], strict=True):
+        image = records.x[record]
+        axis.imshow(image[..., 0] if image.shape[-1] == 1 else image, cmap="gray")
+        axis.set_title(records.classes[records.y[record]], fontsize=7.5)
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+    for axis, title in zip(axes[::count], ("lowest", "highest"), strict=True):
+        axis.set_ylabel(f"{title}\ncurvature", fontsize=9)
     return figure
 
 
 def record_figure(found: study.RecordCurves, percentiles: Sequence[float]) -> plt.Figure:
     """Log curvature of single records over all models, with kernel estimate and Gaussian (Figure 3)."""
-    plotting.set_style()
-    figure, axes = plt.subplots(1, len(percentiles), figsize=(plotting.WIDTH, 3.2), squeeze=False)
-    for axis, percentile, values, members in zip(axes[0], percentiles, found.values, found.members, strict=True):
+    figure, axes = panels.grid([f"{percentile:g}th percentile" for percentile in percentiles], 3.2, "density")
+    for axis, values, members in zip(axes, found.values, found.members, strict=True):
         grid = np.linspace(values.min() - 1, values.max() + 1, 200)
         for name, side in (("members", members), ("non-members", ~members)):
             look, own = plotting.STYLE[name], values[side]
@@ -103,9 +88,9 @@ def record_figure(found: study.RecordCurves, percentiles: Sequence[float]) -> pl
             axis.plot(grid, stats.norm.pdf(grid, own.mean(), own.std(ddof=1)), color=look["color"], ls="-", label="Gaussian")
             if np.ptp(own) > 0:
                 axis.plot(grid, stats.gaussian_kde(own)(grid), color=look["color"], ls="--", label="kernel estimate")
-        axis.set(title=f"{percentile:g}th percentile", xlabel="log curvature", ylabel="density" if axis is axes[0, 0] else "")
+        axis.set_xlabel("log curvature")
         axis.grid(False)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    panels.legend(figure, 3)
     return figure
 
 
@@ -174,9 +159,8 @@ def views_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 5: TPR at low FPR, in percent."""
-    frame, theirs = tables.paper("curvature", "table5"), {}
-    for method, setting, metric, value in zip(frame.attack, frame.setting, frame.metric, frame.value, strict=True):
-        theirs[method, setting[0], metric.split("_")[-1]] = f"{value:.2f}"
+    theirs = {(method, setting[0], metric.split("_")[-1]): f"{value:.2f}" for (method, setting, metric), value
+              in tables.printed("curvature", "table5", "attack", "setting", "metric").items()}
     rows = []
     for method in study.NAMES:
         row = {"method": label(method)}
@@ -267,8 +251,7 @@ def estimators_table(found: study.Estimators, h: float, iterations: int) -> pd.D
 def steps_figure(found: study.StepSizes) -> plt.Figure:
     """Mean size of probes over what the Hessian between kinks gives for the same probes, against the step, in both
     precisions."""
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.8))
+    figure, (axis,) = panels.grid(1, 3.8)
     for dtype, sizes, marker, line, color in (("float32", found.float32, "o", "--", plotting.ORANGE),
                                               ("float64", found.float64, "s", "-", plotting.BLUE)):
         ratio = sizes / np.maximum(found.expected, 1e-300)[:, None]
@@ -277,45 +260,32 @@ def steps_figure(found: study.StepSizes) -> plt.Figure:
         axis.fill_between(found.h, low, high, color=color, alpha=0.2, lw=0, label=f"{dtype}, 5th to 95th percentile")
     axis.axhline(1, color=plotting.INK, ls="-.", lw=1.4, label="the Hessian's, same probes")
     axis.set(xscale="log", yscale="log", xlabel="step h", ylabel=r"mean $|q|$ / mean $|v^\top Hu|$")
-    figure.legend(loc="outside upper center", ncols=3)
+    panels.legend(figure, 3)
     return figure
 
 
 def costs_figure(found: study.Estimators, counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int,
                  iterations: int) -> plt.Figure:
     """TPR at 1 % FPR against references, and against queries."""
-    plotting.set_style()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2), sharey=True)
+    figure, (left, right) = panels.grid(["references", "queries"], 4.2, "TPR at 1 % FPR (%)", sharey=True)
     every = {**counted, most: played.scores}
     for place, method in enumerate(study.COMPARED):
-        name, at = SHORT[method], sorted(every)
-        values = [number(every[n][method], played.members, "tpr_at_fpr=0.01") for n in at]
-        look = plotting.style_of(name, place)
-        left.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, elinewidth=1.2, label=name,
-                      **look)
-    left.set(xscale="log", xlabel="reference models", ylabel="TPR at 1 % FPR (%)", title="references")
-    left.set_xticks(sorted(every), [str(n) for n in sorted(every)])
-    left.minorticks_off()
+        values = [number(every[n][method], played.members, "tpr_at_fpr=0.01") for n in sorted(every)]
+        panels.bars(left, sorted(every), values, 100, label=SHORT[method], **plotting.style_of(SHORT[method], place))
+    left.set(xscale="log", xlabel="reference models")
+    panels.ticks(left.xaxis, sorted(every))
     of = dict(sorted({**{4 * n: one for n, one in found.by_probes.items()}, 4 * iterations: found.released}.items()))
     at, values = list(of), [number(one.ranks, found.members, "tpr_at_fpr=0.01") for one in of.values()]
-    right.errorbar(at, [100 * v.value for v in values], _bars(values, 100), capsize=3, label="Curv, log ratio, one view",
-                   **plotting.style_of("Curv, log ratio"))
+    panels.bars(right, at, values, 100, label="Curv, log ratio, one view", **plotting.style_of("Curv, log ratio"))
     for place, key, color, name in ((0.85, "true", plotting.BLUE, "true class, log odds"),
                                     (1.15, "top", plotting.GREEN, "likeliest class, log odds")):
         value = number(found.named[key].ranks, found.members, "tpr_at_fpr=0.01")
-        right.errorbar([place], [100 * value.value], _bars([value], 100), capsize=3, color=color, ls="none", label=name,
-                       marker="s" if key == "true" else "D")
-    right.set(xscale="log", xlabel="queries of a record", title="queries")
-    right.set_xticks([1, *at], [str(n) for n in (1, *at)])
-    right.minorticks_off()
+        panels.bars(right, [place], [value], 100, color=color, ls="none", label=name, marker="s" if key == "true" else "D")
+    right.set(xscale="log", xlabel="queries of a record")
+    panels.ticks(right.xaxis, [1, *at])
     for axis in (left, right):
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1, fontsize=8)
     return figure
-
-
-def _bars(values: Sequence[Interval], unit: float = 1) -> np.ndarray:
-    """Lengths below and above of error bars, [2, n]."""
-    return unit * np.abs([[v.value - v.low, v.high - v.value] for v in values]).T
 
 
 # ------------------------------------------------------------------------------------------------------------ the sweeps
@@ -327,8 +297,7 @@ def private_frame(found: study.PrivateTraining, epsilons: Sequence[float]) -> pd
     for k, epsilon in enumerate([*epsilons, np.inf]):
         for method in PRIVATE:
             value = study.over_targets(found.scores[method][k], found.members)
-            rows.append({"epsilon": epsilon, "method": SHORT[method], "value": value.value,
-                         "low": value.low, "high": value.high, "interval": value})
+            rows.append({"epsilon": epsilon, "method": SHORT[method], "interval": value, **plotting.ends(value)})
     return pd.DataFrame(rows)
 
 
@@ -368,12 +337,9 @@ def private_figure(found: study.PrivateTraining, epsilons: Sequence[float]) -> p
 
 def sizes_frame(swept: Mapping[int, study.Sized]) -> pd.DataFrame:
     """AUC of methods at each size, tidy."""
-    rows = []
-    for size, found in swept.items():
-        for method in SWEPT:
-            value = study.over_targets(found.scores[method], found.members)
-            rows.append({"size": size, "method": SHORT[method], "value": value.value, "low": value.low, "high": value.high})
-    return pd.DataFrame(rows)
+    return pd.DataFrame([{"size": size, "method": SHORT[method],
+                          **plotting.ends(study.over_targets(found.scores[method], found.members))}
+                         for size, found in swept.items() for method in SWEPT])
 
 
 def sizes_figure(swept: Mapping[int, study.Sized]) -> plt.Figure:
@@ -384,23 +350,19 @@ def sizes_figure(swept: Mapping[int, study.Sized]) -> plt.Figure:
 
 def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]]) -> plt.Figure:
     """AUC and balanced accuracy of NLL on each kind of training set, and of what needs no target (Figure 7)."""
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.0), sharey=True)
+    figure, axes = panels.grid(["AUC", "balanced accuracy"], 4.0, sharey=True)
     looks = {"random": (plotting.BLUE, "o", "-"), "coreset": (plotting.PINK, "v", "-"), "matched": (plotting.GREEN, "D", "--")}
-    for axis, metric, title in zip(axes, ("auc", "balanced_accuracy"), ("AUC", "balanced accuracy"), strict=True):
+    for axis, metric in zip(axes, ("auc", "balanced_accuracy"), strict=True):
         for kind, (color, marker, line) in looks.items():
-            at = list(swept[kind])
             values = [study.over_targets(found.scores["nll"], found.members, metric) for found in swept[kind].values()]
-            axis.errorbar(at, [v.value for v in values], _bars(values), color=color, marker=marker, ls=line, capsize=3,
-                          label=kind)
+            panels.bars(axis, list(swept[kind]), values, color=color, marker=marker, ls=line, label=kind)
         at = list(swept["coreset"])
         none = [study.over_targets(found.untouched, found.members, metric).value for found in swept["coreset"].values()]
         axis.plot(at, none, "X:", color=plotting.INK, label="coreset, no target at all")
-        axis.set(xscale="log", xlabel="training records (logarithmic)", title=title)
-        axis.set_xticks(at, [f"{n:g}" for n in at])
-        axis.minorticks_off()
-        axis.axhline(0.5, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        axis.set(xscale="log", xlabel="training records (logarithmic)")
+        panels.ticks(axis.xaxis, at)
+        axis.axhline(0.5, **panels.CHANCE)
+    panels.legend(figure)
     return figure
 
 
@@ -444,23 +406,20 @@ def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
 
 def theory_figure(found: pd.DataFrame, world: theory.CurvatureWorld, sizes: Sequence[float]) -> plt.Figure:
     """Left: what epsilon allows; right: the bound of Theorem 4.2 against it as the training set grows."""
-    plotting.set_style()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.0))
+    figure, (left, right) = panels.grid(["any score of a private model", "curvature"], 4.0)
     fine = np.geomspace(0.05, 7.4, 200)
     for kind, marker, color in (("random mechanism", ".", plotting.SKY), ("randomised response", "x", plotting.RED)):
         part = found[found["kind"] == kind]
         left.plot(part["epsilon"], part["kl"], marker, color=color, ms=4, label=kind)
     left.plot(fine, fine, color=plotting.INK, ls="--", label="Theorem 4.1: ε")
     left.plot(fine, theory.kl_cap(fine), color=plotting.INK, ls="-", label="sharp: ε tanh(ε/2)")
-    left.set(xscale="log", yscale="log", xlabel="ε", ylabel="divergence (nats)", ylim=(1e-5, 20),
-             title="any score of a private model")
+    left.set(xscale="log", yscale="log", xlabel="ε", ylabel="divergence (nats)", ylim=(1e-5, 20))
     for epsilon, line in ((0.5, "-"), (1.0, "--"), (2.0, ":")):
         right.plot(sizes, world.kl_bound(np.asarray(sizes, float), epsilon), color=plotting.PINK, ls=line,
                    label=f"Theorem 4.2, ε = {epsilon:g}")
         right.axhline(theory.kl_cap(epsilon), color=plotting.INK, ls=line, lw=1.2)
     right.plot([], [], color=plotting.INK, label="sharp, same ε")
-    right.set(xscale="log", yscale="log", xlabel="training records m", ylabel="bound on the divergence (nats)",
-              title="curvature")
+    right.set(xscale="log", yscale="log", xlabel="training records m", ylabel="bound on the divergence (nats)")
     for axis in (left, right):
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), fontsize=8)
     return figure

@@ -13,7 +13,7 @@ from scipy import stats
 
 from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines, iha
-from mia_lib.evidence import claims, plotting, tables
+from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, difference, t_interval
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.iha import study, theory
@@ -50,7 +50,7 @@ def over_targets(values: np.ndarray, metric: str = "auc") -> str:
 
 def of_attack(play: study.Play, method: str, metric: str = "auc", minus: str | None = None) -> Interval:
     """A metric of an attack over targets, or its paired difference from another's."""
-    return number({"members": play.members, **play.ranks}, method, metric, minus=minus)
+    return number(play.ranks[method], play.members, metric, None if minus is None else play.ranks[minus])
 
 
 def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> str:
@@ -94,8 +94,7 @@ def access_table() -> pd.DataFrame:
                 "LiRA": baselines.lira_online.needs, "L-attack": replace(baselines.attack_r.needs, knows=everything),
                 "LiRA-L": replace(baselines.lira_offline.needs, knows=everything), "IHA": iha.combine.needs,
                 "*gradient alone*": iha.stationarity.needs}
-    frame, rows = tables.paper("iha", "table1"), []
-    theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
+    theirs, rows = tables.printed("iha", "table1", "attack", "metric"), []
     for name, own in declared.items():
         said = {word: theirs.get((name, metric)) for word, metric in (
             ("white-box", "white_box_access"), ("references", "uses_reference_models"),
@@ -183,10 +182,11 @@ def agreement_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
 
 def printed_agreement(rate: float) -> pd.DataFrame:
     """The same from the paper."""
-    frame, keys, rates = tables.paper("iha", "table5"), {v: k for k, v in COMPARED.items()} | {"GT": "truth"}, {}
-    for _, row in frame[frame["setting"].str.contains(f"FPR ~ {rate:g};")].iterrows():
-        a, b = (keys[name] for name in row["attack"].split(" vs "))
-        rates[a, b, row["metric"] == "agreement_members"] = rates[b, a, row["metric"] == "agreement_members"] = row["value"]
+    keys, rates = {v: k for k, v in COMPARED.items()} | {"GT": "truth"}, {}
+    for (setting, pair, metric), value in tables.printed("iha", "table5", "setting", "attack", "metric").items():
+        if f"FPR ~ {rate:g};" in setting:
+            a, b = (keys[name] for name in pair.split(" vs "))
+            rates[a, b, metric == "agreement_members"] = rates[b, a, metric == "agreement_members"] = value
     return _matrix({**COMPARED, "truth": "truth"}, rates)
 
 
@@ -199,8 +199,7 @@ def cost_table(found: Mapping[str, study.Cost], parameters: int, name: str) -> p
     Args:
         found: attack -> its cost. parameters, name: of the case.
     """
-    frame, rows = tables.paper("iha", "table6"), []
-    theirs = {(attack, metric): value for attack, metric, value in zip(frame.attack, frame.metric, frame.value, strict=True)}
+    theirs, rows = tables.printed("iha", "table6", "attack", "metric"), []
     columns = ("time_precompute", "time_per_sample", "memory_precompute", "memory_runtime")
     for key, attack in COSTS.items():
         pair = {f"{name}, {parameters:,} parameters": found[key],
@@ -341,14 +340,6 @@ def roc(play: study.Play) -> plt.Figure:
     return plotting.roc({study.NAMES[method]: play.ranks[method] for method in (*study.PAPER, "gradient")}, play.members)
 
 
-def _panels(cases: Sequence[str], height: float) -> tuple[plt.Figure, np.ndarray]:
-    plotting.set_style()
-    figure, axes = plt.subplots(1, len(cases), figsize=(plotting.WIDTH, height), sharey=True, squeeze=False)
-    for axis, case in zip(axes[0], cases, strict=True):
-        axis.set_title(case)
-    return figure, axes[0]
-
-
 def _over_targets(axis: plt.Axes, x: Sequence[float], values: np.ndarray, **look) -> np.ndarray:
     """A line through the means over targets of values [T, E] with a band; returns which of the E have a value."""
     there = np.isfinite(values).all(0)
@@ -371,7 +362,7 @@ def conditioning_figure(conditionings: Mapping[str, study.Swept], sweep: study.S
     Args:
         conditionings: by case. sweep: of all of them.
     """
-    figure, axes = _panels(list(conditionings), 4.4)
+    figure, axes = panels.grid(list(conditionings), 4.4, "AUC", sharey=True)
     for axis, found in zip(axes, conditionings.values(), strict=True):
         alone = t_interval(found.gradient[:, 0], bounds=(0, 1))
         axis.axhline(alone.value, color=plotting.PINK, ls="-.", label="gradient alone, no Hessian")
@@ -386,17 +377,17 @@ def conditioning_figure(conditionings: Mapping[str, study.Swept], sweep: study.S
         axis.plot(epsilon[there], percentiles[:, there].mean(0), marker="D", mec=plotting.INK,
                   label="IHA, damping by percentile", **plotting.HOLLOW)
         axis.axvline(0.2, color=plotting.FAINT, ls=":", lw=1.2, label="the paper's ε")
-        axis.axhline(0.5, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+        axis.axhline(0.5, **panels.CHANCE)
         axis.plot(lost, np.full(len(lost), 0.02), "x", color=plotting.INK, ms=6, transform=axis.get_xaxis_transform(),
                   label="indefinite with this damping")
-        axis.set(xscale="log", xlabel="ε (logarithmic)", ylabel="AUC" if axis is axes[0] else "")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        axis.set(xscale="log", xlabel="ε (logarithmic)")
+    panels.legend(figure, 3, handlelength=2)
     return figure
 
 
 def spectrum_figure(conditionings: Mapping[str, study.Swept], dampings: Sequence[float] = EPSILONS) -> plt.Figure:
     """Eigenvalues of the Hessians by rank, a line a target, negative ones by their size."""
-    figure, axes = _panels(list(conditionings), 4.0)
+    figure, axes = panels.grid(list(conditionings), 4.0, "eigenvalue", sharey=True)
     for axis, found in zip(axes, conditionings.values(), strict=True):
         noise = 1e-6 * found.values.max()  # below it nothing but rounding is left
         for name, sign, color, line in (("positive", 1, plotting.BLUE, "-"),
@@ -409,32 +400,28 @@ def spectrum_figure(conditionings: Mapping[str, study.Swept], dampings: Sequence
             axis.axhline(epsilon, color=plotting.FAINT, ls=":", lw=1.4)
             axis.text(1, epsilon, f"ε = {epsilon:g} ", transform=axis.get_yaxis_transform(), ha="right", fontsize=8.5,
                       va="bottom" if epsilon == max(dampings) else "top")
-        axis.set(xscale="log", yscale="log", xlabel="rank (logarithmic)", ylabel="eigenvalue" if axis is axes[0] else "")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        axis.set(xscale="log", yscale="log", xlabel="rank (logarithmic)")
+    panels.legend(figure)
     return figure
 
 
 def partial_figure(found: study.Partial, fractions: Sequence[float]) -> plt.Figure:
     """AUC and TPR at 1 % of those who know a part of the training set."""
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 3.9))
+    figure, axes = panels.grid(2, 3.9)
     frame = tables.paper("iha", "table9")
-    for k, (axis, name, unit) in enumerate(zip(axes, ("AUC", "TPR at 1 % FPR (%)"), (1, 100), strict=True)):
+    for k, (axis, name, unit, chance) in enumerate(zip(axes, ("AUC", "TPR at 1 % FPR (%)"), (1, 100), (0.5, 1), strict=True)):
         printed = frame[frame["metric"] == PRINTED[study.KEPT[k]]]
         axis.plot([float(text.partition(" = ")[2].partition(";")[0]) for text in printed["setting"]], printed["value"],
                   marker="o", mec=plotting.FAINT, label=f"as released, {plotting.PRINTED}", **plotting.HOLLOW)
         looks = (plotting.style_of("IHA"), {"color": plotting.BLUE, "linestyle": "--", "marker": "s"},
                  {"color": plotting.PINK, "linestyle": "-.", "marker": "D"})
         for (key, word), look in zip(PARTIAL.items(), looks, strict=True):
-            values = {fraction: unit * t_interval(one, bounds=(0, 1)) for fraction, one in
+            values = {fraction: t_interval(one, bounds=(0, 1)) for fraction, one in
                       zip(fractions, getattr(found, key)[:, :, k].T, strict=True) if np.isfinite(one).all()}
-            bars = np.reshape([(one.value - one.low, one.high - one.value) for one in values.values()], (-1, 2)).clip(0)
-            axis.errorbar(list(values), [one.value for one in values.values()], bars.T, capsize=3, elinewidth=1.2,
-                          label=word, **look)
+            panels.bars(axis, list(values), values.values(), unit, label=word, **look)
+        axis.axhline(chance, **panels.CHANCE)
         axis.set(xlabel="known fraction of the training set", ylabel=name)
-    axes[0].axhline(0.5, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
-    axes[1].axhline(1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    panels.legend(figure)
     return figure
 
 
@@ -451,8 +438,7 @@ def _both_signs(axis: plt.Axes, values: np.ndarray) -> float:
 
 def signal_figure(play: study.Play) -> plt.Figure:
     """The first target's records: what both kinds share, and their scores, which take the record's own gradient out of I2."""
-    plotting.set_style()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.2))
+    figure, (left, right) = panels.grid(["with the record left in", "with its own gradient taken out"], 4.2)
     (along, shift, _), members = play.scatter.astype(float), play.members[0]
     scores = np.where(members, shift, -shift) - along
     _both_signs(left, along)
@@ -468,9 +454,9 @@ def signal_figure(play: study.Play) -> plt.Figure:
         left.plot(sign * edge, edge, color=plotting.INK, lw=1.4, ls=":",
                   label="above: the shift decides the sign" if sign > 0 else None)
     left.set(yscale="log", ylim=(edge[0], 2 * edge[-1]), xlabel=r"alignment $2\,x_D^\top x$",
-             ylabel=r"shift $\Vert x\Vert^2/n$", title="with the record left in")
-    right.set(xlabel=r"$-(I_1+I_2)$", ylabel="records", title="with its own gradient taken out")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+             ylabel=r"shift $\Vert x\Vert^2/n$")
+    right.set(xlabel=r"$-(I_1+I_2)$", ylabel="records")
+    panels.legend(figure, 3)
     return figure
 
 
@@ -480,25 +466,22 @@ def stationary_figure(found: dict) -> plt.Figure:
     Args:
         found: of `stationary.spectrum`.
     """
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.0))
+    figure, (axis,) = panels.grid(1, 4.0)
     x = found["eigenvalue"]
-    low, high = np.quantile(found["repetitions"], (0.05, 0.95), axis=0)
-    axis.errorbar(x, found["simulated"], np.maximum([found["simulated"] - low, high - found["simulated"]], 0), ls="none",
-                  marker="o", color=plotting.BLUE, capsize=3, label="simulated SGD, 5th to 95th percentile of groups")
+    panels.whiskers(axis, x, found["simulated"], *np.quantile(found["repetitions"], (0.05, 0.95), axis=0), ls="none",
+                    marker="o", color=plotting.BLUE, label="simulated SGD, 5th to 95th percentile of groups")
     for key, name, color, line in (("measured_noise", "Theorem 2.2, noise of the gradients", plotting.GREEN, "-"),
                                    ("equation_4", "Eq. 4", plotting.INK, "--"),
                                    ("boltzmann", "Boltzmann law (Eq. 5), best temperature", plotting.RED, ":")):
         axis.plot(x, found[key], color=color, ls=line, label=name)
     axis.set(xscale="log", yscale="log", xlabel="eigenvalue of the Hessian (logarithmic)",
              ylabel="variance of the parameters (logarithmic)")
-    figure.legend(loc="outside upper center", ncols=2)
+    panels.legend(figure)
     return figure
 
 
 def idea_figure(seed: int = 3) -> plt.Figure:
     """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
-    plotting.set_style()
     world = theory.linear_regression(12, 2, noise=1.0, condition=3.0, seed=seed)
     distance = theory.leave_one_out(world)["distance"]
     record = int(np.argsort(distance)[-2])
@@ -510,7 +493,7 @@ def idea_figure(seed: int = 3) -> plt.Figure:
     middle, reach = (points.max(0) + points.min(0)) / 2, 0.75 * np.ptp(points, axis=0).max()
     grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
     heights = others.losses(grid).sum(-1) / len(world.x)
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.7), sharey=True)
+    figure, axes = panels.grid(2, 4.7, "second parameter", sharey=True)
     for axis, (name, end) in zip(axes, runs.items(), strict=True):
         axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
         steps = {}
@@ -523,9 +506,9 @@ def idea_figure(seed: int = 3) -> plt.Figure:
                       label=f"minimum {word} the record $w_{1 - place}^*$")
         axis.plot(*end, "*", color=plotting.INK, ms=13, label="where SGD ended")
         axis.set(title=f"{name}:\nthe step to $w_{int(steps['with'] < steps['without'])}^*$ is shorter",
-                 xlabel="first parameter", ylabel="second parameter" if axis is axes[0] else "", box_aspect=1)
+                 xlabel="first parameter", box_aspect=1)
         axis.grid(False)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    panels.legend(figure, 3)
     return figure
 
 

@@ -15,8 +15,9 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines
 from mia_lib.attacks import quantile as attack
-from mia_lib.evidence import claims, plotting
+from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
+from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, combined, difference, t_interval
 from mia_lib.metrics.numbers import MEASURES, number
 from mia_lib.papers.quantile import study, theory
@@ -60,7 +61,7 @@ def of_attack(found, name, metric: str = "auc", minus=None) -> Interval:
     Args:
         found: with members [T, J] and ranks, name -> [T, J].
     """
-    return number({"members": found.members, **found.ranks}, name, metric, minus,
+    return number(found.ranks[name], found.members, metric, None if minus is None else found.ranks[minus],
                   measures=MEASURES if metric in MEASURES else (metric,))
 
 
@@ -91,11 +92,6 @@ def implied_tpr(percent, rate: float):
     return 100 * theory.true_positive_rate(np.asarray(percent, float) / 100, rate)
 
 
-def percent(interval: Interval, digits: int = 1) -> str:
-    """A rate in percent with its interval."""
-    return results.format_percent(interval, digits)
-
-
 def cells_at(found, name, rate: float) -> tuple[str, str]:
     """Precision and TPR in percent where they can be resolved.
 
@@ -114,9 +110,7 @@ def cells_at(found, name, rate: float) -> tuple[str, str]:
 
 def printed(table: str) -> dict[tuple[str, str, str, str], float]:
     """(data, model, attack, metric) -> the paper's number."""
-    frame = results.paper("quantile", table)
-    return {key: value for *key, value in zip(frame.dataset, frame.model, frame.attack, frame.metric, frame.value, strict=True)
-            for key in [tuple(key)]}
+    return results.printed("quantile", table, "dataset", "model", "attack", "metric")
 
 
 def _stack(*parts: str) -> str:
@@ -373,8 +367,7 @@ def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> 
             rows.append({"case": case, "attack": f"{label(study.HEADS[OURS])}, with tuning",
                          "models trained": f"{len(spent)} trials + 1",
                          "time": _seconds(spent.sum() + found.seconds[OURS].mean())})
-    frame = results.paper("quantile", "text")
-    for data, setting, minutes in zip(frame.dataset, frame.setting, frame.value, strict=True):
+    for (data, setting), minutes in results.printed("quantile", "text", "dataset", "setting").items():
         with_tuning = "hyperparameter" in setting
         rows.append({"case": f"paper: {data}", "attack": "quantile regression" + ", with tuning" * with_tuning,
                      "models trained": "32 trials" if with_tuning else "1", "time": f"{minutes:,.0f} min"})
@@ -457,13 +450,12 @@ def views_table(found: study.Views) -> pd.DataFrame:
 def idea_figure(seed: int = 0, alpha: float = 0.05) -> plt.Figure:
     """Scores whose mean and spread follow x: whom one threshold finds at a false positive rate, and whom the conditional
     quantile."""
-    plotting.set_style()
     world = theory.HeteroscedasticWorld()
     sides = {"non-members": world.sample(200, seed), "members": world.sample(200, seed + 1, members=True)}
     constant = world.marginal(1 - alpha)
     bars = {"one threshold for all": lambda x: np.full_like(x, constant),
             "a threshold for each $x$": lambda x: world.quantile(x, 1 - alpha)}
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.5), sharey=True)
+    figure, axes = panels.grid(2, 4.5, "score $s(x, y)$", sharey=True)
     grid = np.linspace(-2.6, 2.6, 200)
     for axis, (name, bar) in zip(axes, bars.items(), strict=True):
         found = {kind: world.rate(bar, members=kind == "members") for kind in sides}
@@ -474,27 +466,11 @@ def idea_figure(seed: int = 0, alpha: float = 0.05) -> plt.Figure:
                           alpha=0.85, label=f"{kind}, {word}")
         axis.plot(grid, bar(grid), color=plotting.INK, lw=2.2, label="threshold")
         axis.set(title=f"{name}:\n{100 * found['members']:.0f} % of members called,\n"
-                       f"{100 * found['non-members']:.0f} % of non-members", xlabel="$x$",
-                 ylabel="score $s(x, y)$" if axis is axes[0] else "", xlim=(-2.7, 2.7), ylim=(-2.5, 11))
+                       f"{100 * found['non-members']:.0f} % of non-members", xlabel="$x$", xlim=(-2.7, 2.7), ylim=(-2.5, 11))
         axis.title.set_fontsize(10)
         axis.grid(False)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    panels.legend(figure, 3)
     return figure
-
-
-def _add_to_legend(figure: plt.Figure, extra: Mapping[str, Line2D]) -> None:
-    """The legend of `plotting.roc` again, with marks that it does not know."""
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    for one in figure.legends:
-        one.remove()
-    figure.legends.clear()
-    if len(names) <= 5:  # named in the axes
-        handles, names = [], []
-    figure.legend([*handles, *extra.values()], [*names, *extra], loc="outside upper center", handlelength=3, ncols=3)
-
-
-def _hollow(marker: str = "o", color: str = plotting.FAINT) -> Line2D:
-    return Line2D([], [], marker=marker, mec=color, **plotting.HOLLOW)
 
 
 def roc_figure(play: study.Play, name: str, data: str | None = "CIFAR-10") -> plt.Figure:
@@ -509,10 +485,8 @@ def roc_figure(play: study.Play, name: str, data: str | None = "CIFAR-10") -> pl
         if of == data and PRINTED[who] in methods:
             rate = float(metric.removeprefix("precision_at_fpr_").removesuffix("pct")) / 100
             points.setdefault(PRINTED[who].title, []).append((rate, implied_tpr(value, rate) / 100))
-    figure = plotting.roc({one.title: play.ranks[one.name] for one in methods}, play.members, points)
+    figure = plotting.roc({one.title: play.ranks[one.name] for one in methods}, play.members, points, f"paper: {data}")
     figure.axes[0].set_title(name)
-    if points:
-        _add_to_legend(figure, {f"paper: {data}": _hollow()})
     return figure
 
 
@@ -522,21 +496,20 @@ def printed_figure(play: study.Play | None = None, name: str = "ours") -> plt.Fi
     Args:
         play, name: of ours, filled marks with intervals; without it only the paper's.
     """
-    plotting.set_style()
     theirs = {(data, PRINTED[who], metric): implied_tpr(value, rate)
               for (data, _, who, metric), value in printed("table1").items() for rate in RATES
               if metric.endswith(f"_{100 * rate:g}pct")}
     order = sorted(dict.fromkeys(method for _, method, _ in theirs), key=lambda one: (one.name == OURS, one.references))
-    figure, axes = plt.subplots(2, 3, figsize=(plotting.WIDTH, 5.6), sharex=True, sharey=True)
+    data = ("ImageNet-1k", "CINIC-10", "CIFAR-100", "CIFAR-10")
+    titles = [*(f"paper: {one}" for one in data), name if play is not None else ""]
+    figure, axes = panels.grid(titles, 5.6, rows=2, sharex=True, sharey=True)
     marks = {"1 %": ("o", plotting.BLUE), "0.1 %": ("s", plotting.RED)}
     height = np.arange(len(order))
-    for axis, data in zip(axes.flat, ("ImageNet-1k", "CINIC-10", "CIFAR-100", "CIFAR-10"), strict=False):
+    for axis, one_set in zip(axes, data, strict=False):
         for shift, (rate, (marker, color)) in zip((0.14, -0.14), marks.items(), strict=True):
-            values = [theirs[data, one, f"precision_at_fpr_{rate.replace(' %', 'pct')}"] for one in order]
+            values = [theirs[one_set, one, f"precision_at_fpr_{rate.replace(' %', 'pct')}"] for one in order]
             axis.plot(values, height + shift, marker=marker, mec=color, **plotting.HOLLOW)
-        axis.set_title(f"paper: {data}")
-    last = axes.flat[4]
-    last.set_title(name if play is not None else "")
+    last = axes[4]
     if play is not None:
         for shift, rate in zip((0.14, -0.14), RATES, strict=True):
             marker, color = marks[f"{100 * rate:g} %"]
@@ -548,36 +521,31 @@ def printed_figure(play: study.Play | None = None, name: str = "ours") -> plt.Fi
                     last.plot(max(value.value, floor), k + shift, marker=marker, color=color, ms=7)
     else:
         last.axis("off")
-    axes.flat[5].axis("off")
-    for axis in axes.flat[:5]:
+    for axis in axes[:5]:
         for rate, (_, color) in zip(RATES, marks.values(), strict=True):
-            axis.axvline(100 * rate, color=color, ls=(0, (4, 3)), lw=1)
+            axis.axvline(100 * rate, **{**panels.CHANCE, "color": color})
         axis.set(xscale="log", xlim=(0.04, 100))
-        axis.set_yticks(height, ["Regression" if one.name == OURS else one.title for one in order])
-        axis.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
-        axis.minorticks_off()
-    for axis in axes.flat[[2, 3, 4]]:
+        panels.ticks(axis.yaxis, height, ["Regression" if one.name == OURS else one.title for one in order])
+        panels.ticks(axis.xaxis, [0.1, 1, 10, 100])
+    for axis in axes[[2, 3, 4]]:
         axis.set_xlabel("TPR (%), logarithmic")
         axis.xaxis.set_tick_params(labelbottom=True)
-    handles = {f"at {rate} FPR: {word}": _hollow(marker, color) if word == "implied by the paper" else
+    handles = {f"at {rate} FPR: {word}": panels.hollow(marker, color) if word == "implied by the paper" else
                Line2D([], [], marker=marker, color=color, ls="none", ms=7)
                for rate, (marker, color) in marks.items()
                for word in ("implied by the paper", *(["ours, with its interval"] if play is not None else []))}
-    handles["chance"] = Line2D([], [], color=plotting.FAINT, ls=(0, (4, 3)), lw=1)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
+    panels.legend(figure, marks={**handles, "chance": Line2D([], [], **panels.CHANCE)})
     return figure
 
 
 def pinball_figure_central(plays: Plays) -> plt.Figure:
     """Pinball loss against TPR at 1 % FPR, a mark a method, a panel an architecture; bars are intervals over targets and
     records. A panel with fewer than 100 non-members is left empty."""
-    plotting.set_style()
-    columns = min(2, len(plays))
-    rows = -(-len(plays) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(plotting.WIDTH, 1.4 + 2.9 * rows), squeeze=False, sharey=True)
+    rows = -(-len(plays) // 2)
+    figure, axes = panels.grid(list(plays), 1.4 + 2.9 * rows, "TPR (%) at 1 % FPR", rows, sharey=True)
     handles = {}
-    for axis, (name, found) in zip(axes.flat, plays.items(), strict=False):
-        axis.set(title=name, xscale="log", yscale="log")
+    for axis, found in zip(axes, plays.values(), strict=False):
+        axis.set(xscale="log", yscale="log")
         if not resolved(found, 0.01):
             axis.text(0.5, 0.5, results.BELOW, transform=axis.transAxes, ha="center")
             continue
@@ -589,10 +557,8 @@ def pinball_figure_central(plays: Plays) -> plt.Figure:
             axis.plot([x, x], [max(value.low, floor), max(value.high, floor)], color=look["color"], lw=1.3, zorder=2)
             handles[method.title], = axis.plot(x, y, marker=look["marker"], color=look["color"], ls="none", ms=8,
                                                mec=plotting.INK, mew=0.6, zorder=3)
-        axis.axhline(1, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
-    for axis in axes.flat[len(plays):]:
-        axis.axis("off")
-    for k, axis in enumerate(axes.flat[:len(plays)]):
+        axis.axhline(1, **panels.CHANCE)
+    for axis in axes[:len(plays)]:
         axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         low, high = axis.get_xlim()
         steps = np.outer(10.0 ** np.arange(-6, 4), (1, 2, 5)).ravel()
@@ -601,37 +567,30 @@ def pinball_figure_central(plays: Plays) -> plt.Figure:
         axis.set_xticks([one for one in steps if low <= one <= high])
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.xaxis.set_minor_locator(plt.NullLocator())
-        axis.set(xlabel="pinball loss at 1 % (logarithmic)", ylabel="TPR (%) at 1 % FPR" if k % columns == 0 else "")
-    handles["chance"] = Line2D([], [], color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3)
+        axis.set_xlabel("pinball loss at 1 % (logarithmic)")
+    panels.legend(figure, 3, marks={**handles, "chance": Line2D([], [], **panels.CHANCE)})
     return figure
 
 
 def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
     """Figure 4: precision and TPR of LiRA with shadow models of each architecture against targets of each; matched ones in a
     red circle."""
-    plotting.set_style()
     names = found.architectures
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.4))
+    figure, axes = panels.grid(2, 4.4)
     for k, shadow in enumerate(names):
         color, marker = plotting.style_of(f"shadow models: {shadow}", k)["color"], "osD^vP"[k % 6]
         at = np.arange(len(names)) + 0.6 * (k - (len(names) - 1) / 2) / len(names)
         for axis, of in zip(axes, (precision, tpr), strict=True):
-            values = [100 * of(found, (target, shadow), rate) for target in names]
-            bars = np.array([(one.value - one.low, one.high - one.value) for one in values]).clip(0).T
-            axis.errorbar(at, [one.value for one in values], bars, ls="none", marker=marker, color=color,
-                          capsize=2, elinewidth=1.2, ms=6, label=f"shadow models: {shadow}")
-            axis.plot(at[k], values[k].value, "o", ms=14, mfc="none", mec="#C00000", mew=1.8, label="matched")
+            values = [of(found, (target, shadow), rate) for target in names]
+            panels.bars(axis, at, values, 100, ls="none", marker=marker, color=color, label=f"shadow models: {shadow}")
+            axis.plot(at[k], 100 * values[k].value, "o", ms=14, mfc="none", mec="#C00000", mew=1.8)
     for axis, name, chance in zip(axes, ("precision (%)", "TPR (%)"), (50, 100 * rate), strict=True):
-        axis.axhline(chance, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
+        axis.axhline(chance, **panels.CHANCE)
         axis.set(ylabel=f"{name} at {100 * rate:g} % FPR", xlabel="architecture of the target",
                  xlim=(-0.6, len(names) - 0.4))
         slanted = len(names) > 2 and max(map(len, names)) > 8
         axis.set_xticks(range(len(names)), names, rotation=25 * slanted, ha="right" if slanted else "center")
-    handles = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
-    handles.pop("matched")
-    handles["matched"] = Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
+    panels.legend(figure, marks={"matched": Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")})
     return figure
 
 
@@ -644,10 +603,9 @@ SETTINGS = {"learning_rate": "learning\nrate", "weight_decay": "weight\ndecay", 
 def tuning_figure(found: study.Tuned) -> plt.Figure:
     """Trials of the search as lines through their settings, coloured by pinball loss, which is also the last axis; the best
     one bold. A setting left to the library has no mark."""
-    plotting.set_style()
     columns = {**found.searched, "selection": found.selection}
     names = [name for name in SETTINGS if name in columns]
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.4))
+    figure, (axis,) = panels.grid(1, 4.4)
     best, heights = int(np.nanargmin(found.selection)), {}
     for k, name in enumerate(names):
         values = columns[name].astype(float)
@@ -679,7 +637,7 @@ def tuning_figure(found: study.Tuned) -> plt.Figure:
                           boundaries=np.linspace(0, 1, 200))
     bar.set_ticks([0, 1], labels=[f"{ends[0]:.2g}", f"{ends[1]:.2g}"])
     bar.set_label("pinball loss on the selection split", labelpad=-12)
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    panels.legend(figure)
     return figure
 
 
@@ -735,31 +693,26 @@ def fpr_figure(play: study.Play, calibration: int | None = None) -> plt.Figure:
         calibration: records in that split; with it the band of the right panel covers their chance, too, by a Beta-binomial
             law.
     """
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 2, figsize=(plotting.WIDTH, 4.5), sharey=True)
+    titles = {"raw": "thresholds as fitted", "calibrated": "calibrated thresholds"}
+    figure, axes = panels.grid(list(titles.values()), 4.5, "achieved FPR (%)", sharey=True)
     alphas, count = np.array(study.ALPHAS), outsiders(play)
     floor = 0.3 / count
-    for axis, how, title in zip(axes, ("raw", "calibrated"), ("thresholds as fitted", "calibrated thresholds"), strict=True):
+    for axis, how in zip(axes, titles, strict=True):
         given = calibration if how == "calibrated" else None
         band = np.array([_law(alpha, count, given) for alpha in alphas])
         axis.fill_between(alphas, np.maximum(band[:, 0], floor), np.maximum(band[:, 1], floor), color="#DDDDDD", lw=0,
                           label="95 % of single targets with right thresholds")
-        axis.plot(alphas, alphas, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2, label="as asked for")
+        axis.plot(alphas, alphas, label="as asked for", **panels.CHANCE)
         for k, method in enumerate(one for one in play.methods if one.name in RATED and one.name in play.fpr[how]):
             look = plotting.style_of(method.title)
             found = {alpha: achieved(play, method.name, alpha, how) for alpha in study.ALPHAS}
             there = {alpha: one for alpha, one in found.items() if one is not None}
             at = np.array(list(there)) * 10 ** (0.035 * (k - 1))
-            value, low, high = (np.maximum([getattr(one, end) for one in there.values()], floor)
-                                for end in ("value", "low", "high"))
-            axis.errorbar(at, value, [value - low, high - value], capsize=2.5, elinewidth=1.2, lw=1.4, ms=5, **look,
-                          label=method.title)
-        axis.set(xscale="log", yscale="log", title=title, xlabel="nominal FPR (%)",
-                 ylabel="achieved FPR (%)" if axis is axes[0] else "", xlim=(alphas[0] / 1.4, alphas[-1] * 1.4))
-        axis.set_xticks([0.001, 0.01, 0.1], ["0.1", "1", "10"])
-        axis.set_yticks([0.001, 0.01, 0.1], ["0.1", "1", "10"])
-        axis.minorticks_off()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+            panels.bars(axis, at, there.values(), floor=floor, lw=1.4, ms=5, **look, label=method.title)
+        axis.set(xscale="log", yscale="log", xlabel="nominal FPR (%)", xlim=(alphas[0] / 1.4, alphas[-1] * 1.4))
+        for one in (axis.xaxis, axis.yaxis):
+            panels.ticks(one, [0.001, 0.01, 0.1], ["0.1", "1", "10"])
+    panels.legend(figure)
     return figure
 
 
@@ -793,8 +746,7 @@ def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Fi
     Args:
         names: of the classes.
     """
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 4.2))
+    figure, (axis,) = panels.grid(1, 4.2)
     records = np.bincount(play.labels, minlength=play.class_all.shape[1])
     kinds = [kind for kind in BY_CLASS if kind in play.class_false]
     for k, kind in enumerate(kinds):
@@ -802,40 +754,34 @@ def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Fi
         each, (_, how) = play.class_false[kind] / np.maximum(play.class_all, 1), kind
         rates = [_class_rate(each[:, c], records[c], play.calibration[c] if how == "by_class" else np.inf)
                  for c in range(len(records))]
-        value, low, high = (100 * np.array([getattr(one, end) for one in rates]) for end in ("value", "low", "high"))
         at = np.arange(len(records)) + 0.2 * (k - (len(kinds) - 1) / 2)
-        axis.errorbar(at, value, [value - low, high - value], ls="none", marker=marker, color=color, capsize=2.5,
-                      elinewidth=1.3, ms=6, label=name)
-    axis.axhline(100 * study.CLASS_ALPHA, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2, label="as asked for")
+        panels.bars(axis, at, rates, 100, ls="none", marker=marker, color=color, label=name)
+    axis.axhline(100 * study.CLASS_ALPHA, label="as asked for", **panels.CHANCE)
     words = [str(k) for k in range(len(records))] if names is None else list(names)
     long = max(map(len, words)) > 6
     axis.set_xticks(range(len(records)), words, rotation=35 if long else 0, ha="right" if long else "center")
     axis.set(xlabel="class", ylabel="achieved FPR (%)", ylim=(0, None))
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    panels.legend(figure)
     return figure
 
 
 def growth_figure(found: study.Growth) -> plt.Figure:
     """TPR, AUC and pinball loss of a regression against the public records it was fitted to, over targets."""
-    plotting.set_style()
-    figure, axes = plt.subplots(1, 3, figsize=(plotting.WIDTH, 3.7))
     sizes, methods = found.sizes.astype(float), found.methods
     columns = {"TPR (%) at 1 % FPR": (found.tpr, 100, 1), "AUC": (found.auc, 1, 0.5),
                "pinball loss at 1 %": (found.pinball, 1, None)}
-    for axis, (word, (measured, unit, chance)) in zip(axes, columns.items(), strict=True):
+    figure, axes = panels.grid(list(columns), 3.7)
+    for axis, (measured, unit, chance) in zip(axes, columns.values(), strict=True):
         for k, method in enumerate(methods):
-            values = [unit * t_interval(row) for row in measured[method.name]]
-            bars = np.array([(one.value - one.low, one.high - one.value) for one in values]).T
-            axis.errorbar(sizes * 1.04 ** (k - (len(methods) - 1) / 2), [one.value for one in values], bars, capsize=2.5,
-                          elinewidth=1.2, label=method.title, **plotting.style_of(method.title))
+            panels.bars(axis, sizes * 1.04 ** (k - (len(methods) - 1) / 2), map(t_interval, measured[method.name]), unit,
+                        label=method.title, **plotting.style_of(method.title))
         if chance is not None:
-            axis.axhline(chance, color=plotting.FAINT, ls=(0, (4, 3)), lw=1.2)
-        axis.set(xscale="log", title=word, xlabel="public records fitted to", xlim=(sizes.min() / 1.4, sizes.max() * 1.4))
+            axis.axhline(chance, **panels.CHANCE)
+        axis.set(xscale="log", xlabel="public records fitted to", xlim=(sizes.min() / 1.4, sizes.max() * 1.4))
         shown = sizes if len(sizes) <= 4 else sizes[[0, len(sizes) // 2, -1]]
-        axis.set_xticks(shown, [f"{size:,.0f}" for size in shown])
-        axis.minorticks_off()
+        panels.ticks(axis.xaxis, shown, [f"{size:,.0f}" for size in shown])
         axis.title.set_fontsize(10)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    panels.legend(figure)
     return figure
 
 
@@ -845,8 +791,7 @@ def growth_figure(found: study.Growth) -> plt.Figure:
 def pinball_figure(levels: Sequence[float] = (0.5, 0.9, 0.99, 0.999)) -> plt.Figure:
     """Lemma 2: expected pinball loss of a threshold for standard normal scores, over its least value, which is at the
     quantile."""
-    plotting.set_style()
-    figure, axis = plt.subplots(figsize=(plotting.WIDTH, 3.9))
+    figure, (axis,) = panels.grid(1, 3.9)
     grid = np.linspace(-1.5, 4.2, 500)
     looks = zip((plotting.BLACK, plotting.BLUE, plotting.GREEN, plotting.RED), ("-", "--", "-.", ":"), "osD^", strict=True)
     for level, (color, line, marker) in zip(levels, looks, strict=False):
@@ -856,9 +801,8 @@ def pinball_figure(levels: Sequence[float] = (0.5, 0.9, 0.99, 0.999)) -> plt.Fig
         axis.plot([], [], color=color, ls=line, marker=marker, label=f"level {level:g}, least {least:.2g}")
     axis.set(yscale="log", ylim=(0.9, 30), xlabel="threshold (standard deviations)",
              ylabel="expected pinball loss / its least")
-    axis.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    axis.minorticks_off()
-    figure.legend(loc="outside upper center", ncols=2, handlelength=3)
+    panels.ticks(axis.yaxis, [1, 2, 5, 10, 20])
+    panels.legend(figure)
     return figure
 
 
