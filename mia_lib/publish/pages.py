@@ -426,11 +426,18 @@ def provenance(record: dict) -> str:
 
 
 def _read_from_records(record: dict) -> str:
-    entries = record.get("entries", [])
-    found, anew = [e for e in entries if e["source"] == "recorded"], sum(e.get("other_code", False) for e in entries)
-    said = (f"{len(found)} results of {min(e['date'] for e in found)[:10]} to {max(e['date'] for e in found)[:10]}" if found
-            else "nothing")
-    return said + (f"; {anew} that are recorded were computed by this run, since their code has changed" if anew else "")
+    """Of which parts of the page how much was not computed by this run, nor by an earlier one on the same machine."""
+    entries, parts = record.get("entries", []), {}
+    for entry in entries:
+        parts.setdefault(entry.get("section", ""), []).append(entry)
+    anew, said = sum(e.get("other_code", False) for e in entries), []
+    for section, asked in parts.items():
+        found = sorted(e["date"][:10] for e in asked if e["source"] == "recorded")
+        if found:
+            days = found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
+            said.append(f"{f'under *{section}*, ' if section else ''}{len(found)} of {len(asked)} results, of {days}")
+    return ("; ".join(said).replace("|", "\\|") or "nothing: all was computed by this code") + (
+        f"; {anew} that are recorded were computed by this run, since their code has changed" if anew else "")
 
 
 def _versions(record: dict) -> str:

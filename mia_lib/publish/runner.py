@@ -41,6 +41,7 @@ __all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
 RUN_MIME = OURS + "run+json"
+HEADING = re.compile(r"^#{1,3} (.*)$", re.MULTILINE)
 RESULTS = OURS + "results+json"
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
@@ -257,7 +258,7 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
                 "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
                 "device": notes.get("device", f"{os.cpu_count()} CPU cores"),
-                "versions": notes.get("versions", {}) | versions(), "entries": _asked_for(Path(scratch) / "trace.jsonl"),
+                "versions": notes.get("versions", {}) | versions(), "entries": session.asked_for(),
             }
             executed.metadata["mia"] = record
             _write(output, executed)
@@ -267,12 +268,6 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
             raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes "
                            "_build and runs) and give the same command again; finished models are kept.") from error
     return record
-
-
-def _asked_for(trace: Path) -> list[dict]:
-    """What the notebook's cells asked the store for, each entry once: key, kind, study, source, seconds, date."""
-    lines = trace.read_text(encoding="utf-8").splitlines() if trace.is_file() else []
-    return list({line["key"]: line for line in map(json.loads, lines)}.values())
 
 
 class _Session:
@@ -285,6 +280,8 @@ class _Session:
         self.done, self.peak, self.cell, self.stopped = 0, 0, None, False
         self._most = 0
         self.kernel, self.result, self.error, self._family = None, None, None, {}
+        self._trace = scratch / "trace.jsonl"
+        self._ended = []  # how long the trace was at the end of each cell, and the cell's section
 
     def run(self, bars: Bars, prefix: str) -> Generator[None, None, nbformat.NotebookNode]:
         """Execute all cells and return the notebook, having ended every process that they started.
@@ -349,7 +346,28 @@ class _Session:
 
     def _end_cell(self, cell, cell_index, execute_reply) -> None:
         self.done += 1
+        self._ended.append((len(self._traced()), self._section(cell)))
         self._sample()
+
+    def _traced(self) -> list[str]:
+        return self._trace.read_text(encoding="utf-8").splitlines() if self._trace.is_file() else []
+
+    def _section(self, cell) -> str:
+        """The heading that a cell stands under."""
+        ids = [one.get("id") for one in self.notebook.cells]
+        before = self.notebook.cells[:ids.index(cell["id"])] if cell.get("id") in ids else []
+        found = [title for one in before if one.cell_type == "markdown" for title in HEADING.findall(one.source)]
+        return found[-1].strip() if found else ""
+
+    def asked_for(self) -> list[dict]:
+        """What the cells asked the store for, each entry once: key, kind, study, source, date, section."""
+        found, start = {}, 0
+        lines = [json.loads(line) for line in self._traced()]
+        for end, section in [*self._ended, (len(lines), "")]:
+            for line in lines[start:end]:
+                found[line["key"]] = {**line, "section": found.get(line["key"], {}).get("section", section)}
+            start = max(start, end)
+        return list(found.values())
 
     def _manager(self) -> type:
         """A kernel manager class that knows one kernel: this interpreter, in an environment of our making."""
@@ -360,7 +378,7 @@ class _Session:
         session = self
         path = [str(library_of(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
-               "MIA_TRACE": str(self.scratch / "trace.jsonl"),
+               "MIA_TRACE": str(self._trace),
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
                "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 

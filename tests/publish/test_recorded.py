@@ -99,6 +99,8 @@ def test_a_record_holds_what_the_page_needs_and_how_it_came_about(shelf):
     assert kept["parameters"] == {"steps": 7, "size": 4} and kept["schema"] == store.SCHEMA
     assert kept["seconds"] > 0 and kept["peak_memory_mb"] > 0 and kept["device"] and kept["date"] and kept["versions"]["numpy"]
     assert [entry["study"] for entry in kept["entries"]] == ["tiny.outer"]  # what it needed in turn is left out
+    ran = json.loads(next(shelf.glob("runs/*/tiny.ipynb")).read_text())["metadata"]["mia"]
+    assert {entry["section"] for entry in ran["entries"]} == {"A tiny page"}
     exhibits = json.loads(exhibit(shelf, "exhibits.json").read_text())
     assert exhibits["tables"]["tab-tiny"]["rows"][0][1]["low"] < exhibits["tables"]["tab-tiny"]["rows"][0][1]["high"]
     assert exhibits["figures"]["fig-tiny"]["alt"] == "a line" and len(exhibits["claims"]) > 5

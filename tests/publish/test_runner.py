@@ -496,6 +496,43 @@ def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
         assert part in footer["source"], part
 
 
+def test_provenance_says_what_came_from_records_part_by_part():
+    asked = [{"source": "recorded", "date": f"2026-01-0{day}T", "section": "Table 2"} for day in (2, 3)]
+    asked += [{"source": "cache", "date": "2026-02-01T", "section": section} for section in ("Table 2", "Table 3")]
+    said = pages.provenance({**RECORD, "entries": asked})
+    assert "under *Table 2*, 2 of 3 results, of 2026-01-02 to 2026-01-03 |" in said and "Table 3" not in said
+    assert "nothing: all was computed by this code" in pages.provenance({**RECORD, "entries": asked[2:]})
+
+
+FOLDED = """Before.
+
+## In depth
+
+All else.
+
+(a-label)=
+### A proof
+
+It is short.
+
+### Numbers
+"""
+
+
+def test_parts_in_depth_are_folded_under_their_headings_with_what_is_in_them():
+    table = shown({"text/markdown": ":::{table} c\n:name: tab-a\n\n| a |\n:::"})
+    cells = [{"cell_type": "markdown", "id": "m", "metadata": {}, "source": FOLDED}, cell(table), cell(table),
+             cell(shown({"image/png": "a"}), mystnb={"figure": {"name": "f"}})]
+    made = pages.in_depth(cells)
+    text = made[0]["source"]
+    assert text.index("## In depth") < text.index("(a-label)=\n### A proof") < text.index("<summary>Open</summary>")
+    assert text.index("It is short.") < text.index("</details>") < text.index("### Numbers") < text.index("Open: 2 tables, 1 figure")
+    assert text.count("<details") == 2 and made[-1]["source"] == "</details>" and made[1:4] == cells[1:]
+    assert pages.in_depth([{**cells[0], "source": "## Other\n\n### Part\n"}])[0]["source"] == "## Other\n\n### Part\n"
+    with pytest.raises(MiaError, match="#### Deeper"):
+        pages.in_depth([{**cells[0], "source": FOLDED + "\n#### Deeper\n"}])
+
+
 def test_claims_are_collected_with_the_name_of_their_notebook():
     notebook = {"cells": [cell(shown({prose.CLAIMS: [{"id": 1}, {"id": 2}]})), cell(), {"cell_type": "markdown"}]}
     assert pages.collect_claims("n", notebook) == [{"notebook": "n", "id": 1}, {"notebook": "n", "id": 2}]
