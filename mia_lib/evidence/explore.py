@@ -8,6 +8,7 @@ Shapes: N records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,7 +19,6 @@ from mia_lib.metrics import ranking
 
 STEPS = 200  # of the slider
 SIDE = 280  # pixels; a page makes panels as wide as it has room for
-NARROW = 4  # lines of text, see `_said`
 COUNTS = {"fn": "members - datum.tp", "tn": "others - datum.fp"}
 
 
@@ -62,9 +62,9 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     curve = alt.NamedData("points")
     chosen = alt.Chart(curve).transform_filter("datum.attack == attack && datum.step == step")
     left = alt.vconcat(_said(alt, chosen), _histograms(alt, alt.NamedData("bars"), chosen, xlabel), spacing=8)
-    both = alt.concat(left, _roc(alt, curve, chosen, names, inside, outside), columns=2, spacing=24,
-                      datasets={"bars": bars, "points": points})
-    return both.add_params(attack, step, *sizes)
+    right = _roc(alt, curve, chosen, names, inside, outside)
+    both = alt.concat(left, right, columns=2, spacing=24, datasets={"bars": bars, "points": points})
+    return both.resolve_scale(color="independent").add_params(attack, step, *sizes)
 
 
 def thresholds(scores: np.ndarray) -> np.ndarray:
@@ -79,7 +79,8 @@ def thresholds(scores: np.ndarray) -> np.ndarray:
     low, high = float(scores.min()), float(scores.max())
     above = high + 0.02 * ((high - low) or 1)
     even = np.linspace(low, above, STEPS // 2 + 1)
-    return np.sort(np.concatenate([even, np.quantile(scores, np.linspace(0, 1, STEPS // 2), method="lower")]))
+    return np.sort(np.concatenate([even, np.quantile(scores, np.linspace(0, 1, STEPS // 2 + 2)[1:-1],
+                                                    method="lower")]))
 
 
 def _points(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
@@ -109,7 +110,7 @@ def _said(alt, chosen):
              "'TPR ' + format(datum.tp / members, '.3f') + ', FPR ' + format(datum.fp / others, '.3f')"]
     return chosen.transform_calculate(**COUNTS, lines=f"[{', '.join(lines)}]").mark_text(
         align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=17 * NARROW)
+        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=17 * len(lines))
 
 
 def _histograms(alt, bars, chosen, xlabel: str):
@@ -129,13 +130,13 @@ def _roc(alt, curve, chosen, names: list[str], members: int, others: int):
     """On logarithmic axes; what fewer than one record would make is shaded."""
     low = min(1 / members, 1 / others) / 1.6
     place = {"fpr": f"max(datum.fp / others, {low})", "tpr": f"max(datum.tp / members, {low})"}
-    axis = alt.Axis(format="~g", tickCount=4)
+    axis = alt.Axis(format="~g", values=[10.0**power for power in range(math.ceil(math.log10(low)), 1)])
     scale = alt.Scale(type="log", domain=[low, 1], nice=False)
     where = {"x": alt.X("fpr:Q", title="false positive rate", scale=scale, axis=axis),
              "y": alt.Y("tpr:Q", title="true positive rate", scale=scale, axis=axis)}
     colour = alt.Color("attack:N", legend=None, scale=alt.Scale(
         domain=names, range=[plotting.style_of(name, number)["color"] for number, name in enumerate(names)]))
-    lines = alt.Chart(curve).transform_calculate(**place)
+    lines = alt.Chart(curve).transform_filter("datum.tp > 0 && datum.fp > 0").transform_calculate(**place)
     step = {"interpolate": "step-before", "aria": False}  # towards higher thresholds first fewer non-members
     every = lines.mark_line(color="#BBBBBB", strokeWidth=1, **step).encode(**where, detail="attack:N", order="step:Q")
     own = lines.transform_filter("datum.attack == attack").mark_line(strokeWidth=2.5, **step).encode(
