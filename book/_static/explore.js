@@ -15,7 +15,11 @@
     const copy = structuredClone(spec);
     if (!copy.concat) return copy; // one view is as wide as its container by itself
     copy.columns = room < NARROW ? 1 : spec.columns || copy.concat.length;
-    for (const panel of panels(copy)) panel.width = Math.max(120, Math.floor(room / copy.columns - axes));
+    for (const panel of panels(copy)) {
+      const square = panel.width === panel.height;
+      panel.width = Math.max(120, Math.floor(room / copy.columns - axes));
+      if (square) panel.height = panel.width;
+    }
     return copy;
   }
 

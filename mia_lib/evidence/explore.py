@@ -57,7 +57,7 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     names = list(scores)
     attack = alt.param("attack", value=names[0], bind=alt.binding_select(options=names, name="Attack "))
     step = alt.param("step", value=first["step"], bind=alt.binding_range(
-        min=0, max=STEPS, step=1, name="Threshold, from lowest to highest "))
+        min=0, max=STEPS, step=1, name=f"Threshold, from lowest (0) to highest ({STEPS}) "))
     sizes = [alt.param("members", value=inside), alt.param("others", value=outside)]
     curve = alt.NamedData("points")
     chosen = alt.Chart(curve).transform_filter("datum.attack == attack && datum.step == step")
@@ -77,7 +77,7 @@ def thresholds(scores: np.ndarray) -> np.ndarray:
         Rising, [`STEPS` + 1]: at the first all records are called members, at the last none.
     """
     low, high = float(scores.min()), float(scores.max())
-    above = high + 0.02 * ((high - low) or 1)
+    above = max(high + 0.02 * ((high - low) or 1), np.nextafter(high, np.inf))
     even = np.linspace(low, above, STEPS // 2 + 1)
     return np.sort(np.concatenate([even, np.quantile(scores, np.linspace(0, 1, STEPS // 2 + 2)[1:-1],
                                                     method="lower")]))
@@ -110,7 +110,7 @@ def _said(alt, chosen):
              "'TPR ' + format(datum.tp / members, '.3f') + ', FPR ' + format(datum.fp / others, '.3f')"]
     return chosen.transform_calculate(**COUNTS, lines=f"[{', '.join(lines)}]").mark_text(
         align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=17 * len(lines))
+        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=17 * len(lines))
 
 
 def _histograms(alt, bars, chosen, xlabel: str):

@@ -462,8 +462,9 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
         code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VERSION)
         partial = kept.with_suffix(".writing")
         # Its names stay its own; those of a script are otherwise everybody's.
-        partial.write_text(f"/* Vega, Vega-Lite and Vega-Embed, BSD 3-Clause, https://vega.github.io */\n(() => {{{code}\n}})();\n",
-                           encoding="utf-8")
+        licence = ("Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
+                   "licence, https://github.com/vega")
+        partial.write_text(f"/* {licence} */\n(() => {{{code}\n}})();\n", encoding="utf-8")
         os.replace(partial, kept)
     return {"book/_static/vega.js": kept.read_bytes()}
 

@@ -33,7 +33,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
     "attacks": ("attacks", "attacks.bayes", "attacks.calibration", "attacks.curvature", "attacks.iha", "attacks.quantile",
                 "attacks.quantile.networks", "attacks.quantile.trees", "attacks.baselines"),
     "metrics": ("metrics", "metrics.interval"),
-    "evidence": ("evidence.tables", "evidence.claims", "evidence.plotting"),
+    "evidence": ("evidence.tables", "evidence.claims", "evidence.plotting", "evidence.explore"),
     "papers": ("papers.bayes.theory", "papers.calibration.theory", "papers.curvature.theory", "papers.iha.theory",
                "papers.quantile.theory", "papers.costs"),
     "errors": ("errors",),

