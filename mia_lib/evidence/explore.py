@@ -25,7 +25,8 @@ COUNTS = {"fn": "members - datum.tp", "tn": "others - datum.fp"}
 def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     """An attack from a list and a threshold on a slider: what is called a member, on histograms, in counts and on the ROC.
 
-    A record is called a member when its score reaches the threshold. The slider goes through `thresholds`.
+    A record is called a member when its score reaches the threshold. The slider goes through `thresholds`. The ROC has
+    logarithmic axes, is grey where fewer than one record would make a rate, and shows the other attacks as thin lines.
 
     Args:
         scores: attack -> [N], finite; higher = more likely a member.
@@ -57,7 +58,7 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     names = list(scores)
     attack = alt.param("attack", value=names[0], bind=alt.binding_select(options=names, name="Attack "))
     step = alt.param("step", value=first["step"], bind=alt.binding_range(
-        min=0, max=STEPS, step=1, name=f"Threshold, from lowest (0) to highest ({STEPS}) "))
+        min=0, max=STEPS, step=1, name=f"Threshold (0 lowest, {STEPS} highest) "))
     sizes = [alt.param("members", value=inside), alt.param("others", value=outside)]
     curve = alt.NamedData("points")
     chosen = alt.Chart(curve).transform_filter("datum.attack == attack && datum.step == step")
