@@ -59,6 +59,8 @@
     }
 
     async function draw() {
+      width = chart.clientWidth;
+      axes = 60;
       await embed();
       const room = parseInt(chart.querySelector("svg").getAttribute("width"), 10);
       const columns = width < NARROW ? 1 : spec.columns || 1;
@@ -79,13 +81,12 @@
     }
 
     // Drawn when there is room, which a figure in a closed box has not, and again when there is more or less of it.
-    let waiting;
+    let waiting, drawing = Promise.resolve();
     new ResizeObserver(() => {
       clearTimeout(waiting);
       waiting = setTimeout(() => {
         if (!live.clientWidth || Math.abs(chart.clientWidth - width) < 8) return;
-        width = chart.clientWidth;
-        draw().catch((error) => {
+        drawing = drawing.then(draw).catch((error) => {
           figure.classList.remove("mia-explored");
           live.remove();
           console.error(error);
