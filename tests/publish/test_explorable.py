@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+import vl_convert
 import yaml
 from bs4 import BeautifulSoup
 from test_browser import ARGS, LOOKS, Visit
@@ -101,6 +102,7 @@ def test_only_a_page_with_a_chart_loads_the_library_and_only_once(html, chapter)
     assert all(tag.has_attr("defer") for tag in loaded)
     assert not re.search(r"(vega|explore)\.js", (html / "book" / "index.html").read_text())
     assert (html / "_static" / "vega.js").stat().st_size < 1_000_000
+    assert vl_convert.get_vega_version().startswith("5."), "as in JupyterLab; Vega-Lite 5 complains of another"
 
 
 def test_the_library_is_made_once_and_not_for_a_book_without_charts(root, html, monkeypatch):
