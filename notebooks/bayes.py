@@ -147,8 +147,10 @@ results.name({"told-apart": exhibits.told_apart(seen, threshold)}, ".0%")
 # above.
 
 # %% tags=["hide-input"]
-plotting.show(
-    exhibits.idea(seen, threshold), name="bayes-idea",
+plotting.explore(
+    exhibits.idea_chart(first_bank, seen, threshold), exhibits.idea(seen, threshold), name="bayes-idea",
+    instructions="Move the one threshold: which records does it tell apart, and which are on one side of it whether or not a model was "
+                 "trained on them? Point at a dot for its losses under each model; dashed lines are its own threshold.",
     caption="Each dot is a record: its mean loss under models that were trained on it against that under models that were not. Training "
             "lowers the loss, so dots lie below the dashed diagonal. The two solid lines are one threshold for all records. It can tell "
             "a record's membership only in the lower right quarter, where the loss is above it without training and below it with: "

@@ -75,7 +75,8 @@ def test_every_import_of_the_library_is_a_declared_dependency(repo, project):
     import ast
 
     declared = set(requirements(project, *project["optional-dependencies"]))
-    as_package = {"bs4": "beautifulsoup4", "yaml": "pyyaml", "sklearn": "scikit-learn", "pil": "pillow"}
+    as_package = {"bs4": "beautifulsoup4", "yaml": "pyyaml", "sklearn": "scikit-learn", "pil": "pillow",
+                  "vl-convert": "vl-convert-python"}
     imported = set()
     for path in (repo / "mia_lib").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

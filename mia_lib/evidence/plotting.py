@@ -1,13 +1,15 @@
 """One look for the whole book: each attack keeps its colour, line and marker in every figure.
 
 Figures are drawn 7 inches wide for 700 pixels on the page, so that type of 10 points is read as 14 pixels.
-Every function returns a matplotlib `Figure`; `show` puts it on the page with caption and alternative text.
+Every function returns a matplotlib `Figure`; `show` puts it on the page with caption and alternative text, and `explore`
+puts a chart that readers can move in its place where there is a screen and a script.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -88,6 +90,19 @@ STYLE = {
     "members": _style(BLUE, "-", "o"),
     "non-members": _style(ORANGE, "--", "s"),
     "paper": _style(FAINT, "none", "o"),
+}
+
+
+VEGA_LITE = "application/vnd.vegalite.v5+json"
+LIMIT = 300_000  # bytes of an explorable chart, which stands in its page as text
+PARTS = ("concat", "hconcat", "vconcat", "facet", "repeat")
+LOOK = {
+    "axis": {"labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK, "gridColor": "#E4E4E4",
+             "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"},
+    "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12},
+    "text": {"color": INK, "fontSize": 13},
+    "title": {"color": INK, "fontSize": 14},
+    "view": {"continuousWidth": 300, "continuousHeight": 260, "stroke": None},
 }
 
 
@@ -309,6 +324,84 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     Raises:
         MiaError: name not usable as a label, caption or alternative text missing.
     """
+    tables.display_bundle(*_picture(fig, name, caption, alt))
+
+
+def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
+    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs.
+
+    A page of the book and JupyterLab draw the chart; all else draws the figure. Numbers of the chart's data are written
+    with four significant digits, whole numbers in full. A chart of one view is as wide as the page. What a view named
+    "said" writes as text is also told to readers who cannot see it, each time it changes.
+
+    Args:
+        chart: of Altair, such as `explore.rates` makes; with sliders and lists bound to its parameters.
+        fig, name, caption, alt: as in `show`; the two pictures share them.
+        instructions: what can be moved and what to look for, in plain words; shown above the chart.
+
+    Raises:
+        MiaError: what `show` refuses, no chart, no instructions, or a chart of more than 300 kB.
+    """
+    if not instructions.strip():
+        raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
+    spec = _specification(chart, name, alt, instructions)
+    bundle, metadata = _picture(fig, name, caption, alt)
+    tables.display_bundle({**bundle, VEGA_LITE: spec}, metadata)
+
+
+def altair():
+    """The module Altair, which is imported by the first chart that needs it.
+
+    Raises:
+        MiaError: it is not installed.
+    """
+    try:
+        import altair
+    except ImportError:
+        raise MiaError("Explorable figures are drawn with Altair, which is not installed: "
+                       'python -m pip install "altair>=5.5,<6"') from None
+    return altair
+
+
+def _specification(chart, name: str, alt: str, instructions: str) -> dict:
+    """A chart in Vega-Lite as a page holds it: in the book's look, described, rounded and not too heavy."""
+    library = altair()
+    if not isinstance(chart, library.TopLevelMixin):
+        raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
+    with library.data_transformers.disable_max_rows():  # LIMIT takes its place
+        spec = chart.to_dict()
+    spec = {key: _rounded(part, key in ("data", "datasets")) for key, part in spec.items()}
+    spec["config"] = LOOK | {key: LOOK.get(key, {}) | value if isinstance(value, dict) else value
+                             for key, value in spec.get("config", {}).items() if key != "view"}
+    if not any(part in spec for part in PARTS):
+        spec.setdefault("width", "container")
+    spec |= {"background": "white", "description": " ".join(alt.split()),
+             "usermeta": {"instructions": " ".join(instructions.split())}}
+    size = len(json.dumps(spec, separators=(",", ":")).encode())
+    if size > LIMIT:
+        raise MiaError(f"{name}: the chart has {size / 1000:.0f} kB, and a page holds at most {LIMIT / 1000:.0f} kB of one. "
+                       "Give it fewer rows, or fewer columns.")
+    return spec
+
+
+def _rounded(part, data: bool):
+    """A part of a specification in which floats of data have four significant digits; what is not finite is None.
+
+    Whole numbers stay, and so do floats outside of data, which say where something is.
+    """
+    if isinstance(part, dict):
+        return {key: _rounded(one, data or key == "data") for key, one in part.items()}
+    if isinstance(part, list):
+        return [_rounded(one, data) for one in part]
+    if not data or not isinstance(part, float):
+        return part
+    if not math.isfinite(part):
+        return None
+    return int(part) if part.is_integer() and abs(part) < 2**53 else float(f"{part:.4g}")
+
+
+def _picture(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
+    """A figure as what is displayed and what is said about it; the figure is closed."""
     tables.check_name(name)
     if not caption.strip() or not alt.strip():
         raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
@@ -317,9 +410,9 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     width, height = (int(side * DPI / 2) for side in fig.get_size_inches())
     plt.close(fig)
     caption, alt = " ".join(caption.split()), " ".join(alt.split())
-    tables.display_bundle({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt},
-                           {"image/png": {"width": width, "height": height},
-                            "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
+    return ({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt},
+            {"image/png": {"width": width, "height": height},
+             "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
 
 
 def lines(rows: pd.DataFrame, x: str, values: list, names: list[str], ends: tuple[float, float],

@@ -1,4 +1,4 @@
-"""A Sphinx extension of this book's: building it takes a fraction of the time.
+"""A Sphinx extension of this book's: building it takes a fraction of the time, and a page loads what it needs to draw charts.
 
 Sphinx keeps each page it has read as a pickled tree, and unpickles it for every number of a figure and for every reference to
 one. Parts of a page that came from a docstring still point to the document they were read in, and through its settings to all
@@ -7,12 +7,14 @@ that Sphinx knows of the whole book: a hundred times as much as the page.
 
 from __future__ import annotations
 
+from docutils import nodes
 from sphinx.domains.std import StandardDomain
 
 
 def setup(app) -> dict:
     """Called by Sphinx."""
     app.connect("doctree-read", forget_where_it_was_read, priority=999)
+    app.connect("html-page-context", draw_charts)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -22,6 +24,13 @@ def forget_where_it_was_read(app, document) -> None:
     for node in document.findall():
         if node.__dict__.get("_document") not in (None, document):
             node._document = None
+
+
+def draw_charts(app, pagename, templatename, context, doctree) -> None:
+    """Load the library for explorable figures on pages that have one; no other page has to wait for it."""
+    if doctree and any('class="mia-explore"' in node.astext() for node in doctree.findall(nodes.raw)):
+        for script in ("vega.js", "explore.js"):
+            app.add_js_file(script, loading_method="defer")
 
 
 class References(StandardDomain):

@@ -29,6 +29,8 @@ from mia_lib.publish.records.state import State
 
 MARKER = "<!-- generated -->"
 FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
+VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, too, draws the fifth
+EXPLORABLE = "mia-explore"  # class of what holds a chart
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
@@ -250,12 +252,13 @@ def collect_figures(notebook: dict) -> dict[str, bytes]:
     return found
 
 
-def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
+def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bool = True) -> dict:
     """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
 
     Args:
         notebook: as JSON, with the record of the run in its metadata under "mia".
         runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
+        explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
 
     Returns:
         A new notebook, as JSON.
@@ -270,6 +273,8 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = ()) -> dict:
             cells.append(part)
             named = [name for output in part.get("outputs", []) for name in _names(output)]
             named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
+            charts = _charts(part)
+            cells += charts if explorable else []
             cells += [_folded(state, shown, name) for state, shown in runs for name in named if name in _exhibits(shown)]
             folded |= set(named)
     cells = in_depth(cells)
@@ -367,6 +372,23 @@ def _folded(state: State, shown: dict, name: str) -> dict:
              f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
     return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
             "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
+
+
+def _charts(cell: dict) -> list[dict]:
+    """Take the chart of an explorable figure out of its cell, into one where `explore.js` finds it.
+
+    It is text in the page, for a page that is opened from a disk may ask for no other file.
+    """
+    figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+    charts = [output["data"].pop(prose.VEGA_LITE) for output in cell.get("outputs", [])
+              if prose.VEGA_LITE in output.get("data", {})]
+    cells = []
+    for chart in charts if figure else []:
+        spec = json.dumps(chart, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
+        cells.append({"cell_type": "markdown", "id": f"{figure}-chart"[:64], "metadata": {}, "source":
+                      f'```{{raw}} html\n<div class="{EXPLORABLE}" data-figure="{figure}" hidden>'
+                      f'<script type="application/json">{spec}</script></div>\n```'})
+    return cells
 
 
 def _captioned(cell: dict) -> list[dict]:
@@ -499,7 +521,29 @@ def stage(files: dict[str, bytes], folder: Path) -> list[str]:
     return touched
 
 
+def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
+    """The library that draws charts, where some page has one: path in the staging folder -> content.
+
+    It takes seconds to make, so it is kept in `folder`.
+    """
+    if not any(EXPLORABLE.encode() in content for name, content in files.items() if name.endswith(".ipynb")):
+        return {}
+    import vl_convert
+
+    kept = folder / f"vega-lite-{VERSION}-{vl_convert.__version__}.js"
+    if not kept.is_file():
+        code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VERSION)
+        partial = kept.with_suffix(".writing")
+        # Its names stay its own; those of a script are otherwise everybody's.
+        licence = ("Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
+                   "licence, https://github.com/vega")
+        partial.write_text(f"/* {licence} */\n(() => {{{code}\n}})();\n", encoding="utf-8")
+        os.replace(partial, kept)
+    return {"book/_static/vega.js": kept.read_bytes()}
+
+
 def _render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
+    files = files | _drawing(files, folder)
     staged, stamp, log = folder / "book", folder / "book.stamp", folder / "book.log"
     index = folder / INDEX
     total = hashlib.sha256()

@@ -26,12 +26,11 @@ from functools import cache
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims, tables
-from mia_lib.metrics.numbers import TITLES
 from mia_lib.publish import runner
 from mia_lib.publish.parameters import QUICK, plain, validate
 
 TABLE, CLAIMS, RESULTS = runner.OURS + "table+json", runner.OURS + "claims+json", runner.RESULTS
+VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 ROLE = re.compile(r"\{(ours|param|printed|verdict|says)\}`([^`]+)`")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 DEPTH = 3  # a verdict's sentence names numbers, and no deeper
@@ -136,6 +135,10 @@ def told(notebook: dict, root: Path, records: Mapping[str, Run] | None = None) -
                 data[kind] = tell(data[kind])
             if TABLE in data:
                 data[TABLE]["caption"] = tell(data[TABLE]["caption"])
+            if VEGA_LITE in data and figure:
+                chart = data[VEGA_LITE]
+                chart |= {"description": tell(chart["description"])}
+                chart["usermeta"]["instructions"] = tell(chart["usermeta"]["instructions"])
             for part in figure.keys() & {"caption", "alt"}:
                 figure[part] = tell(figure[part])
     return notebook
@@ -226,6 +229,8 @@ def _param(run: Run, asked: str, where: str) -> str:
     _known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
+        from mia_lib.metrics.numbers import TITLES  # imports here are slow, and a book that did not change needs none
+
         return TITLES.get(value, str(value))
     if isinstance(value, list | tuple):
         return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)
@@ -238,16 +243,22 @@ def _verdict(run: Run, asked: str, where: str) -> str:
 
 
 def _says(run: Run, asked: str, where: str) -> str:
+    from mia_lib.evidence import claims
+
     _known(asked, run.claims, "claim", where)
     return claims.sentence(run.claims[asked])
 
 
 @cache
 def _papers() -> frozenset[str]:
+    from mia_lib.evidence import tables
+
     return frozenset(path.stem.split("_", 1)[0] for path in tables.PAPERS.glob("*_*.csv"))
 
 
 def _printed(paper: str, asked: str, where: str) -> str:
+    from mia_lib.evidence import tables
+
     table, *words = (part.strip() for part in asked.split("|"))
     try:
         frame = tables.paper(paper, table)

@@ -52,7 +52,8 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
     base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
-    made = pages.page(prose.told(content, root))
+    # What draws explorable figures would be a fifth of the file.
+    made = pages.page(prose.told(content, root), explorable=False)
     _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 

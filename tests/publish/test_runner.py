@@ -526,7 +526,8 @@ def test_parts_in_depth_are_folded_under_their_headings_with_what_is_in_them():
     made = pages.in_depth(cells)
     text = made[0]["source"]
     assert text.index("## In depth") < text.index("(a-label)=\n### A proof") < text.index("<summary>Open</summary>")
-    assert text.index("It is short.") < text.index("</details>") < text.index("### Numbers") < text.index("Open: 2 tables, 1 figure")
+    assert text.index("It is short.") < text.index("</details>") < text.index("### Numbers")
+    assert text.index("### Numbers") < text.index("Open: 2 tables, 1 figure")
     assert text.count("<details") == 2 and made[-1]["source"] == "</details>" and made[1:4] == cells[1:]
     assert pages.in_depth([{**cells[0], "source": "## Other\n\n### Part\n"}])[0]["source"] == "## Other\n\n### Part\n"
     with pytest.raises(MiaError, match="#### Deeper"):
