@@ -350,9 +350,10 @@ results.show_table(
 # ## The paper's Figure 3: size of the training set
 
 # %%
-by_size = {int(one.members[0, 0].sum()): study.play(one)
-           for one in [*(games_on_images(4 * n) for n in sizes), images]}
-size_rows = exhibits.sizes_frame(by_size, images.covers)
+size_games = {int(one.members[0, 0].sum()): one
+              for one in [*(games_on_images(4 * n) for n in sizes), images]}
+by_size = {n: study.play(one) for n, one in size_games.items()}
+size_rows = exhibits.sizes_frame(by_size, size_games)
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -461,7 +462,7 @@ if private is None:
     results.say(f"*Not run: {lacking}.*")
 else:
     results.show_table(
-        exhibits.private_table(private, epsilons, table.covering(private_games)), name="calibration-private-table",
+        exhibits.private_table(private, epsilons, table), name="calibration-private-table",
         caption="German credit under DP-SGD, trained with the plain cross-entropy: the ε asked for, spent by the accountant's count, and the noise it takes; accuracy of the "
                 "targets; AUC of the loss, with 95 % intervals over plays.")
     plotting.show(
@@ -494,9 +495,9 @@ results.show_table(
 # %%
 verdicts = [
     *exhibits.judge_tables(plays, games), exhibits.judge_label_only(label_only, games),
-    exhibits.judge_sizes(by_size, images.covers), *exhibits.judge_ratio(plays[images.name], images.covers),
+    exhibits.judge_sizes(by_size, size_games), *exhibits.judge_ratio(plays[images.name], images.covers),
     exhibits.judge_more(more, shadow_shares, table.covers),
-    exhibits.judge_private(private, epsilons, table.covering(private_games), lacking),
+    exhibits.judge_private(private, epsilons, table, lacking),
     claims.judge("calibration", "C15", None, "the paper gives neither number nor criterion"),
 ]
 

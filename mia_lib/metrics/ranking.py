@@ -21,7 +21,7 @@ from scipy import stats
 
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.metrics.interval import Interval, combined
+from mia_lib.metrics.interval import Interval
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
 UNITS = 5  # units from which on the variance between them is known well enough to take another's from it
