@@ -505,13 +505,16 @@ def _intervals(cores, ranges, terms, groups, level, draws, seed) -> list[Interva
         return [Interval(float(v), float(v), float(v), level, "records only", draws=d[0], bounds=ends).at(level)
                 for v, d, ends in zip(each[:, 0], drawn, bounds, strict=True)]
     judged = len(np.unique(terms[0].records))
+    # Attacks with the same scores differ by nothing, and that is no matter of chance.
+    same = len(terms) == 2 and terms[0].weight == -terms[1].weight and all(
+        np.array_equal(getattr(terms[0], name), getattr(terms[1], name)) for name in ("scores", "members", "records"))
     covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {judged} records"
     intervals = []
     for values, d, ends in zip(each, drawn, bounds, strict=True):
         of_units = np.bincount(unit, values) / count
         variance, dof = _between(of_units, d)
         intervals.append(Interval(float(of_units.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)),
-                                  bounds=ends).at(level))
+                                  bounds=ends, exact=same).at(level))
     return intervals
 
 

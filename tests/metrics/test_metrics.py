@@ -366,6 +366,9 @@ def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
     assert exact.sign == 1 and (-exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
     assert not metrics.t_interval([0.01, 0.02, 0.03]).degenerate
+    scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
+    same = metrics.compare("auc", scores, scores, members, draws=20)
+    assert same.exact and same.sign == 0 and (same + 0.01).sign == 1  # the same scores, which no chance tells apart
 
 
 def test_a_peak_accuracy_has_no_interval():
