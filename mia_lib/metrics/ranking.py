@@ -24,7 +24,7 @@ from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
-UNITS = 5  # units from which on the variance between them is known well enough to take another's from it
+UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -529,13 +529,13 @@ def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, le
     """A metric, averaged over targets, with an interval that covers all the chance that the data can show.
 
     Two things vary from one experiment to the next: the unit of chance, which is the bank where there are two or more, else a
-    complementary pair of targets where there are five pairs, else the target; and the records, which units may share. The
+    complementary pair of targets where there are four pairs, else the target; and the records, which units may share. The
     variance between units and that under resampling of the records, the same for all targets, make the interval:
 
-    1. Fewer than five units: their sum, Student's t with Satterthwaite's degrees of freedom. What is special to one unit and
+    1. Fewer than four units: their sum, Student's t with Satterthwaite's degrees of freedom. What is special to one unit and
        one record is counted twice, so the interval errs on the wide side. With two targets that differ much it covers about
        90 %; three are better.
-    2. Five units or more: the variance under resampling, and that between units as far as it exceeds what resampling does to
+    2. Four units or more: the variance under resampling, and that between units as far as it exceeds what resampling does to
        single units. So nothing is counted twice, whether units share all records, some or none.
     3. One target: its records alone, members and non-members apart. Another training run might differ more, and the
        interval says so: it covers "records only".
