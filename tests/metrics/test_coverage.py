@@ -21,21 +21,19 @@ def coverage():
 
 
 def test_the_page_says_what_each_kind_of_interval_covers(coverage):
-    """Every rule of the page at every size, with a leak and without; what does not cover has no interval."""
+    """Every rule of the page at every size, with a leak and without; what cannot be resolved has no interval. Bounds leave
+    room for what a hundred experiments do not tell."""
     rows = coverage.parsed(coverage.PAGE.read_text(encoding="utf-8"))
     assert [row["rule"] for row in rows] == [cell.rule for cell in coverage.CELLS for _ in range(2)]
     assert [row["leak"] for row in rows] == ["yes", "no"] * len(coverage.CELLS)
     for row in rows:
-        if row["rule"] == "over targets alone":  # told apart on the page, for it leaves the records out
-            continue
+        least = 88 if row["rule"].startswith("two targets") else 91  # as the page says of two
         for column in ("AUC", "difference of AUC"):
-            assert LEAST <= float(row[column]) <= MOST, (row, column)
-        for column in ("TPR 1 %", "TPR 0.1 %", "of TPR 1 %"):
-            assert row[column] == "no interval" or LEAST_OF_RATES <= float(row[column]) <= 100, (row, column)
-        assert max(float(row["falsely above"]), float(row["falsely below"])) <= 5, row
-
-
-LEAST, MOST, LEAST_OF_RATES = 92, 99.5, 89
+            assert least <= float(row[column]) <= 99, (row, column)
+        for column, held in (("TPR 1 %", 91), ("of TPR 1 %", 91), ("TPR 0.1 %", 86)):
+            assert row[column] == "no interval" or float(row[column]) >= held, (row, column)
+        if row["leak"] == "no":
+            assert max(float(row["falsely above"]), float(row["falsely below"])) <= 5, row
 
 
 def test_the_table_is_read_as_it_is_written(coverage):
