@@ -481,7 +481,9 @@ def test_targets_on_records_of_their_own_are_what_is_averaged():
     auc, other = (metrics.auc(one, members) for one in (nll, lira))
     for given, values in (({}, auc), ({"minus": lira}, auc - other)):
         made, alone = study.over_targets(nll, members, **given), metrics.t_interval(values)
-        assert made.value == pytest.approx(alone.value) and made.se > alone.se  # records are chance, too
+        # What targets on records of their own differ by holds the chance of the records already, and it is counted once.
+        assert made.value == pytest.approx(alone.value) and made.se == pytest.approx(alone.se, rel=0.3)
+        assert made.dof > alone.dof
     shared = study.over_targets(nll, members, records=np.tile(np.arange(60), (4, 1)))
     assert shared.value == pytest.approx(auc.mean()) and shared.covers == "4 targets and 60 records"
 
