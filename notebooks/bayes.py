@@ -122,8 +122,8 @@ config = training.TrainConfig(architecture, epochs=epochs,
                               learning_rate=learning_rate, seed=seed)
 models = training.train(pool, members, config)
 
-loss = signals.loss(models, pool)                              # [models, records]
-others = membership.references_of(0, len(models))              # all but model 0 and its complement
+loss = signals.loss(models, pool)  # [models, records]
+others = membership.references_of(0, len(models))  # without its complement
 scores = {"MALT": bayes.malt(loss[0]),
           "MAST": bayes.mast(loss[0], loss[others], members[others])}
 auc = {name: metrics.auc(score, members[0]) for name, score in scores.items()}
