@@ -111,6 +111,21 @@ def test_verdicts_that_do_not_add_up_are_counted_apart(monkeypatch):
         claims.show("bayes", all_of_bayes(), {"Table 9": "cifar10"})
 
 
+def test_a_run_on_other_data_beside_the_papers_is_one_on_a_stand_in(monkeypatch):
+    monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
+    for used, whose in ((["cifar10"], claims.OWN_DATA), (["cifar10", "mnist"], claims.STAND_IN), ([], "")):
+        shown = []
+        claims.show("bayes", all_of_bayes(), {"Table 1": used})
+        assert {one["data"] for one in shown[0][claims.MIME] if one["exhibit"] == "Table 1"} == {whose}
+
+
+def test_cases_on_the_papers_data_are_judged_alone():
+    cases = {"a": "mnist", "b": "location30", "c": "fashion_mnist"}
+    assert claims.on_own_data("iha", "C13", cases) == ["a", "c"]
+    assert claims.on_own_data("iha", "C13", {"b": "location30"}) == ["b"]
+    assert claims.on_own_data("iha", "A4", cases) == ["a", "b", "c"]
+
+
 def test_a_recorded_run_that_found_the_same_is_not_counted_twice():
     live = [verdict.record() for verdict in all_of_bayes()]
     other = claims.judge("bayes", "C6", around(2)).record()
