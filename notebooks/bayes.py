@@ -258,7 +258,6 @@ closed_form = theory.gaussian_auc(gaussian_dimension, members=50)
 results.name({"gaussian-gain": gaussian_gain, **{f"gaussian-{name.lower()}": metrics.t_interval(values)
                                                  for name, values in gaussian.items()},
               **{f"closed-{name.lower()}": value for name, value in closed_form.items()}})
-centre = played.malt[0].mean()
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
     caption="**Figure 1 of the paper**, at its size: $n = 100$ records, half of them averaged, $d =$ {param}`gaussian_dimension`, "

@@ -242,7 +242,7 @@ def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> No
 
 
 def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") -> None:
-    """Name results of this run, so that text can say them: ``{ours}`lead` `` in a cell, a caption or on another page.
+    """Name results of this run, so that text can say them, by the role `ours` in a cell, in a caption or on another page.
 
     Args:
         values: name -> number, `Interval` or text. Names are lower-case letters, digits and hyphens, each used once in

@@ -1,6 +1,6 @@
 """How well scores tell members from non-members: the ROC curve and its summaries, with intervals."""
 
-from mia_lib.metrics.interval import Interval, t_interval
+from mia_lib.metrics.interval import Interval, beyond_chance, over, share_over, t_interval
 from mia_lib.metrics.ranking import (
     EpsilonBound,
     accuracy_at_threshold,
@@ -10,7 +10,10 @@ from mia_lib.metrics.ranking import (
     balanced_accuracy,
     best_threshold,
     bootstrap,
+    chance_tpr,
     compare,
+    conformal_tpr_at_fpr,
+    contrast,
     epsilon_lower_bound,
     evaluate,
     intervals,
@@ -18,6 +21,7 @@ from mia_lib.metrics.ranking import (
     precision,
     precision_at_fpr,
     rehearsed_accuracy,
+    rehearsed_calls,
     resolves,
     roc_curve,
     tally,
@@ -25,6 +29,7 @@ from mia_lib.metrics.ranking import (
 )
 
 __all__ = ["EpsilonBound", "Interval", "accuracy_at_threshold", "auc", "average_precision", "average_precision_non_members",
-           "balanced_accuracy", "best_threshold", "bootstrap", "compare", "epsilon_lower_bound", "evaluate", "intervals",
-           "pinball_loss", "precision", "precision_at_fpr", "rehearsed_accuracy", "resolves", "roc_curve", "t_interval",
-           "tally", "tpr_at_fpr"]
+           "balanced_accuracy", "best_threshold", "beyond_chance", "bootstrap", "chance_tpr", "compare",
+           "conformal_tpr_at_fpr", "contrast", "epsilon_lower_bound", "evaluate", "intervals", "over", "pinball_loss",
+           "precision", "precision_at_fpr", "rehearsed_accuracy", "rehearsed_calls", "resolves", "roc_curve", "share_over",
+           "t_interval", "tally", "tpr_at_fpr"]

@@ -27,6 +27,8 @@ class Interval:
         se: standard error, where the interval is Student's.
         draws: [B] bootstrap draws, where it is a bootstrap one.
         bounds: smallest and largest value that the quantity can take.
+        exact: whether the number has no chance in it, such as a distance checked against rounding. Only then is an interval
+            without width a certainty.
     """
 
     value: float
@@ -38,6 +40,7 @@ class Interval:
     se: float | None = field(default=None, repr=False, compare=False)
     draws: np.ndarray | None = field(default=None, repr=False, compare=False)
     bounds: tuple[float, float] = field(default=(-np.inf, np.inf), repr=False, compare=False)
+    exact: bool = field(default=False, repr=False, compare=False)
 
     def at(self, level: float) -> Interval:
         """The same estimate with an interval at another confidence level (needs `se` or `draws`).
@@ -46,6 +49,8 @@ class Interval:
             MiaError: neither was kept, or `level` is not between 0 and 1.
         """
         check_range("level", level, 0, 1)
+        if np.isnan(self.low):  # a number that has no interval has none at any level
+            return replace(self, level=float(level))
         tail = (1 - level) / 2
         if self.draws is not None:
             # Recentred on the estimate: a peak over thresholds is biased up once more on every resample.
@@ -89,9 +94,17 @@ class Interval:
     __rmul__, __radd__ = __mul__, __add__
 
     @property
+    def degenerate(self) -> bool:
+        """Whether a random quantity came out the same in all repetitions and resamples. Such an interval has no width, which
+        says that its spread was not seen and not that there is none: four targets in which no member was found do not make
+        it certain that none ever is."""
+        return bool(self.low == self.high) and not self.exact
+
+    @property
     def sign(self) -> int:
-        """1 when the whole interval is above zero, -1 when it is below, 0 when zero is in it."""
-        return int(self.low > 0) - int(self.high < 0)
+        """1 when the whole interval is above zero, -1 when it is below; 0 when zero is in it, and where there is no interval
+        or one without width, unless the number is exact."""
+        return 0 if self.degenerate else int(self.low > 0) - int(self.high < 0)
 
     @property
     def excludes_zero(self) -> bool:
@@ -100,6 +113,10 @@ class Interval:
 
     def __format__(self, spec: str) -> str:
         spec = spec or ".3f"
+        if np.isnan(self.low):
+            return f"{self.value:{spec}}"
+        if self.degenerate:
+            return f"{self.value:{spec}} [no spread]"
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 
     def __str__(self) -> str:
@@ -127,6 +144,51 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
     return Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds).at(level)
+
+
+def over(values, what: str = "targets", bounds=(-np.inf, np.inf)) -> Interval:
+    """`t_interval` over targets, splits or games, of a number of which single records are not at hand.
+
+    The chance of which records are judged is in it only as far as it differs from one repetition to the next. Where scores
+    are at hand `ranking.contrast` covers both.
+
+    Args:
+        values: [T]. what: the repetitions, in the plural. bounds: range of the quantity.
+    """
+    return t_interval(values, covers=f"{len(values)} {what}", bounds=bounds)
+
+
+def share_over(values, records: int, calibration: float = np.inf, what: str = "targets") -> Interval:
+    """Mean over targets of a share of records, such as an accuracy or a rate at a threshold that is given.
+
+    To the variance over targets that of drawing the records is added, which all targets share: p (1 - p) / records.
+
+    Args:
+        values: [T]. records: how many different ones the targets are judged on. calibration: how many the threshold is from,
+            where it is such a quantile. what: the repetitions, in the plural.
+    """
+    values = np.asarray(values, float)
+    mean, count = float(values.mean()), max(records, 1)
+    chance = max(mean, 1 / count) * (1 - mean)  # none of n says less than one of n
+    covers = f"{len(values)} {what} and {records} records"
+    if np.isfinite(calibration):
+        covers += f", {calibration:.0f} records for calibration"
+    return combined(mean, [values.var(ddof=1) / len(values), chance / count, chance / calibration],
+                    [len(values) - 1, np.inf, np.inf], covers=covers, bounds=(0.0, 1.0))
+
+
+def beyond_chance(intervals, chance: float = 0.5) -> Interval:
+    """How far the best of some attacks lies above chance: the control beside a statement that attacks are alike.
+
+    Without a leak all attacks are alike, so a margin around equality says something only where one of them finds anything. Of
+    k attacks each is widened to the level 1 - (1 - level) / k, and the one whose lower end is highest is taken.
+
+    Args:
+        intervals: of the same metric, one or more. chance: its value without a leak.
+    """
+    found = list(intervals)
+    wide = [one.at(1 - (1 - one.level) / len(found)) if len(found) > 1 else one for one in found]
+    return max(wide, key=lambda one: one.low) - chance
 
 
 def combined(value: float, variances, dofs, level: float = 0.95, covers: str = "", bounds=(-np.inf, np.inf)) -> Interval:

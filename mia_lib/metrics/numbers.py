@@ -9,7 +9,7 @@ from mia_lib import store
 from mia_lib.metrics import ranking
 from mia_lib.metrics.interval import Interval
 
-MEASURES = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01", "conformal_tpr_at_fpr=0.001")
 TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
           "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
           "location30": "Location-30", "purchase100": "Purchase-100"}  # what tables call data sets
@@ -17,18 +17,27 @@ _known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the
 
 
 def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None,
-           draws: int = 200, measures: tuple[str, ...] = MEASURES) -> Interval:
-    """A metric of scores over targets that share their records, or its paired difference from that of other scores.
+           draws: int = 200, measures: tuple[str, ...] = MEASURES, records: np.ndarray | None = None) -> Interval:
+    """A metric of scores over targets, or its paired difference from that of other scores.
 
     Args:
         scores: [T, n], or their `ranks`. members: bool [T, n]. minus: the other scores [T, n].
         metric: one of `measures`.
         measures: metrics computed together, from the same resamples.
+        records: int [T, n], which record stands in each place; by default targets share them all.
     """
-    key = (*(store.fingerprint(one) for one in (scores, members, minus) if one is not None), draws, tuple(measures))
+    key = (*(store.fingerprint(one) for one in (scores, members, minus) if one is not None), draws, tuple(measures),
+           None if records is None else store.fingerprint(records))
     if key not in _known:
-        _known[key] = ranking.intervals(measures, scores, members, minus, draws=draws)
+        _known[key] = ranking.intervals(measures, scores, members, minus, draws=draws, records=records)
     return _known[key][metric]
+
+
+def chance(members: np.ndarray, rate: float) -> str:
+    """The chance level of `metrics.tpr_at_fpr` in percent, for tables that print such rates."""
+    if not ranking.resolves(members, rate):
+        return ""
+    return f"{100 * np.mean(ranking.chance_tpr(members, rate)):.2g}"
 
 
 def ranks(score: np.ndarray) -> np.ndarray:

@@ -21,9 +21,10 @@ from scipy import stats
 
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.metrics.interval import Interval, combined, t_interval
+from mia_lib.metrics.interval import Interval
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
+UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -89,6 +90,11 @@ def _tpr_at_fpr(tp, fp, fpr):
     return _at_fpr(tp, fp, fpr)[0] / tp[..., -1]
 
 
+def _conformal_tpr_at_fpr(tp, fp, fpr):
+    reach = (fpr * (fp[..., -1:] + 1) - fp[..., :-1]) / (np.diff(fp) + 1)  # of members that score at each threshold
+    return (np.diff(tp) * np.clip(reach, 0, 1)).sum(-1) / tp[..., -1]
+
+
 def _precision_at_fpr(tp, fp, fpr):
     hit, miss = _at_fpr(tp, fp, fpr)
     return hit / np.maximum(hit + miss, 1)
@@ -104,6 +110,7 @@ def _average_precision_non_members(tp, fp):
 
 
 CORES = {"auc": _auc, "balanced_accuracy": _balanced_accuracy, "tpr_at_fpr": _tpr_at_fpr,
+         "conformal_tpr_at_fpr": _conformal_tpr_at_fpr,
          "precision_at_fpr": _precision_at_fpr, "average_precision": _average_precision,
          "average_precision_non_members": _average_precision_non_members}
 RANGES = {name: (0.5, 1.0) if name == "balanced_accuracy" else (0.0, 1.0) for name in CORES}
@@ -193,13 +200,52 @@ def tpr_at_fpr(scores, members, fpr: float):
     return _per_target(lambda tp, fp: _tpr_at_fpr(tp, fp, fpr), scores, members)
 
 
+def conformal_tpr_at_fpr(scores, members, fpr: float):
+    """True positive rate at a false positive rate whose chance level is that rate, however few non-members there are.
+
+    A record is called a member when its conformal p-value among the n non-members is at most `fpr`: with g of them above it
+    and e tied, of which a random number counts as above, (g + e' + 1) / (n + 1) <= fpr. Between two whole numbers of false
+    alarms the threshold is drawn, and what is returned is the mean over these draws, in closed form: the mean over members of
+    fpr (n + 1) - g in units of e + 1, cut off at 0 and 1.
+
+    A score that knows nothing has a mean of exactly `fpr`. `tpr_at_fpr`, the field's definition, gives it `chance_tpr`, which
+    is more, and nothing where non-members tie at the top. So verdicts that compare a rate with chance, or with a level, take
+    this one. Below the resolution it says no more than that, see `resolves`.
+
+    Args:
+        fpr: from 0 to below 1; 0.01 for 1 %.
+    """
+    _check_fpr(fpr)
+    return _per_target(lambda tp, fp: _conformal_tpr_at_fpr(tp, fp, fpr), scores, members)
+
+
+def chance_tpr(members, fpr: float):
+    """What `tpr_at_fpr` is on average for scores that know nothing and do not tie: (floor(n fpr) + 1) / (n + 1).
+
+    The threshold stands just above the first non-member too many, and a member has one chance in n + 1 for each of the places
+    above it.
+
+    Args:
+        members: bool [N] or [T, N]. fpr: from 0 to below 1.
+
+    Returns:
+        float, or one value a target [T].
+    """
+    _check_fpr(fpr)
+    members = check_mask("members", members)
+    counts = (~np.atleast_2d(members)).sum(1)
+    found = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in counts])
+    return float(found[0]) if members.ndim == 1 else found
+
+
 def balanced_accuracy(scores, members):
     """Peak balanced accuracy, max over thresholds of (TPR + TNR) / 2: the papers' "peak" or "best threshold"
     accuracy.
 
     The threshold is chosen on the very records that are judged, so few records bias it up (100 records of
     pure noise give about 0.56). Choose it elsewhere with `best_threshold` and apply `accuracy_at_threshold`
-    to avoid that.
+    to avoid that. `bootstrap` and its kin give it no interval: none of ours covers a number that is biased by more than its
+    spread.
     """
     return _per_target(_balanced_accuracy, scores, members)
 
@@ -290,6 +336,23 @@ def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int 
     return accuracy
 
 
+def rehearsed_calls(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Which records are called members with the threshold that is best in all other games, bool [T, N]; the AUC of these
+    calls is the accuracy of `rehearsed_accuracy`, with all games for rehearsal.
+
+    Args:
+        scores: [T, N], comparable between games. members: bool [T, N].
+
+    Raises:
+        MiaError: a single game, which leaves none to rehearse in.
+    """
+    if len(scores) < 2:
+        raise MiaError(f"{len(scores)} game leaves none to rehearse in: at least 2 are needed.")
+    others = ~np.eye(len(scores), dtype=bool)
+    return np.stack([own >= best_threshold(scores[which].ravel(), members[which].ravel())
+                     for own, which in zip(scores, others, strict=True)])
+
+
 def pinball_loss(predicted, observed, level: float) -> float:
     """Mean pinball loss of a predicted quantile: level * (y - q) above it, (1 - level) * (q - y) below.
 
@@ -329,100 +392,169 @@ def _weights(rng, draws: int, count: int) -> np.ndarray:
     return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count)
 
 
-def _resample(cores, scores, members, draws: int, seed: int) -> np.ndarray:
-    """Bootstrap draws [K, B] of K metrics, mean over the given targets, records resampled and shared by all targets; the
-    same seed and shape give the same resamples."""
-    rng = np.random.default_rng(seed)
-    targets, records = scores.shape
+@dataclass(frozen=True, eq=False)
+class _Term:
+    """One of the terms of a contrast: scores and members [T, N], times a weight, and the record in each place, int [T, N]."""
+
+    weight: float
+    scores: np.ndarray
+    members: np.ndarray
+    records: np.ndarray
+
+
+def _drawn(cores, terms: list[_Term], unit: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    """Bootstrap draws [K, U, B] of the mean of K metrics over each unit: records are resampled, the same ones for all targets
+    and terms. The same seed and number of records give the same resamples."""
+    rng, count = np.random.default_rng(seed), np.bincount(unit)
+    pool, single = 1 + max(term.records.max() for term in terms), len(unit) == 1
     chunks = []
-    for start in range(0, draws, step := max(1, CELLS // records)):
+    for start in range(0, draws, step := max(1, CELLS // pool)):
         size = min(step, draws - start)
-        if targets > 1:
-            weights = _weights(rng, size, records)
-        else:
-            weights = np.empty((size, records), int)
-            for side in (members[0], ~members[0]):
+        if single:  # members and non-members apart
+            weights = np.empty((size, pool), int)
+            for side in (terms[0].members[0], ~terms[0].members[0]):
                 weights[:, side] = _weights(rng, size, int(side.sum()))
+        else:
+            weights = _weights(rng, size, pool)
         weights = weights.astype(np.int32)
-        total = np.zeros((len(cores), size))
+        found = np.zeros((len(cores), len(count), size))
         with np.errstate(invalid="ignore", divide="ignore"):
-            for t in range(targets):
-                tp, fp, _ = tally(scores[t], members[t], weights)
-                total += np.array([core(tp, fp) for core in cores])
-        chunks.append(total / targets)
-    drawn = np.concatenate(chunks, axis=1)
-    return drawn[:, np.isfinite(drawn).all(0)]  # a tiny resample may hold no member at all
+            for term in terms:
+                for t, u in enumerate(unit):
+                    tp, fp, _ = tally(term.scores[t], term.members[t], weights[:, term.records[t]])
+                    found[:, u] += term.weight * np.array([core(tp, fp) for core in cores]) / count[u]
+        chunks.append(found)
+    drawn = np.concatenate(chunks, axis=2)
+    return drawn[..., np.isfinite(drawn).all((0, 1))]  # a tiny resample may hold no member at all
 
 
-def _groups(groups, targets: int) -> np.ndarray | None:
-    """Bank of each target as 0 ... G - 1, or None where there is only one bank."""
-    if groups is None:
-        return None
-    groups = np.asarray(groups)
-    if groups.shape != (targets,):
-        raise MiaError(f"groups of shape {groups.shape} for {targets} targets: give the bank of each target.")
-    _, index = np.unique(groups, return_inverse=True)
-    return index if index.max() > 0 else None
+def _units(groups, members: np.ndarray) -> tuple[np.ndarray, str]:
+    """Unit of chance of each target as 0 ... U - 1, and what they are called, "" where each target is its own.
+
+    Banks where there are several. Of one bank complementary pairs, found by their members, where there are `UNITS` of them:
+    what the halves of the records differ in helps one of a pair as much as it hinders the other."""
+    targets = len(members)
+    if groups is not None:
+        groups = np.asarray(groups)
+        if groups.shape != (targets,):
+            raise MiaError(f"groups of shape {groups.shape} for {targets} targets: give the bank of each target.")
+        index = np.unique(groups, return_inverse=True)[1]
+        if index.max() > 0:
+            return index, "banks"
+    if targets >= 2 * UNITS and targets % 2 == 0 and np.array_equal(members[::2], ~members[1::2]):
+        return np.arange(targets) // 2, "pairs"
+    return np.arange(targets), ""
 
 
-def _intervals(cores, ranges, pair, members, groups, level, draws, seed) -> list[Interval]:
-    """Intervals of K metrics for one set of scores, or of the difference for two."""
+def _positions(records, members: np.ndarray, banks: np.ndarray) -> np.ndarray:
+    """The record in each place, int [T, N]: as given, or the same ones in the same order for all targets of a bank."""
+    if records is None:
+        return banks[:, None] * members.shape[1] + np.arange(members.shape[1])
+    records = np.asarray(records)
+    if records.shape != members.shape or records.dtype.kind not in "iu" or records.min() < 0:
+        raise MiaError(f"records of shape {records.shape} and type {records.dtype} for scores of {members.shape}: give the "
+                       "number of the record in each place, whole and from 0.")
+    return records
+
+
+def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
+    """Variance of a mean over units, and its degrees of freedom.
+
+    Args:
+        values: [U]. drawn: [U, B], the same when records are drawn again.
+    """
+    units = len(values)
+    of_units, of_records = values.var(ddof=1) / units, drawn.mean(0).var()
+    if units < UNITS:
+        total = of_units + of_records
+        return total, total**2 * (units - 1) / of_units**2 if of_units else np.inf
+    # What records do to single units is in the first variance as well, and counted once.
+    excess = of_units - drawn.var(1).sum() / units**2
+    if excess <= 0:
+        return of_records, np.inf
+    total = of_records + excess
+    return total, total**2 * (units - 1) / of_units**2
+
+
+def _intervals(cores, ranges, terms, groups, level, draws, seed) -> list[Interval]:
+    """Intervals of a contrast in K metrics.
+
+    Args:
+        ranges: of each metric, None where none is wanted. terms: (weight, scores, members, records or None).
+    """
     if check_range("level", level, 0, 1) < 0.5:
         warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
                       UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
-    checked = [check_scores(scores, members)[:2] for scores in pair]
-    if len({scores.shape for scores, _ in checked}) > 1:
-        raise MiaError(f"scores_a {checked[0][0].shape} and scores_b {checked[1][0].shape} differ in shape: "
-                       "a paired difference needs the same targets and records.")
-    targets, records = checked[0][0].shape
-
-    def difference(parts: list) -> np.ndarray:
-        return parts[0] if len(parts) == 1 else parts[0] - parts[1]
-
-    each = difference([np.array([_per_target(core, *both) for core in cores]) for both in checked])  # [K, T]
-    bank = _groups(groups, targets)
-    if bank is not None:
-        count = np.bincount(bank)
-        return [t_interval(np.bincount(bank, row) / count, level, f"{len(count)} banks", bounds)
-                for row, bounds in zip(each, ranges, strict=True)]
-    drawn = difference([_resample(cores, *both, draws, seed) for both in checked])
+    checked = [(weight, *check_scores(scores, members)[:2], records) for weight, scores, members, records in terms]
+    first = checked[0][2]
+    if len({len(members) for _, _, members, _ in checked}) > 1 or (
+            all(records is None for *_, records in checked) and len({members.shape for _, _, members, _ in checked}) > 1):
+        raise MiaError(f"scores of {', '.join(str(members.shape) for _, _, members, _ in checked)} differ in shape: a paired "
+                       "difference needs the same targets and records.")
+    unit, kind = _units(groups, first)
+    targets, count = len(unit), np.bincount(unit)
+    bank = unit if kind == "banks" else np.zeros(targets, int)
+    terms = [_Term(weight, scores, members, _positions(None if records is None else np.atleast_2d(records), members, bank))
+             for weight, scores, members, records in checked]
+    each = sum(term.weight * np.array([_per_target(core, term.scores, term.members) for core in cores]) for term in terms)
+    bounds = [tuple(sum(term.weight * (low if (term.weight > 0) == lower else high) for term in terms)
+                    for lower in (True, False)) for low, high in ranges]
+    drawn = _drawn(cores, terms, unit, draws, seed)
     if targets == 1:
-        return [Interval(float(v), float(v), float(v), level, "records only", draws=d, bounds=bounds).at(level)
-                for v, d, bounds in zip(each[:, 0], drawn, ranges, strict=True)]
-    covers, intervals = f"{targets} targets and {records} records", []
-    for values, d, bounds in zip(each, drawn, ranges, strict=True):
-        of_targets, of_records, value = values.var(ddof=1) / targets, d.var(), float(values.mean())
-        intervals.append(combined(value, [of_targets, of_records], [targets - 1, np.inf], level, covers, bounds))
+        return [Interval(float(v), float(v), float(v), level, "records only", draws=d[0], bounds=ends).at(level)
+                for v, d, ends in zip(each[:, 0], drawn, bounds, strict=True)]
+    judged = len(np.unique(terms[0].records))
+    # Attacks with the same scores differ by nothing, and that is no matter of chance.
+    same = len(terms) == 2 and terms[0].weight == -terms[1].weight and all(
+        np.array_equal(getattr(terms[0], name), getattr(terms[1], name)) for name in ("scores", "members", "records"))
+    covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {judged} records"
+    intervals = []
+    for values, d, ends in zip(each, drawn, bounds, strict=True):
+        of_units = np.bincount(unit, values) / count
+        variance, dof = _between(of_units, d)
+        intervals.append(Interval(float(of_units.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)),
+                                  bounds=ends, exact=same).at(level))
     return intervals
 
 
+def _without_peaks(names, found: list[Interval]) -> list[Interval]:
+    """No ends for peak accuracies: their bias is larger than their spread."""
+    return [Interval(one.value, np.nan, np.nan, one.level, "a peak, which has no interval") if name == "balanced_accuracy"
+            else one for name, one in zip(names, found, strict=True)]
+
+
 def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, level: float = 0.95,
-              draws: int = 1000, seed: int = 0) -> Interval:
+              draws: int = 1000, seed: int = 0, records=None) -> Interval:
     """A metric, averaged over targets, with an interval that covers all the chance that the data can show.
 
-    1. Two or more banks: Student t on the means of the banks, G - 1 degrees of freedom. Targets of one bank
-       share records and reference models, so the bank is the unit of chance; that banks differ in records
-       *and* in models covers both. The value is the mean of bank means: the mean over targets where banks are
-       equally large.
-    2. One bank with T >= 2 targets that share the records: two variances are added, that of the mean over targets, and that
-       of the metric under resampling of the records, which all targets share. Student t with Satterthwaite's degrees of
-       freedom. With two targets that differ much it covers nearer 90 % than 95 %; three are better.
+    Two things vary from one experiment to the next: the unit of chance, which is the bank where there are two or more, else a
+    complementary pair of targets where there are four pairs, else the target; and the records, which units may share. The
+    variance between units and that under resampling of the records, the same for all targets, make the interval:
+
+    1. Fewer than four units: their sum, Student's t with Satterthwaite's degrees of freedom. What is special to one unit and
+       one record is counted twice, so the interval errs on the wide side. With two targets that differ much it covers about
+       90 %; three are better.
+    2. Four units or more: the variance under resampling, and that between units as far as it exceeds what resampling does to
+       single units. So nothing is counted twice, whether units share all records, some or none.
     3. One target: its records alone, members and non-members apart. Another training run might differ more, and the
        interval says so: it covers "records only".
 
-    Draws are recentred on the estimate, intervals clipped to the range of the metric. A metric at the end of
-    its range (a perfect attack) has no spread to resample: its interval has no width.
+    The value is the mean of unit means: the mean over targets where units are equally large. Draws are recentred on the
+    estimate, intervals clipped to the range of the metric. A metric at the end of its range (a perfect attack) has no spread
+    to resample: its interval has no width and counts as `degenerate`. A peak accuracy has no interval at all.
 
     Args:
         metric: a metric of this module or its name; "tpr_at_fpr=0.01" carries its rate.
         scores: [N] or [T, N], higher = more likely a member.
         members: bool [N] or [T, N].
-        fpr: for `tpr_at_fpr` and `precision_at_fpr`.
+        fpr: for the rates at an FPR and `precision_at_fpr`.
         groups: [T], the bank of each target; all in one bank by default.
         level: confidence.
         draws: number of resamples.
         seed: of the resamples.
+        records: int [T, N], which record of a pool stands in each place, from 0; by default the targets of a bank are judged
+            on the same ones in the same order, and banks share none.
 
     Raises:
         MiaError: as `roc_curve`; unknown metric, `fpr` missing or outside [0, 1), `groups` of another length.
@@ -430,40 +562,50 @@ def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, le
     Warns:
         UserWarning: a rate that the non-members do not resolve, see `resolves`.
     """
-    name, core, bounds = _core(metric, fpr)
-    interval = _intervals([core], [bounds], [scores], members, groups, level, draws, seed)[0]
-    _warn_unresolved(name, members)
-    return interval
+    return contrast(metric, [(1.0, scores, members, records)], fpr, groups, level, draws, seed)
 
 
 def compare(metric, scores_a, scores_b, members, fpr: float | None = None, groups=None, level: float = 0.95,
-            draws: int = 1000, seed: int = 0) -> Interval:
+            draws: int = 1000, seed: int = 0, records=None) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
     `bootstrap`."""
-    name, core, (low, high) = _core(metric, fpr)
-    pair, bounds = [scores_a, scores_b], (low - high, high - low)
-    interval = _intervals([core], [bounds], pair, members, groups, level, draws, seed)[0]
-    _warn_unresolved(name, members)
+    terms = [(1.0, scores_a, members, records), (-1.0, scores_b, members, records)]
+    return contrast(metric, terms, fpr, groups, level, draws, seed)
+
+
+def contrast(metric, terms, fpr: float | None = None, groups=None, level: float = 0.95, draws: int = 1000,
+             seed: int = 0) -> Interval:
+    """A weighted sum of a metric of several attacks against the same targets, such as the difference of two gains; rules as
+    in `bootstrap`, records resampled the same in all terms.
+
+    Args:
+        metric: as for `bootstrap`.
+        terms: (weight, scores [T, N], members [T, N], records [T, N] or None) of each; N may differ between terms whose
+            records are given, as where one looks at a part of the records.
+        fpr, groups, level, draws, seed: as for `bootstrap`.
+    """
+    name, core, bounds = _core(metric, fpr)
+    interval = _without_peaks([name], _intervals([core], [bounds], list(terms), groups, level, draws, seed))[0]
+    _warn_unresolved(name, terms[0][2])
     return interval
 
 
 def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
-              seed: int = 0) -> dict[str, Interval]:
+              seed: int = 0, records=None) -> dict[str, Interval]:
     """Several metrics at once, from the same resamples: `bootstrap` of each, or `compare` of each where `minus` is given.
 
     Args:
         names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
-        scores, members, groups, level, draws, seed: as in `bootstrap`.
+        scores, members, groups, level, draws, seed, records: as in `bootstrap`.
         minus: scores of another attack, of the same shape, whose metrics are subtracted.
 
     Returns:
         name -> interval.
     """
-    _, cores, ranges = zip(*(_core(name) for name in names), strict=True)
-    if minus is not None:
-        ranges = [(low - high, high - low) for low, high in ranges]
-    pair = [scores] if minus is None else [scores, minus]
-    return dict(zip(names, _intervals(cores, ranges, pair, members, groups, level, draws, seed), strict=True))
+    full, cores, ranges = zip(*(_core(name) for name in names), strict=True)
+    terms = [(1.0, scores, members, records)] + ([] if minus is None else [(-1.0, minus, members, records)])
+    found = _without_peaks(full, _intervals(cores, ranges, terms, groups, level, draws, seed))
+    return dict(zip(names, found, strict=True))
 
 
 def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: float = 0.95, draws: int = 1000,
@@ -478,17 +620,16 @@ def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: floa
         metrics: names, those at a false positive rate written as "tpr_at_fpr=0.01".
 
     Returns:
-        DataFrame with columns attack, metric, value, low, high, level, covers, targets, records,
-        resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
+        DataFrame with columns attack, metric, value, low, high (not a number for a peak accuracy), level, covers, targets,
+        records, resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
         resolution") and resolved (False for such a TPR).
     """
-    names, cores, ranges = zip(*(_core(metric) for metric in metrics), strict=True)
+    names, _, _ = zip(*(_core(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():
         checked, held, _ = check_scores(of_attack, members)
         resolution = 1 / (~held).sum(1).min()
-        intervals = _intervals(cores, ranges, [of_attack], members, groups, level, draws, seed)
-        for name, i in zip(names, intervals, strict=True):
+        for name, i in intervals(names, of_attack, members, None, groups, level, draws, seed).items():
             rows.append({"attack": attack, "metric": name, "value": i.value, "low": i.low, "high": i.high,
                          "level": i.level, "covers": i.covers, "targets": len(checked),
                          "records": checked.shape[1], "resolution": resolution,

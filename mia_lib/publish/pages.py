@@ -194,9 +194,9 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     claims, runs_of = [], {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
         held = recorded.exhibits(name, root)
-        records = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
-                   for state, shown, _ in held}
-        notebook = prose.told(notebook, root, records)
+        beside = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
+                  for state, shown, _ in held}
+        notebook = prose.told(notebook, root, beside)
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
         runs = _other(held, notebook)

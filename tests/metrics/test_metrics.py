@@ -1,5 +1,6 @@
 """Metrics against brute force, invariances, values worked out by hand, and the coverage of intervals."""
 
+import itertools
 import math
 
 import numpy as np
@@ -16,8 +17,8 @@ from mia_lib.metrics import ranking
 
 QUICK = settings(max_examples=60, deadline=None)
 TIED = st.integers(-4, 4)
-NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "precision_at_fpr=0.2", "average_precision",
-         "average_precision_non_members"]
+NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "conformal_tpr_at_fpr=0.2", "precision_at_fpr=0.2",
+         "average_precision", "average_precision_non_members"]
 
 
 @st.composite
@@ -256,14 +257,150 @@ def test_interval_over_banks_covers_the_expected_auc():
     assert 0.88 <= coverage(truth, make) <= 0.995
 
 
-def test_banks_use_student_t_on_bank_means():
+def test_few_banks_add_the_variance_of_bank_means_and_that_of_their_records():
+    """Banks share no record, so the second variance is the sum of what resampling does to each bank."""
     scores, members = gaussian(np.random.default_rng(1), 60, 1, targets=6)
-    made = metrics.bootstrap("auc", scores, members, groups=list("aabbcc"))
+    made = metrics.bootstrap("auc", scores, members, groups=list("aabbcc"), draws=4000)
     means = metrics.auc(scores, members).reshape(3, 2).mean(1)
-    half = 4.302653 * means.std(ddof=1) / math.sqrt(3)  # t of 2 degrees of freedom at 97.5 %
+    alone = [metrics.bootstrap("auc", scores[k:k + 2], members[k:k + 2], draws=4000) for k in (0, 2, 4)]
+    of_records = sum(one.se**2 - np.var(metrics.auc(scores[k:k + 2], members[k:k + 2]), ddof=1) / 2
+                     for k, one in zip((0, 2, 4), alone, strict=True)) / 9
+    of_banks = means.var(ddof=1) / 3
     assert made.value == pytest.approx(means.mean())
-    assert (made.low, made.high) == pytest.approx((means.mean() - half, min(1, means.mean() + half)))
+    assert made.se**2 == pytest.approx(of_banks + of_records, rel=0.05)
+    assert made.dof == pytest.approx(2 * (made.se**2 / of_banks) ** 2, rel=0.01)
     assert made.covers == "3 banks"
+
+
+def test_record_numbers_say_what_targets_share():
+    """The same records in another order are the same records; records of their own leave the variance over targets."""
+    scores, members = gaussian(np.random.default_rng(1), 80, 1, targets=7)
+    order = np.stack([np.random.default_rng(k).permutation(80) for k in range(7)])
+    shared = metrics.bootstrap("auc", scores, members, draws=200)
+    moved = metrics.bootstrap("auc", np.take_along_axis(scores, order, 1), np.take_along_axis(members, order, 1),
+                              records=order, draws=200)
+    assert moved == shared and moved.se == pytest.approx(shared.se)
+    apart = metrics.bootstrap("auc", scores, members, records=np.arange(560).reshape(7, 80), draws=2000)
+    of_records = sum(metrics.bootstrap("auc", *pair, draws=2000).draws.var() for pair in zip(scores, members, strict=True))
+    of_targets = metrics.auc(scores, members).var(ddof=1) / 7
+    assert apart.se**2 == pytest.approx(max(of_targets, of_records / 49), rel=0.1)
+    with pytest.raises(MiaError, match="number of the record in each place"):
+        metrics.bootstrap("auc", scores, members, records=order[:2])
+
+
+def test_a_contrast_is_the_weighted_sum_and_two_terms_are_a_comparison():
+    rng = np.random.default_rng(4)
+    members = rng.random((3, 200)) < 0.5
+    a, b, c = rng.normal(size=(3, 3, 200)) + members
+    terms = [(0.5, a, members, None), (0.5, b, members, None), (-1.0, c, members, None)]
+    found = metrics.contrast("auc", terms, draws=100)
+    mean = [metrics.auc(one, members).mean() for one in (a, b, c)]
+    assert found.value == pytest.approx((mean[0] + mean[1]) / 2 - mean[2])
+    pair = [(1.0, a, members, None), (-1.0, b, members, None)]
+    assert metrics.contrast("auc", pair, draws=100) == metrics.compare("auc", a, b, members, draws=100)
+    some = np.tile(np.arange(50), (3, 1))  # a part of the records against all of them
+    part = metrics.contrast("auc", [(1.0, a, members, np.tile(np.arange(200), (3, 1))),
+                                    (-1.0, a[:, :50], members[:, :50], some)], draws=100)
+    assert part.value == pytest.approx(mean[0] - metrics.auc(a[:, :50], members[:, :50]).mean())
+
+
+def test_pairs_are_units_where_there_are_four_of_them():
+    """What one half of the records has more of, the other has less: with pairs as units the interval is narrower."""
+    rng = np.random.default_rng(8)
+    first = np.stack([rng.permutation(200) < 100 for _ in range(5)])
+    paired = np.stack([first, ~first], 1).reshape(10, 200)
+    scores = 3 * rng.normal(size=200) + rng.normal(size=(10, 200)) + 0.5 * paired
+    units, kind = ranking._units(None, paired)
+    assert kind == "pairs" and list(units) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert ranking._units(None, paired[:6])[1] == "" == ranking._units(None, paired[[0, 2, 1, 3, 4, 5, 6, 7, 8, 9]])[1]
+    of_pairs = metrics.auc(scores, paired).reshape(5, 2).mean(1)
+    assert of_pairs.std(ddof=1) / math.sqrt(5) < metrics.auc(scores, paired).std(ddof=1) / math.sqrt(10) / 2
+    assert metrics.bootstrap("auc", scores, paired, draws=200).value == pytest.approx(of_pairs.mean())
+
+
+# ---- rates whose chance level is the rate
+@QUICK
+@given(st.data())
+def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
+    """Brute force: each way to break the ties, and the threshold drawn between two whole numbers of false alarms."""
+    n = data.draw(st.integers(2, 6))
+    scores = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    members = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    members[:2] = True, False
+    fpr = data.draw(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9]))
+    reach = fpr * ((~members).sum() + 1)
+
+    def found(broken, false):
+        """TPR with at most so many false alarms less one above any member that is called."""
+        above = (broken[~members] > broken[members][:, None]).sum(1)
+        return (above + 1 <= false).mean()
+
+    values = []
+    for order in itertools.permutations(range(n)):
+        broken = scores + 0.1 * np.argsort(order) / n
+        low = math.floor(reach + 1e-12)
+        values.append(found(broken, low) + (reach - low) * (found(broken, low + 1) - found(broken, low)))
+    assert metrics.conformal_tpr_at_fpr(scores, members, fpr) == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize("scores", [[5, 4, 3, 2, 1, 0], [3, 3, 3, 2, 1, 0], [1, 1, 1, 1, 1, 1]])
+@pytest.mark.parametrize("fpr", [0.1, 0.25, 0.4, 0.75])
+def test_without_a_leak_the_mean_over_all_memberships_is_chance(scores, fpr):
+    """Exact: every choice of 3 members among 6 records is as likely. The plain rate has `chance_tpr` where nothing ties."""
+    found, plain = [], []
+    for chosen in itertools.combinations(range(6), 3):
+        members = np.isin(np.arange(6), chosen)
+        found.append(metrics.conformal_tpr_at_fpr(scores, members, fpr))
+        plain.append(metrics.tpr_at_fpr(scores, members, fpr))
+    assert np.mean(found) == pytest.approx(fpr)
+    if len(set(scores)) == 6:
+        assert np.mean(plain) == pytest.approx(metrics.chance_tpr(np.arange(6) < 3, fpr))
+    assert metrics.chance_tpr(np.arange(300) < 100, 0.01) == pytest.approx(3 / 201)
+
+
+# ---- no width is no certainty
+def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
+    flat = metrics.t_interval([0.02, 0.02, 0.02])
+    assert flat.degenerate and flat.sign == 0 and not flat.excludes_zero and "no spread" in str(flat)
+    assert (-flat + 1).degenerate and flat.at(0.99).degenerate
+    exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
+    assert exact.sign == 1 and (-exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
+    assert not metrics.t_interval([0.01, 0.02, 0.03]).degenerate
+    scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
+    same = metrics.compare("auc", scores, scores, members, draws=20)
+    assert same.exact and same.sign == 0 and (same + 0.01).sign == 1  # the same scores, which no chance tells apart
+
+
+def test_a_peak_accuracy_has_no_interval():
+    scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
+    peak = metrics.bootstrap("balanced_accuracy", scores, members, draws=20)
+    assert peak.value == pytest.approx(metrics.balanced_accuracy(scores, members).mean())
+    assert np.isnan([peak.low, peak.high]).all() and peak.sign == 0 and not peak.degenerate
+    assert str(peak) == f"{peak.value:.3f}" and np.isnan(peak.at(0.99).low)
+    table = metrics.evaluate({"x": scores}, members, draws=20)
+    assert np.isnan(table.set_index("metric").low["balanced_accuracy"])
+
+
+def test_rehearsed_calls_have_the_rehearsed_accuracy():
+    scores, members = gaussian(np.random.default_rng(9), 60, 1, targets=6)
+    np.testing.assert_allclose(metrics.auc(metrics.rehearsed_calls(scores, members), members),
+                               metrics.rehearsed_accuracy(scores, members))
+
+
+def test_the_best_of_several_attacks_is_widened_for_its_choice():
+    rng = np.random.default_rng(3)
+    found = [metrics.t_interval(rng.normal(0.5, 0.02, 6)) for _ in range(4)]
+    best = metrics.beyond_chance(found)
+    assert best.level == pytest.approx(1 - 0.05 / 4)
+    assert best.low == pytest.approx(max(one.at(best.level).low for one in found) - 0.5)
+    assert metrics.beyond_chance(found[:1]) == found[0] - 0.5
+
+
+def test_shares_of_records_add_the_binomial_variance():
+    made = metrics.share_over([0.2, 0.3, 0.4], 400)
+    assert made.se**2 == pytest.approx(0.01 / 3 + 0.3 * 0.7 / 400)
+    assert metrics.share_over([0.0, 0.0], 100).high > 0  # none of 100 is not never
+    assert metrics.over([1, 2, 3], "splits").covers == "3 splits"
 
 
 def test_one_bank_is_wider_than_its_records_alone_and_says_what_it_covers():
@@ -303,8 +440,8 @@ def test_bounds_of_the_metric_clip_the_interval():
     scores, members = gaussian(rng, 20, 3, targets=2)
     made = metrics.bootstrap("auc", scores, members)
     assert 0 <= made.low <= made.value <= made.high <= 1
-    noise = metrics.bootstrap("balanced_accuracy", rng.normal(size=(2, 40)), np.arange(40) < 20)
-    assert noise.low == 0.5
+    noise = metrics.bootstrap("tpr_at_fpr=0.1", rng.normal(size=(2, 40)), np.arange(40) < 20)
+    assert noise.low == 0
 
 
 def test_interval_at_another_level():

@@ -251,7 +251,8 @@ def shown(games):
     credit = replace(games, name="Credit, softmax twice", paper="German Credit",
                      models=training.train(TABLE, np.repeat(games.private[:, :80] | True, 3, 0)[:9],
                                            TrainConfig("mlp:4", loss="double_softmax")))
-    return {"Credit, softmax twice": credit, "FashionMNIST": games}, {
+    drawn = np.argsort(RNG.random((6, 1600)), 1) < 400  # six splits of a pool of 1,600
+    return {"Credit, softmax twice": replace(credit, private=drawn), "FashionMNIST": replace(games, private=drawn)}, {
         "Credit, softmax twice": made_up(0.2, 1.0), "FashionMNIST": made_up(0.2, 1.0)}
 
 
@@ -278,15 +279,36 @@ def test_verdicts_follow_the_numbers(shown):
     assert {worse[c] for c in ("C1", "C2", "C3", "C4")} == {"contradicted"}
 
 
+def test_without_a_leak_nothing_is_reproduced_by_its_margins(shown):
+    """Attacks that know nothing are alike, and no threshold beats another: such claims need an attack above chance."""
+    all_games, _ = shown
+    nothing = {name: made_up(0.0, 0.0) for name in all_games}
+    found = {v.claim: v for v in exhibits.judge_tables(nothing, all_games)}
+    assert not {c for c in found if found[c].verdict == "reproduced"} - {"C6", "A2"}
+    for claim in ("C4", "C16"):
+        control = [part for name, part in found[claim].parts.items() if exhibits.CONTROL in name]
+        assert control and all(part.low <= 0 for part in control)
+
+
+def test_a_rate_that_few_non_members_cannot_resolve_is_not_judged(shown):
+    all_games, plays = shown
+    few = {name: made_up(0.2, 1.0, n=120) for name in plays}
+    games = {name: replace(one, private=one.private & (np.cumsum(one.private, 1) <= 120)) for name, one in all_games.items()}
+    five = {v.claim: v for v in exhibits.judge_tables(few, games)}["C5"]
+    assert five.verdict == "not run" and "fewer than 100 non-members" in five.reason
+    table = exhibits.low_rates(plays, all_games)
+    assert table["chance, 1 %"][0] == "1.5"  # of 200 non-members
+
+
 def test_verdicts_of_the_other_exhibits(shown):
-    _, plays = shown
-    played = plays["FashionMNIST"]
+    all_games, plays = shown
+    played, one = plays["FashionMNIST"], all_games["FashionMNIST"]
     small, large = made_up(1.0, 2.0), made_up(0.2, 1.0)
-    assert exhibits.judge_sizes({100: small, 400: large}, "x").verdict == "reproduced"
-    assert exhibits.judge_sizes({100: large, 400: small}, "x").verdict == "contradicted"
-    assert exhibits.judge_sizes({100: small}, "x").verdict == "not run"
+    assert exhibits.judge_sizes({100: small, 400: large}, {100: one, 400: one}).verdict == "reproduced"
+    assert exhibits.judge_sizes({100: large, 400: small}, {100: one, 400: one}).verdict == "contradicted"
+    assert exhibits.judge_sizes({100: small}, {100: one, 400: one}).verdict == "not run"
     assert [v.claim for v in exhibits.judge_ratio(played, "x")] == ["C12", "C12a"]
-    assert exhibits.judge_private(None, [1.0], "x", "no Opacus").reason == "no Opacus"
+    assert exhibits.judge_private(None, [1.0], one, "no Opacus").reason == "no Opacus"
     rising = np.sort(RNG.random((2, 3, 5)), 1)
     rising[1] += 1
     more = study.MoreForgetting(rising, rising)
@@ -296,15 +318,26 @@ def test_verdicts_of_the_other_exhibits(shown):
 
 
 def test_a_mean_over_data_sets_has_the_variance_of_a_mean(shown):
-    all_games, _ = shown
-    values = {name: 3 * k + RNG.normal(size=9) for k, name in enumerate(all_games)}
-    one, two = map(metrics.t_interval, values.values())
-    mean = exhibits.mean_of(values, all_games)
+    all_games, plays = shown
+    attack = ("loss", "scratch")
+    one, two = (exhibits.interval(plays, all_games, name, attack, "auc") for name in plays)
+    mean = exhibits.mean_of(plays, all_games, "auc", {attack: 1.0})
     assert mean.value == pytest.approx((one.value + two.value) / 2)
-    assert mean.se == pytest.approx(np.hypot(one.se, two.se) / 2) and 8 <= mean.dof <= 16
-    same = exhibits.mean_of(values, {name: replace(games, paper="German Credit") for name, games in all_games.items()})
-    by_play = metrics.t_interval(np.mean(list(values.values()), 0))
-    assert (same.low, same.high) == pytest.approx((by_play.low, by_play.high))
+    assert mean.se == pytest.approx(np.hypot(one.se, two.se) / 2)
+    same = exhibits.mean_of(plays, {name: replace(games, paper="German Credit") for name, games in all_games.items()}, "auc",
+                            {attack: 1.0})
+    assert same.value == pytest.approx(mean.value) and "1 data sets" in same.covers
+
+
+def test_plays_share_the_records_of_their_pool(shown):
+    all_games, plays = shown
+    games, played = all_games["FashionMNIST"], plays["FashionMNIST"]
+    records = exhibits.places(games.private)
+    assert all(games.private[t][records[t]].all() for t in range(6)) and records.shape == played.members.shape
+    made = exhibits.interval(plays, all_games, "FashionMNIST", ("loss", "scratch"), "accuracy")
+    assert made.value == pytest.approx(study.per_target(played, ("loss", "scratch"), "accuracy").mean())
+    assert made.covers == f"{games.covers} and {len(np.unique(records))} records"
+    np.testing.assert_allclose(metrics.auc(exhibits.unstopped(played, 2), played.members), study.reference_aucs(played)[1])
 
 
 def test_precision_at_a_recall_by_hand():
@@ -319,7 +352,8 @@ def test_figures_draw(shown):
     played = plays["FashionMNIST"]
     for figure, axes in ((exhibits.idea(played), 1), (exhibits.histograms(played), 2), (exhibits.curves(played), 2),
                          (exhibits.ratio_figure(played, [1, 5], "x"), 2), (exhibits.law_figure(plays), 2),
-                         (exhibits.sizes_figure(exhibits.sizes_frame({100: played, 200: played}, "x")), 2)):
+                         (exhibits.sizes_figure(exhibits.sizes_frame(
+                             {100: played, 200: played}, dict.fromkeys((100, 200), all_games["FashionMNIST"]))), 2)):
         assert len(figure.axes) == axes
     assert list(exhibits.law_table(plays)["data"]) == list(plays)
     assert len(exhibits.low_rates(plays, all_games)) == 6 and len(exhibits.thresholds(plays, all_games)) == 18

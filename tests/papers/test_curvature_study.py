@@ -480,18 +480,49 @@ def test_targets_on_records_of_their_own_are_what_is_averaged():
     nll, lira, members = found.scores["nll"], found.scores["lira"], found.members
     auc, other = (metrics.auc(one, members) for one in (nll, lira))
     for given, values in (({}, auc), ({"minus": lira}, auc - other)):
-        interval, expected = study.over_targets(nll, members, **given), metrics.t_interval(values)
-        assert (interval.low, interval.value, interval.high) == (expected.low, expected.value, expected.high)
-    assert study.over_targets(nll, members, "balanced_accuracy").value == pytest.approx(
-        metrics.balanced_accuracy(nll, members).mean())
+        made, alone = study.over_targets(nll, members, **given), metrics.t_interval(values)
+        assert made.value == pytest.approx(alone.value) and made.se > alone.se  # records are chance, too
+    shared = study.over_targets(nll, members, records=np.tile(np.arange(60), (4, 1)))
+    assert shared.value == pytest.approx(auc.mean()) and shared.covers == "4 targets and 60 records"
+
+
+def test_the_records_of_a_sweep_are_those_that_its_targets_were_judged_on(bank, swept):
+    for kind, of_kind in swept.items():
+        numbers = study.judged_records(bank, kind, list(of_kind), 2, 10)
+        assert set(numbers) == set(of_kind)
+        for size, found in of_kind.items():
+            inside = study.training_sets(bank, kind, size, 2)[0]
+            np.testing.assert_array_equal(np.take_along_axis(inside, numbers[size], 1), found.members)
+
+
+def test_rejections_by_the_jackknife_over_models():
+    """Leaving pairs of models out that do not matter costs nothing; a share that hangs on one pair is wide."""
+    left_out = np.array([0.04, 0.05, 0.06, 0.05])
+    found = exhibits.rejections(0.05, left_out)
+    assert found.value == pytest.approx(0.05)
+    assert found.se**2 == pytest.approx(3 / 4 * ((left_out - left_out.mean()) ** 2).sum())
+    assert exhibits.rejections(0.05, np.array([0.05, 0.05, 0.05, 0.2])).sign == 0
+    assert exhibits.rejections(0.0, left_out) is None is exhibits.rejections(0.05, np.array([np.nan, 0.1]))
+
+
+def test_normality_is_what_is_found_without_each_pair_of_models(bank):
+    found, log = study.normality(bank), bank.signals["curvature"][..., 0]
+    assert found.left_out.shape == (2, len(bank.models) // 2)
+    inside = [stats.shapiro(log[bank.game.members[:, i], i]).pvalue < 0.05 for i in range(len(bank.records))]
+    assert found.share[0] == pytest.approx(np.mean(inside))
 
 
 def test_the_easiest_records_are_those_of_lowest_curvature_under_a_target_s_references(played):
-    found, nll = study.among_the_easiest(played, "nll", 0.4), played.scores["nll"]
+    nll, rows = played.scores["nll"], study.easiest(played, 0.4)
     for t in range(3):
-        kept = sorted(range(POOL), key=lambda i, t=t: played.reference_difficulty[t, i])[:20]
-        assert found[t] == pytest.approx(metrics.auc(nll[t, kept], played.members[t, kept]))
-    np.testing.assert_allclose(study.among_the_easiest(played, "nll", 1.0), metrics.auc(nll, played.members))
+        assert sorted(rows[t]) == sorted(sorted(range(POOL), key=lambda i, t=t: played.reference_difficulty[t, i])[:20])
+    of = [metrics.auc(nll[t, kept], played.members[t, kept]) for t, kept in enumerate(rows)]
+    whole = metrics.auc(nll, played.members)
+    assert study.among_the_easiest(played, "nll", 0.4).value == pytest.approx(np.mean(of))
+    assert study.among_the_easiest(played, "nll", 1.0).value == pytest.approx(whole.mean())
+    assert study.among_the_easiest(played, "nll", 0.4, True).value == pytest.approx(whole.mean() - np.mean(of))
+    alone = replace(played, reference_difficulty=np.where(played.members, -1.0, 1.0))
+    assert study.among_the_easiest(alone, "nll", 0.4) is None
 
 
 def test_the_difference_of_two_estimates_has_welch_s_interval():
@@ -609,11 +640,14 @@ def estimated_like(members, released, exact, own):
                             np.ones(members.shape[1], bool), 1e-3)
 
 
-def curves(rejected, n=500):
-    """Of `study.record_curves`: p-values of which so many are below 5 %."""
-    p = np.where(np.random.default_rng(3).random((2, n)) < rejected, 0.01, 0.5)
-    return study.RecordCurves(np.zeros(1, int), np.zeros((1, 10)), np.ones((1, 10), bool), np.zeros(n), {"log": p},
-                              np.ones(2))
+def curves():
+    """Of `study.record_curves`, for ten models."""
+    return study.RecordCurves(np.zeros(1, int), np.zeros((1, 10)), np.ones((1, 10), bool), np.zeros(500), {}, np.ones(2))
+
+
+def rejecting(share):
+    """Of `study.normality`: so many records are rejected, whichever of five pairs of models is left out."""
+    return study.Normality(np.full(2, share), np.tile(share + 0.003 * np.arange(-2, 3), (2, 1)))
 
 
 @pytest.fixture
@@ -631,8 +665,8 @@ def attacks():
     nll, lr = np.random.default_rng(9).normal(size=(2, *wrong.members.shape))
     wrong = with_scores(wrong, song=right.scores["lr"], log_ratio=-right.scores["nll"], nll=nll, lr=lr)
     members = right.members[:, 1000:1200]
-    given = ((right, {4: right.scores, 8: wrong.scores}, curves(0.05), estimated_like(members, 3.0, 1.0, 1.5)),
-             (wrong, {4: wrong.scores, 8: right.scores}, curves(0.2), estimated_like(members, 1.0, 3.0, 2.5)))
+    given = ((right, {4: right.scores, 8: wrong.scores}, curves(), estimated_like(members, 3.0, 1.0, 1.5), rejecting(0.05)),
+             (wrong, {4: wrong.scores, 8: right.scores}, curves(), estimated_like(members, 1.0, 3.0, 2.5), rejecting(0.2)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exhibits, "number", partial(exhibits.number, draws=50))
         return tuple({v.claim: v for v in exhibits.judge_attacks({"toy": each[0]}, *each[1:])} for each in given)
@@ -658,7 +692,8 @@ def test_a_useless_one_contradicts_it(attacks):
 def test_what_cannot_be_resolved_is_not_judged(quick):
     few = made_up(n=600)
     found = {v.claim: v for v in exhibits.judge_attacks(
-        {"one": few, "two": few}, {4: few.scores}, curves(0.0), estimated_like(few.members, 1.0, 1.0, 1.0))}
+        {"one": few, "two": few}, {4: few.scores}, curves(), estimated_like(few.members, 1.0, 1.0, 1.0),
+        rejecting(0.0))}
     assert found["C4"].verdict == "not run" and "fewer than 1,000 non-members" in found["C4"].reason
     for claim, part in (("C5", "TPR at 0.1 %, LR - NLL"), ("C6", "LR, TPR at 0.1 %"), ("A3", "TPR at 0.1 %, less LR")):
         assert found[claim].parts[f"one, {part}"] is found[claim].parts[f"two, {part}"] is None
@@ -752,7 +787,7 @@ def test_every_number_the_paper_printed_has_its_place(played, quick):
     assert views["FashionMNIST: gain"][0] == exhibits.percent(
         exhibits.number(played.scores["nll"], played.members, minus=played.one_view["nll"]))
     low = exhibits.low_rates(plays).set_index("method")
-    assert len(low) == len(study.NAMES) and low.loc["Curv ZO LR", "paper, CIFAR-100: 0.1 %"] == "21.07, 23.92"
+    assert len(low) == len(study.NAMES) + 1 and low.loc["Curv ZO LR", "paper, CIFAR-100: 0.1 %"] == "21.07, 23.92"
     assert low.loc["Curv ZO LR"].str.contains(tables.BELOW).sum() == 6  # two data sets, three rates
 
 
@@ -766,6 +801,7 @@ def test_rates_that_can_be_resolved_are_shown(quick):
         assert low.loc["Curv ZO LR", column] == exhibits.percent(exhibits.number(of_views["lr"], found.members, metric))
     assert low.loc["Yeom et al. (2018)", "toy: 0.1 %, one view"] == tables.NOTHING
     assert not (low == tables.BELOW).any(axis=None)
+    assert low.loc["*scores that know nothing*", "toy: 1 %"] == f"{100 * metrics.chance_tpr(found.members, 0.01).mean():.2g}"
 
 
 @no_warnings

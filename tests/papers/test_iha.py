@@ -595,6 +595,40 @@ def test_work_is_counted_of_the_case(case, monkeypatch):
         rotation=2 * case.parameters**2, product=work.hessian_product(network, shape, members, case.models.config.loss))
 
 
+# ------------------------------------------------------------------------------------------------- the record's own Hessian
+
+
+def test_the_hessian_of_the_others_by_brute_force(case):
+    """The Woodbury inverse against the Hessian of the other records, computed from these alone and inverted."""
+    target, found = case.bank.attacked[0], study.hessian_of_others(case, 8)
+    network, x, y, kind = case.models.model(target), case.records.x, case.records.y, case.models.config.loss
+    inside = np.flatnonzero(case.models.members[target])
+    n, loss = len(inside), signals.loss(case.models.part([target]), case.records)[0].astype(np.float64)
+    mean = study._mean_gradient(network, x[inside], y[inside], kind)
+    for k, row in enumerate(found.records[0]):
+        rest = inside[inside != row]
+        gradient = np.concatenate(list(signals.record_gradients(network, x[[row]], y[[row]], kind, "float64")))
+        for which, scores in ((inside, found.whole), (rest, found.others)):
+            matrix = hessian.exact(network, x[which], y[which], kind)
+            forms = iha.forms(gradient, np.linalg.inv(matrix + case.damping * np.eye(len(matrix))), mean)
+            expected = study._score(case, forms, loss[[row]], np.array([found.members[0, k] / n]), n)[0]
+            assert scores[0, k] == pytest.approx(expected, rel=1e-6)
+    outside = ~found.members
+    np.testing.assert_array_equal(found.whole[outside], found.others[outside])
+    assert (found.whole[found.members] != found.others[found.members]).all()
+    row = exhibits.others_table({"toy": found}).iloc[0]
+    change = (metrics.auc(found.others, found.members) - metrics.auc(found.whole, found.members)).mean()
+    assert row["change in AUC"].startswith(f"{change:.3f}") and row["change in TPR (points) at 1 %"] == tables.BELOW
+
+
+def test_the_hessian_of_one_record_is_found_from_products(case):
+    network, kind = case.models.model(0), case.models.config.loss
+    basis, own = study.record_hessian(network, case.records.x[:1], case.records.y[:1], kind)
+    exact = hessian.exact(network, case.records.x[:1], case.records.y[:1], kind)
+    np.testing.assert_allclose(basis @ own @ basis.T, exact, atol=1e-9 * np.abs(exact).max())
+    np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
+
+
 # -------------------------------------------------------------------------------------------------------------- the tables
 
 
@@ -619,7 +653,7 @@ def test_targets_are_told_by_their_own_numbers(case, played):
 
 def test_the_main_table_holds_our_numbers_and_the_papers(case, played):
     table = exhibits.main_table({case.name: played}).set_index("attack")
-    assert list(table.index) == [exhibits.label(name) for name in study.NAMES] and (
+    assert list(table.index) == [*map(exhibits.label, study.NAMES), "*scores that know nothing*"] and (
         list(table.index[4:6]) == ["*LiRA, the target among its references*", "*LiRA, one variance*"])
     lines = table.loc["IHA"].iloc[0].split("\n")
     assert lines[0] == f"{exhibits.of_attack(played, 'iha'):.3f}" and lines[1:] == [tables.BELOW] * 2  # of some 25 non-members
@@ -655,14 +689,16 @@ def test_the_ablation_has_a_row_for_every_choice_of_terms(case, played):
 
 def test_left_out_attacks_are_compared_on_the_same_records(left_out):
     found, _ = left_out
-    table = exhibits.left_out_table(found).set_index("attack")
+    records = np.arange(found.members.size).reshape(found.members.shape)
+    table = exhibits.left_out_table(found, records).set_index("attack")
     assert list(table.index) == ["LiRA", "L-attack", "LiRA-L", "*LiRA-L, as released*", "IHA", "*gradient alone*"]
     auc = {name: metrics.auc(found.scores[name], found.members) for name in study.LEFT_OUT}
     assert all(one.shape == (2,) for one in auc.values()) and table.loc["IHA", "lead of IHA"] == tables.NOTHING
     for (key, name), (_, row) in zip(study.LEFT_OUT.items(), table.iterrows(), strict=True):
-        assert row["AUC"] == f"{metrics.t_interval(auc[key], bounds=(0, 1)):.3f}", name
+        own = metrics.contrast("auc", [(1.0, found.scores[key], found.members, records)])
+        assert own.value == pytest.approx(auc[key].mean()) and row["AUC"] == f"{own:.3f}", name
         assert row["by target"] == f"{auc[key][0]:.2f}, {auc[key][1]:.2f}", name
-        assert key == "iha" or row["lead of IHA"] == f"{metrics.t_interval(auc['iha'] - auc[key]):.3f}", name
+        assert key == "iha" or row["lead of IHA"].startswith(f"{(auc['iha'] - auc[key]).mean():.3f} ["), name
     assert table["paper, Purchase-100(S)"].tolist() == ["0.767", "0.737", "0.633", "–", "0.791", "–"]
 
 
@@ -801,8 +837,9 @@ def made_up(strengths=None, terms=None, n=1600, targets=4, seed=6):
             ranks[name] = few_sure(members.shape)
         else:
             ranks[name] = shared + members * np.reshape(strength, (-1, 1)) + (0.01 * own if name == "sif" else 0)
-    small = 1e-5 * np.arange(targets)[:, None]
-    kept_of = {name: np.tile([*values, 0.0], (targets, 1)) + small for name, values in (TERMS | (terms or {})).items()}
+    small = 1e-5 * (np.arange(targets) - (targets - 1) / 2)[:, None]
+    kept_of = {name: np.tile([*values, 0.0], (targets, 1)) + small * (1 + 10 * values[0] + 7 * values[1])
+               for name, values in (TERMS | (terms or {})).items()}
     return study.Play(members, ranks, kept_of, *[None] * 7)
 
 
@@ -833,7 +870,7 @@ def test_attacks_as_the_paper_has_them_bear_it_out(quick):
     found = attacks()
     assert others(found) == {}
     assert {name: len(one.parts) for name, one in found.items()} == {
-        "C3": 4, "C4": 2, "C5": 2, "C7": 3, "C8": 3, "C9": 2, "A1": 2, "A2": 4, "A4": 1, "A5": 1, "A3": 2}
+        "C3": 4, "C4": 3, "C5": 3, "C7": 4, "C8": 3, "C9": 2, "A1": 2, "A2": 4, "A4": 1, "A5": 1, "A3": 2}
     play = made_up()
     auc = {name: metrics.auc(play.ranks[name], play.members).mean() for name in study.NAMES}
     assert found["C3"].parts["toy, less LiRA, AUC"].value == pytest.approx(auc["iha"] - auc["lira"])
@@ -886,7 +923,16 @@ def test_a_claim_on_attacks_holds_in_every_case_or_not(quick):
     plays = {"one": made_up(), "two": made_up({"stationary": 1.3})}
     found = {one.claim: one for one in exhibits.judge_attacks(plays, {"one": False, "two": True}, made_up(CONSTANT, seed=7))}
     assert others(found) == contradicted("A4") and list(found["A4"].parts) == ["one", "two"]
-    assert list(found["C4"].parts) == ["two, less LiRA", "two, less LiRA, one variance"] and len(found["A2"].parts) == 8
+    assert list(found["C4"].parts) == ["two, less LiRA", "two, less LiRA, one variance", "two, an attack above chance"]
+    assert len(found["A2"].parts) == 8
+
+
+def test_margins_alone_reproduce_nothing_where_nothing_leaks(quick):
+    """Attacks that know nothing are alike, which is all that these claims ask for but for one attack above chance."""
+    found = attacks(dict.fromkeys(AHEAD, 0.0), {name: (0.5, 0.01) for name in TERMS})
+    for claim in ("C4", "C5", "C7"):
+        assert found[claim].verdict != "reproduced"
+        assert [part.sign for name, part in found[claim].parts.items() if exhibits.CONTROL in name] == [0]
 
 
 def test_without_images_there_is_no_claim_on_images(quick):
@@ -906,7 +952,7 @@ OF_SWEEPS = ("C6", "C10", "C11", "C12", "C13", "C14", "C15", "C16")
 def kept_like(aucs):
     """[5, K, 3] of K attacks with such AUCs, mean over five targets that differ by other amounts for each attack; their rates
     say the reverse."""
-    auc = np.reshape([one + SPREAD * (1 + k % 3) for k, one in enumerate(aucs)], (-1, 5)).T
+    auc = np.reshape([one + SPREAD * (1 + 10 * one) for one in aucs], (-1, 5)).T
     return np.stack([auc, 1 - auc, 1 - auc], -1)
 
 
@@ -923,7 +969,7 @@ def known_like(**changes):
     return study.Partial(kept_like(aucs), kept_like(aucs[::-1]), None)
 
 
-def left_out_like(calls=24, rest=-1.0, l_attack=0.55, lira_l=0.5, missed=(40, 40, 40)):
+def left_out_like(calls=24, rest=-1.0, l_attack=0.2, lira_l=0.15, missed=(40, 40, 40)):
     """Of `study.leave_one_out`: three targets with 40 members and 40 others, whose scores go from 0 to 1.
 
     Args:
@@ -947,7 +993,8 @@ def solved_like(cg):
 def sweeps(**changes):
     """Claim -> verdict, on what bears the paper out but for the changes."""
     given = {"conjugated": {"toy": solved_like(EXACT + 0.005 * EXACT.std())},
-             "left_out": left_out_like(), "swept": {"toy": swept_like()}, "sweep": ASKED, "partial": known_like(),
+             "left_out": left_out_like(), "left_out_rows": np.tile(np.arange(80), (3, 1)),
+             "swept": {"toy": swept_like()}, "sweep": ASKED, "partial": known_like(),
              "fractions": list(KNOWN), "few": made_up(), "many": made_up({"loss": 0.1, "lira": 0.4, "iha": 1.0}),
              "deep": swept_like({0.5: 0.68}), "shallow": swept_like({0.5: 0.61})} | changes
     given = {"work": dict.fromkeys(given["conjugated"], counted())} | given
@@ -997,8 +1044,8 @@ def inexact(distance):
     ({"conjugated": {"one": inexact(0.0), "two": inexact(0.011)}}, contradicted("C6")),
     ({"conjugated": {"one": inexact(-0.011), "two": inexact(0.0)}}, contradicted("C6")),
     ({"conjugated": {"one": inexact(-0.009), "two": inexact(0.009)}}, {}),
-    ({"left_out": left_out_like(l_attack=0.65)}, contradicted("C10")),
-    ({"left_out": left_out_like(lira_l=0.65)}, contradicted("C10")),
+    ({"left_out": left_out_like(l_attack=0.95)}, contradicted("C10")),
+    ({"left_out": left_out_like(15, lira_l=0.69)}, contradicted("C10") | {"C11": "inconclusive"}),
     ({"left_out": left_out_like(l_attack=0.585)}, {"C10": "inconclusive"}),
     ({"left_out": left_out_like(4, 0.65)}, contradicted("C11")),  # a better AUC, by members that it does not call
     ({"left_out": left_out_like(12, 0.65)}, {"C11": "inconclusive"}),

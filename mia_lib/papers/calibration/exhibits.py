@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,11 +12,15 @@ from scipy.optimize import curve_fit
 from scipy.stats import norm, rankdata
 
 from mia_lib import metrics
+from mia_lib.attacks import baselines
 from mia_lib.evidence import claims, panels, plotting, tables
-from mia_lib.metrics.interval import Interval, combined
+from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, share_over
+from mia_lib.metrics.numbers import chance
 from mia_lib.papers.calibration import study
 
 Plays = Mapping[str, study.Play]  # by name of the games
+LOW = "conformal_tpr_at_fpr=0.01"  # in verdicts, see there
+CONTROL = "an attack above chance"  # the part of a verdict without which a margin would be met where nothing leaks
 Attack = tuple[str, str]  # `study.GAP`, or one of `study.ATTACKS`
 PAPER_ROWS = ("German Credit", "Hepatitis", "Adult", "MNIST", "CIFAR-10", "CIFAR-100", "ImageNet", "CIFAR-10 (aug.)",
               "CIFAR-100 (aug.)")
@@ -114,48 +119,89 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
                 interval(plays, all_games, name, attack, "default_accuracy"), ".3f")
             theirs = paper.get((all_games[name].paper, f"{short_of[score]} {short}"))
             rows.append(row | {"rehearsed": format(interval(plays, all_games, name, attack, "accuracy"), ".3f"),
-                               "above zero": zero, "peak": format(study.over(peak, all_games[name].covers), ".3f"),
+                               "above zero": zero, "peak": f"{peak.mean():.3f}",
                                "paper": tables.NOTHING if theirs is None else f"{theirs:.3f}"})
     return pd.DataFrame(rows)
 
 
 def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
-    """TPR at 1 % and 0.1 % FPR of every attack run, in percent; what non-members cannot resolve is said."""
+    """TPR at 1 % and 0.1 % FPR of every attack run, in percent, and that of scores that know nothing; what non-members cannot
+    resolve is said."""
     rows = []
     for name, played in plays.items():
-        resolution = 1 / (~played.members).sum(1).min()
         for score in study.SCORES:
             row = {"data": name if score == "loss" else "", "score": score.replace("_", " ")}
             for rate in (0.01, 0.001):
-                if all(rate < 1 / (~one.members).sum(1).min() for one in plays.values()):
+                if not any(metrics.resolves(one.members, rate) for one in plays.values()):
                     row[f"any, {100 * rate:g} %"] = tables.BELOW
                     continue
                 for variant, short in study.VARIANTS.items():
-                    cell = tables.BELOW if rate < resolution else tables.format_percent(
-                        interval(plays, all_games, name, (score, variant), f"tpr_at_fpr={rate:g}"))
-                    row[f"{short}, {100 * rate:g} %"] = cell
+                    row[f"{short}, {100 * rate:g} %"] = tables.BELOW if not metrics.resolves(played.members, rate) else (
+                        tables.format_percent(interval(plays, all_games, name, (score, variant), f"tpr_at_fpr={rate:g}")))
+                row[f"chance, {100 * rate:g} %"] = chance(played.members, rate) if score == "loss" else ""
             rows.append(row)
     return pd.DataFrame(rows)
 
 
+def places(which: np.ndarray) -> np.ndarray:
+    """The numbers of the records that are chosen in each row of bool [T, N], equally many, as int [T, n]."""
+    return np.nonzero(which)[1].reshape(len(which), -1)
+
+
+def scored(played: study.Play, attack: Attack, metric: str) -> tuple[np.ndarray, str]:
+    """Scores [T, N'] and a metric of `mia_lib.metrics` that together give one of `study.METRICS`: the accuracy of calls is
+    their AUC."""
+    if attack == study.GAP:
+        return baselines.gap(played.correct), "auc"
+    score = played.scores[attack]
+    if metric == "accuracy":
+        return (score >= played.thresholds[attack][:, None]).astype(float), "auc"
+    if metric == "default_accuracy":
+        return (score > 0).astype(float), "auc"
+    return score, metric
+
+
+def over_plays(games: study.Games, metric: str, terms: list[tuple[float, np.ndarray]], members: np.ndarray,
+               which: np.ndarray | None = None) -> Interval:
+    """A weighted sum of a metric of scores [T', n] over plays; plays and records are both chance.
+
+    Args:
+        which: bool [T', N], the records that are judged; the private ones by default.
+    """
+    records = places(games.private[:len(members)] if which is None else which)
+    found = metrics.contrast(metric, [(weight, score, members, records) for weight, score in terms], draws=200)
+    return replace(found, covers=f"{games.covering(len(members))} and {len(np.unique(records))} records")
+
+
 def interval(plays: Plays, all_games: Mapping[str, study.Games], name: str, attack: Attack, metric: str,
              minus: Attack | None = None) -> Interval:
-    """A number of the tables with its interval over plays, or the paired difference of two attacks."""
-    values, covers = study.per_target(plays[name], attack, metric), all_games[name].covers
-    if minus is None:
-        return study.over(values, covers, (0.0, 1.0))
-    return study.over(values - study.per_target(plays[name], minus, metric), covers)
+    """A number of the tables with its interval over plays and records, or the paired difference of two attacks."""
+    return weighted(plays, all_games, name, metric, {attack: 1.0} if minus is None else {attack: 1.0, minus: -1.0})
+
+
+def weighted(plays: Plays, all_games: Mapping[str, study.Games], name: str, metric: str,
+             weights: Mapping[Attack, float]) -> Interval:
+    """A weighted sum of a metric of several attacks."""
+    found = {attack: scored(plays[name], attack, metric) for attack in weights}
+    [core] = {core for _, core in found.values()}
+    return over_plays(all_games[name], core, [(weights[attack], score) for attack, (score, _) in found.items()],
+                      plays[name].members)
 
 
 Labelled = Mapping[str, study.LabelOnly]  # by name of the games
 
 
-def label_values(found: study.LabelOnly, variant: str, metric: str) -> np.ndarray:
-    """AUC or rehearsed accuracy of the boundary distance, [T']."""
+def label_scores(found: study.LabelOnly, variant: str, metric: str) -> np.ndarray:
+    """Scores [T', N'] whose AUC is that, or the rehearsed accuracy, of the boundary distance."""
     score = found.scores[variant]
-    if metric == "accuracy":
-        score = score >= found.thresholds[variant][:, None]
-    return metrics.auc(score, found.members)
+    return score if metric == "auc" else (score >= found.thresholds[variant][:, None]).astype(float)
+
+
+def of_labels(found: study.LabelOnly, games: study.Games, terms: list[tuple[float, np.ndarray]]) -> Interval:
+    """A weighted sum of AUCs over the plays of the label-only attack."""
+    plays = len(found.members)
+    which = study.at_most(games.private[:plays], games.members[:plays, 0], study.LABEL_ONLY_RECORDS)
+    return over_plays(games, "auc", terms, found.members, which)
 
 
 def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
@@ -169,22 +215,18 @@ def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.Data
             for variant, short in study.VARIANTS.items():
                 ours = None
                 if name in found:
-                    ours = study.over(label_values(found[name], variant, metric), _covers(found[name], all_games[name]))
+                    ours = of_labels(found[name], all_games[name], [(1.0, label_scores(found[name], variant, metric))])
                 cells[f"{word}, {short}"] = tables.beside(ours, paper.get((row, f"HopSkipJump {short}", key)))
         cells["queries"] = f"{found[name].queries:.0f}" if name in found else tables.NOTHING
         rows.append(cells)
     return pd.DataFrame(rows)
 
 
-def _covers(found: study.LabelOnly, games: study.Games) -> str:
-    return games.covering(len(found.members))
-
-
 def readings(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """AUC of the label-only score before calibration, and after it in four readings of how distances are subtracted."""
     rows = []
     for name, one in found.items():
-        target, covers = one.distances["target"], _covers(one, all_games[name])
+        target = one.distances["target"]
         for variant in ("scratch", "forgetting"):
             reference = one.distances[variant]
             zero, rank = ([function(side) for side in (target, reference)]
@@ -194,7 +236,7 @@ def readings(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFr
                            "as released": np.where(reference < 0, 0.0, one.scores[variant]),
                            "ranks": study.calibrated(*rank, own="keep")}
             rows.append({"data": name, "calibrated": study.VARIANTS[variant]} | {
-                word: study.over(metrics.auc(score, one.members), covers) for word, score in readings_of.items()})
+                word: of_labels(one, all_games[name], [(1.0, score)]) for word, score in readings_of.items()})
     return pd.DataFrame(rows)
 
 
@@ -256,13 +298,17 @@ def curves(played: study.Play) -> plt.Figure:
     return figure
 
 
-def sizes_frame(sizes: Mapping[int, study.Play], covers: str) -> pd.DataFrame:
-    """Figure 3 as tidy rows: members of a training set, attack, metric, and the interval."""
+def sizes_frame(sizes: Mapping[int, study.Play], all_games: Mapping[int, study.Games]) -> pd.DataFrame:
+    """Figure 3 as tidy rows: members of a training set, attack, metric, and the interval.
+
+    Args:
+        sizes, all_games: by the number of members.
+    """
     attacks = {"Gap": study.GAP, **{short: ("loss", variant) for variant, short in study.VARIANTS.items()}}
     return pd.DataFrame([{"n": n, "attack": name, "panel": panel,
-                          **plotting.ends(study.over(study.per_target(played, attack, metric), covers))}
+                          **plotting.ends(interval(sizes, all_games, n, attack, metric))}
                          for panel, metric in (("AUC", "auc"), ("accuracy, rehearsed", "accuracy"))
-                         for n, played in sizes.items() for name, attack in attacks.items()])
+                         for n in sizes for name, attack in attacks.items()])
 
 
 def sizes_figure(frame: pd.DataFrame) -> plt.Figure:
@@ -325,15 +371,17 @@ def private_figure(found: study.PrivateTraining, epsilons: list[float]) -> plt.F
     return figure
 
 
-def private_table(found: study.PrivateTraining, epsilons: list[float], covers: str) -> pd.DataFrame:
-    """What DP-SGD costs and leaves: accuracies, AUC and TPR at 1 % FPR at each epsilon."""
-    rows, aucs = [], {variant: private_aucs(found, variant) for variant in ("original", "scratch")}
+def private_table(found: study.PrivateTraining, epsilons: list[float], games: study.Games) -> pd.DataFrame:
+    """What DP-SGD costs and leaves: accuracies and AUC at each epsilon."""
+    rows = []
     for e, name in enumerate([f"{epsilon:g}" for epsilon in epsilons] + ["no privacy"]):
         spent = e < len(epsilons)
         rows.append({"ε asked for": name, "ε spent": f"{found.epsilon[e]:.2f}" if spent else tables.NOTHING,
                      "noise": f"{found.noise[e]:.2f}" if spent else tables.NOTHING,
                      "train": f"{found.train[e].mean():.3f}", "test": f"{found.test[e].mean():.3f}",
-                     **{f"AUC, {study.VARIANTS[v]}": format(study.over(auc[e], covers), ".3f") for v, auc in aucs.items()}})
+                     **{f"AUC, {study.VARIANTS[v]}": format(
+                         over_plays(games, "auc", [(1.0, found.scores[v][e])], found.members), ".3f")
+                         for v in ("original", "scratch")}})
     return pd.DataFrame(rows)
 
 
@@ -382,15 +430,25 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
     """AUC of the loss with each kind of reference."""
     rows = []
     for name, played in plays.items():
-        covers, aucs = all_games[name].covers, study.reference_aucs(played)
+        games, count = all_games[name], played.reference_loss.shape[1]
+
+        def to_the_end(r: int, played=played, games=games) -> Interval:
+            return over_plays(games, "auc", [(1.0, unstopped(played, r))], played.members)
+
         rows.append({"data": name, "none": interval(plays, all_games, name, ("loss", "original"), "auc"),
-                     "one, to the end": study.over(aucs[0], covers),
-                     "all, to the end": f"{study.over(aucs[-1], covers):.3f} ({len(aucs)})",
-                     "one, all public records": tables.NOTHING if all_games[name].models.records.is_image else
-                     study.over(study.whole_public_half(all_games[name]), covers),
+                     "one, to the end": to_the_end(1), "all, to the end": f"{to_the_end(count):.3f} ({count})",
+                     "one, all public records": tables.NOTHING if games.models.records.is_image else
+                     study.over(study.whole_public_half(games), games.covers),
                      "one, stopped": interval(plays, all_games, name, ("loss", "scratch"), "auc"),
-                     "best epoch": f"{np.median(played.epoch):.0f} of {all_games[name].models.config.epochs}"})
+                     "best epoch": f"{np.median(played.epoch):.0f} of {games.models.config.epochs}"})
     return pd.DataFrame(rows)
+
+
+def unstopped(played: study.Play, references: int) -> np.ndarray:
+    """The loss calibrated with so many references that were trained to the end, [T, N']; its AUC is that of
+    `study.reference_aucs`."""
+    own, losses = (one.astype(np.float64) for one in (played.scores["loss", "original"], played.reference_loss))
+    return study.calibrated(own, -losses[:, :references])
 
 
 # ------------------------------------------------------------------------------------------------------------- verdicts
@@ -401,14 +459,11 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
     def gain(name: str, score: str, metric: str = "auc") -> Interval:
         return interval(plays, all_games, name, (score, "scratch"), metric, (score, "original"))
 
-    def paired(name: str, function: Callable[[study.Play], np.ndarray]) -> Interval:
-        return study.over(function(plays[name]), all_games[name].covers)
+    parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in (
+        "C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C16", "A1", "A2")}
 
-    parts: dict[str, dict[str, Interval]] = {claim: {} for claim in ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9",
-                                                                     "C16", "A1", "A2")}
     def mean_gain(score: str, a: str = "scratch", b: str = "original", metric: str = "auc") -> Interval:
-        return mean_of({name: study.per_target(one, (score, a), metric) - study.per_target(one, (score, b), metric)
-                        for name, one in plays.items()}, all_games)
+        return mean_of(plays, all_games, metric, {(score, a): 1.0, (score, b): -1.0})
 
     for score in study.SCORES:
         word = score.replace("_", " ")
@@ -417,45 +472,49 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
             parts["C3"][f"{word}, Cal.-F - Orig"] = mean_gain(score, "forgetting")
             parts["C3"][f"{word}, Cal. - Cal.-F"] = mean_gain(score, "scratch", "forgetting")
             parts["C4"][word] = mean_gain(score, metric="accuracy") + 0.01
+    parts["C4"][CONTROL] = beyond_chance(mean_of(plays, all_games, "auc", {(score, variant): 1.0})
+                                         for score in ("loss", "gradient_norm") for variant in ("original", "scratch"))
     for name, games in all_games.items():
         for score in study.SCORES:
             if (games.paper, score) in LARGEST_GAINS:
                 half = LARGEST_GAINS[games.paper, score] / 2
                 parts["C2"][f"{name}, {score.replace('_', ' ')}"] = gain(name, score) - half
-        parts["C5"][f"{name}, Cal. - Orig"] = gain(name, "loss", metric="tpr_at_fpr=0.01")
-        parts["C5"][f"{name}, 2 % - Orig"] = 0.02 + -interval(plays, all_games, name, ("loss", "original"), "tpr_at_fpr=0.01")
+        fine = metrics.resolves(plays[name].members, 0.01)
+        parts["C5"] |= {f"{name}, Cal. - Orig": gain(name, "loss", metric=LOW) if fine else None,
+                        f"{name}, 2 % - Orig": 0.02 + -interval(plays, all_games, name, ("loss", "original"), LOW) if fine
+                        else None}
         for variant in ("original", "scratch"):
-            parts["C6"][f"{name}, {study.VARIANTS[variant]}"] = paired(name, lambda p, v=variant: false_positives(p, v)) - 0.2
+            parts["C6"][f"{name}, {study.VARIANTS[variant]}"] = false_positives(plays[name], variant, games) - 0.2
         for score in ("loss", "gradient_norm"):
             word = score.replace("_", " ")
             parts["C7"][f"{name}, Cal. {word} - Cal. confidence"] = interval(
                 plays, all_games, name, (score, "scratch"), "auc", ("confidence", "scratch"))
-            parts["C7"][f"{name}, gain of {word} - gain of confidence"] = paired(name, lambda p, s=score: sum(
-                sign * study.per_target(p, attack, "auc") for sign, attack in (
-                    (1, (s, "scratch")), (-1, (s, "original")), (-1, ("confidence", "scratch")),
-                    (1, ("confidence", "original")))))
+            parts["C7"][f"{name}, gain of {word} - gain of confidence"] = weighted(plays, all_games, name, "auc", {
+                (score, "scratch"): 1.0, (score, "original"): -1.0, ("confidence", "scratch"): -1.0,
+                ("confidence", "original"): 1.0})
         parts["C9"][name] = best_calibrated(plays[name], games.covers)
         scratch = ("loss", "scratch")
-        zero, rehearsed = (study.per_target(plays[name], scratch, m) for m in ("default_accuracy", "accuracy"))
-        peak = metrics.balanced_accuracy(plays[name].scores[scratch], plays[name].members)
-        parts["C16"][f"{name}, less rehearsed, plus 1 point"] = study.over(zero - rehearsed, games.covers) + 0.01
-        parts["C16"][f"{name}, less the peak, plus 3 points"] = study.over(zero - peak, games.covers) + 0.03
-        parts["A1"][name] = paired(name, lambda p, a=scratch: study.per_target(p, a, "auc") - study.reference_aucs(p)[0])
+        calls = [scored(plays[name], scratch, metric)[0] for metric in ("default_accuracy", "accuracy")]
+        parts["C16"] |= {f"{name}, less rehearsed, plus 1 point": 0.01 + over_plays(
+            games, "auc", [(1.0, calls[0]), (-1.0, calls[1])], plays[name].members),
+            f"{name}, {CONTROL}": interval(plays, all_games, name, scratch, "auc") - 0.5}
+        parts["A1"][name] = over_plays(games, "auc", [(1.0, plays[name].scores[scratch]), (-1.0, unstopped(plays[name], 1))],
+                                       plays[name].members)
         if games.models.config.loss == "double_softmax":
             paper, margin = printed("table2"), 2 * largest_spread(games.paper)
             for variant, short in study.VARIANTS.items():
                 ours = interval(plays, all_games, name, ("loss", variant), "auc") - paper[games.paper, f"Loss {short}"]
                 parts["A2"] |= {f"{name}, {short}, from below": ours + margin, f"{name}, {short}, from above": margin + -ours}
     for plain, augmented in _pairs(all_games):
-        covers = all_games[plain].covers
-        leaks = [study.per_target(plays[name], ("loss", "original"), "auc") for name in (plain, augmented)]
-        parts["C8"][f"{augmented}, less leaked"] = study.over(leaks[0] - leaks[1], covers)
+        leaks = [(weight, plays[name].scores["loss", "original"]) for weight, name in ((1.0, plain), (-1.0, augmented))]
+        parts["C8"][f"{augmented}, less leaked"] = over_plays(all_games[plain], "auc", leaks, plays[plain].members)
         for score in ("loss", "gradient_norm"):
             parts["C8"][f"{augmented}, {score.replace('_', ' ')}"] = gain(augmented, score)
     reasons = {"C2": "neither Credit nor CIFAR-10 was run", "C8": "no target was trained with augmentation",
                "A2": "no ensemble with two softmaxes was run"}
-    return [claims.judge("calibration", claim, found or None, reasons.get(claim) if not found else None)
-            for claim, found in parts.items()]
+    few = "fewer than 100 non-members, which cannot resolve a false positive rate of 1 %"
+    return [claims.judge("calibration", claim, found or None, reasons.get(claim) if not found else
+                         few if None in found.values() else None) for claim, found in parts.items()]
 
 
 def largest_spread(row: str) -> float:
@@ -464,21 +523,29 @@ def largest_spread(row: str) -> float:
     return said.get((row, "std_upper_bound_auc"), said["all others", "std_upper_bound_auc"])
 
 
-def mean_of(values: Mapping[str, np.ndarray], all_games: Mapping[str, study.Games]) -> Interval:
-    """Mean over data sets of a number that each play has, with Student's t interval.
+def mean_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, weights: Mapping[Attack, float]) -> Interval:
+    """Mean over data sets of a weighted sum of a metric of several attacks, over plays and records.
 
     Games on the same row of the paper's tables have their splits in common: they are averaged play by play first. What is
     left is independent; degrees of freedom are those of Welch and Satterthwaite.
-
-    Args:
-        values: name of the games -> a number for each play, [T], equally many in games of one row.
     """
-    rows: dict[str, list[np.ndarray]] = {}
-    for name, of_plays in values.items():
-        rows.setdefault(all_games[name].paper, []).append(of_plays)
-    each = [study.over(np.mean(of_row, 0), "") for of_row in rows.values()]
+    rows: dict[str, list[str]] = {}
+    for name in plays:
+        rows.setdefault(all_games[name].paper, []).append(name)
+    each = []
+    for names in rows.values():
+        found = [(weight / len(names), *scored(plays[name], attack, metric)) for name in names
+                 for attack, weight in weights.items()]
+        [core] = {core for *_, core in found}
+        each.append(over_plays(all_games[names[0]], core, [(weight, score) for weight, score, _ in found],
+                               plays[names[0]].members))
+    return mean_of_intervals(each)
+
+
+def mean_of_intervals(each: list[Interval]) -> Interval:
+    """Mean over data sets of independent numbers with Student's t intervals."""
     return combined(float(np.mean([one.value for one in each])), [one.se**2 / len(each)**2 for one in each],
-                    [one.dof for one in each], covers=f"{len(each)} data sets, the plays of each")
+                    [one.dof for one in each], covers=f"{len(each)} data sets, the plays and records of each")
 
 
 def _pairs(all_games: Mapping[str, study.Games]) -> list[tuple[str, str]]:
@@ -488,10 +555,12 @@ def _pairs(all_games: Mapping[str, study.Games]) -> list[tuple[str, str]]:
             if games.views and games.models.records.fingerprint in plain]
 
 
-def false_positives(played: study.Play, variant: str) -> np.ndarray:
-    """FPR of the loss at the rehearsed threshold, [T]."""
+def false_positives(played: study.Play, variant: str, games: study.Games) -> Interval:
+    """FPR of the loss at the rehearsed threshold, over plays and non-members."""
     called = played.scores["loss", variant] >= played.thresholds["loss", variant][:, None]
-    return np.array([row[~member].mean() for row, member in zip(called, played.members, strict=True)])
+    rates = [row[~member].mean() for row, member in zip(called, played.members, strict=True)]
+    judged = len(np.unique(places(games.private)[~played.members]))
+    return replace(share_over(rates, judged), covers=f"{games.covers} and {judged} non-members")
 
 
 def best_calibrated(played: study.Play, covers: str) -> Interval:
@@ -509,19 +578,23 @@ def best_calibrated(played: study.Play, covers: str) -> Interval:
 
 def judge_label_only(found: Labelled, all_games: Mapping[str, study.Games]) -> claims.Verdict:
     """The verdict on C10."""
-    parts = {f"{study.VARIANTS[variant]} - Orig": mean_of({
-        name: label_values(one, variant, "auc") - label_values(one, "original", "auc") for name, one in found.items()},
-        all_games) for variant in ("scratch", "forgetting")} if found else None
+    parts = {f"{study.VARIANTS[variant]} - Orig": mean_of_intervals([of_labels(
+        one, all_games[name], [(1.0, one.scores[variant]), (-1.0, one.scores["original"])]) for name, one in found.items()])
+        for variant in ("scratch", "forgetting")} if found else None
     return claims.judge("calibration", "C10", parts, None if parts else "no label-only attack was run")
 
 
-def judge_sizes(sizes: Mapping[int, study.Play], covers: str) -> claims.Verdict:
-    """The verdict on C11; plays of different sizes are drawn apart."""
+def judge_sizes(sizes: Mapping[int, study.Play], all_games: Mapping[int, study.Games]) -> claims.Verdict:
+    """The verdict on C11; plays of different sizes are drawn apart.
+
+    Args:
+        sizes, all_games: by the number of members.
+    """
     parts, ordered = {}, sorted(sizes)
     for small, large in zip(ordered, ordered[1:], strict=False):
         for variant in ("original", "scratch"):
-            values = [study.per_target(sizes[n], ("loss", variant), "auc") for n in (small, large)]
-            parts[f"{study.VARIANTS[variant]}, {small} to {large}"] = study.over(values[0] - values[1], covers)
+            parts[f"{study.VARIANTS[variant]}, {small} to {large}"] = difference(
+                *(interval(sizes, all_games, n, ("loss", variant), "auc") for n in (small, large)))
     return claims.judge("calibration", "C11", parts or None, None if parts else "only one size was run")
 
 
@@ -559,20 +632,20 @@ def judge_more(found: study.MoreForgetting, shares: list[float], covers: str) ->
     return claims.judge("calibration", "C13", parts or None, None if parts else "one copy and one size were run")
 
 
-def judge_private(found: study.PrivateTraining | None, epsilons: list[float], covers: str, reason: str) -> claims.Verdict:
+def judge_private(found: study.PrivateTraining | None, epsilons: list[float], games: study.Games,
+                  reason: str) -> claims.Verdict:
     """The verdict on C14; `reason` is why nothing was run, where it was not."""
     if found is None:
         return claims.judge("calibration", "C14", None, reason)
-    auc = {variant: private_aucs(found, variant) for variant in ("original", "scratch")}
+
+    def auc(*terms: tuple[float, str, int]) -> Interval:
+        return over_plays(games, "auc", [(weight, found.scores[variant][e]) for weight, variant, e in terms], found.members)
+
     small, large = int(np.argmin(epsilons)), int(np.argmax(epsilons))
-    near = auc["scratch"][small] - 0.5
-    parts = {f"no privacy less ε = {epsilons[small]:g}, Cal.": study.over(auc["scratch"][-1] - auc["scratch"][small], covers),
-             f"Cal. - Orig, ε = {epsilons[large]:g}": study.over(auc["scratch"][large] - auc["original"][large], covers),
-             f"near chance from above, ε = {epsilons[small]:g}": study.over(0.03 - near, covers),
-             f"near chance from below, ε = {epsilons[small]:g}": study.over(0.03 + near, covers)}
+    near = auc((1.0, "scratch", small)) - 0.5
+    parts = {f"no privacy less ε = {epsilons[small]:g}, Cal.": auc((1.0, "scratch", -1), (-1.0, "scratch", small)),
+             f"Cal. - Orig, ε = {epsilons[large]:g}": auc((1.0, "scratch", large), (-1.0, "original", large)),
+             f"near chance from above, ε = {epsilons[small]:g}": 0.03 + -near,
+             f"near chance from below, ε = {epsilons[small]:g}": near + 0.03,
+             f"no privacy, {CONTROL}": beyond_chance(auc((1.0, variant, -1)) for variant in ("original", "scratch"))}
     return claims.judge("calibration", "C14", parts)
-
-
-def private_aucs(found: study.PrivateTraining, variant: str) -> np.ndarray:
-    """AUC [E + 1, T'] of a variant at each epsilon, without privacy last."""
-    return np.array([metrics.auc(scores, found.members) for scores in found.scores[variant]])

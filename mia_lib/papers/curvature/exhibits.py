@@ -15,7 +15,7 @@ from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, combined, difference
-from mia_lib.metrics.numbers import number
+from mia_lib.metrics.numbers import chance, number
 from mia_lib.papers.curvature import study, theory
 from mia_lib.signals import curvature
 
@@ -121,7 +121,7 @@ def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 
 def table_one(plays: Mapping[str, study.Play]) -> pd.DataFrame:
-    """Table 1: AUC and balanced accuracy of all methods, ours and the paper's, in percent."""
+    """Table 1: AUC and peak balanced accuracy of all methods, ours and the paper's, in percent; a peak has no interval."""
     theirs = {metric: {key[:2]: value for key, value in printed("table1", metric).items()}
               for metric in ("auroc", "balanced_accuracy")}
     rows = []
@@ -129,7 +129,8 @@ def table_one(plays: Mapping[str, study.Play]) -> pd.DataFrame:
         row = {"method": label(method)}
         for name, found in plays.items():
             row[f"{name}: AUC"] = percent(number(found.scores[method], found.members))
-            row[f"{name}: accuracy"] = percent(number(found.scores[method], found.members, "balanced_accuracy"))
+            row[f"{name}: accuracy"] = (
+                f"{100 * metrics.balanced_accuracy(found.scores[method], found.members).mean():.1f}")
         for data in PANELS:
             pair = [theirs[metric].get((data, study.PAPER.get(method, "")), tables.NOTHING) for metric in theirs]
             row[f"paper, {data}"] = " / ".join(pair) if method in study.PAPER else tables.NOTHING
@@ -158,17 +159,18 @@ def views_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 
 def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
-    """Table 5: TPR at low FPR, in percent."""
+    """Table 5: TPR at low FPR, in percent, and what scores that know nothing have of it."""
     theirs = {(method, setting[0], metric.split("_")[-1]): f"{value:.2f}" for (method, setting, metric), value
               in tables.printed("curvature", "table5", "attack", "setting", "metric").items()}
     rows = []
-    for method in study.NAMES:
-        row = {"method": label(method)}
+    for method in [*study.NAMES, None]:
+        row = {"method": "*scores that know nothing*" if method is None else label(method)}
         for name, found in plays.items():
-            least = 1 / (~found.members).sum(1).min()
             for rate, of_views in ((0.01, found.scores), (0.001, found.one_view), (0.001, found.scores)):
                 column = f"{name}: {100 * rate:g} %" + (", one view" if of_views is found.one_view else "")
-                row[column] = (tables.NOTHING if method not in of_views else tables.BELOW if rate < least else
+                row[column] = (tables.BELOW if not metrics.resolves(found.members, rate) else
+                               chance(found.members, rate) if method is None else
+                               tables.NOTHING if method not in of_views else
                                percent(number(of_views[method], found.members, f"tpr_at_fpr={rate}")))
         for rate in ("0.1pct", "0.01pct"):
             pair = [theirs.get((study.PAPER.get(method), views, rate)) for views in ("1", "2")]
@@ -199,8 +201,7 @@ def logs_and_ratios(bank: study.Bank) -> pd.DataFrame:
 
 def ladder_table(found: study.Play) -> pd.DataFrame:
     """The steps between the log-likelihood ratio and the released scores, each with what it changes, in percentage points."""
-    rows, least = [], 1 / (~found.members).sum(1).min()
-    rates = [rate for rate in (0.01, 0.001) if rate >= least]
+    rows, rates = [], [rate for rate in (0.01, 0.001) if metrics.resolves(found.members, rate)]
     measures = [("auc", "AUC"), *((f"tpr_at_fpr={rate:g}", f"TPR at {100 * rate:g} %") for rate in rates)]
 
     def row(name: str, scores: np.ndarray, before: np.ndarray | None) -> dict[str, str]:
@@ -291,19 +292,21 @@ def costs_figure(found: study.Estimators, counted: Mapping[int, Mapping[str, np.
 # ------------------------------------------------------------------------------------------------------------ the sweeps
 
 
-def private_frame(found: study.PrivateTraining, epsilons: Sequence[float]) -> pd.DataFrame:
-    """AUC of methods at each epsilon, tidy."""
+def private_frame(found: study.PrivateTraining, epsilons: Sequence[float],
+                  records: np.ndarray | None = None) -> pd.DataFrame:
+    """AUC of methods at each epsilon, tidy; `records` as for `study.over_targets`."""
     rows = []
     for k, epsilon in enumerate([*epsilons, np.inf]):
         for method in PRIVATE:
-            value = study.over_targets(found.scores[method][k], found.members)
+            value = study.over_targets(found.scores[method][k], found.members, records=records)
             rows.append({"epsilon": epsilon, "method": SHORT[method], "interval": value, **plotting.ends(value)})
     return pd.DataFrame(rows)
 
 
-def private_table(found: study.PrivateTraining, epsilons: Sequence[float]) -> pd.DataFrame:
+def private_table(found: study.PrivateTraining, epsilons: Sequence[float],
+                  records: np.ndarray | None = None) -> pd.DataFrame:
     """What DP-SGD spent, its accuracy and the AUC of the methods, in percent."""
-    frame, rows = private_frame(found, epsilons), []
+    frame, rows = private_frame(found, epsilons, records), []
     for k, epsilon in enumerate([*epsilons, np.inf]):
         private = np.isfinite(epsilon)
         row = {"ε": f"{epsilon:g}" if private else "no privacy",
@@ -321,9 +324,10 @@ def theorem_shape(epsilon, scale, offset):
     return (scale * (1 - np.exp(-np.asarray(epsilon, float))) + offset) ** 2
 
 
-def private_figure(found: study.PrivateTraining, epsilons: Sequence[float]) -> plt.Figure:
+def private_figure(found: study.PrivateTraining, epsilons: Sequence[float],
+                   records: np.ndarray | None = None) -> plt.Figure:
     """AUC against epsilon with the paper's curve fitted (Figure 5)."""
-    frame = private_frame(found, epsilons)
+    frame = private_frame(found, epsilons, records)
     frame = frame[np.isfinite(frame["epsilon"])]
     figure = plotting.against(frame, "epsilon", "value", "method", log=True, xlabel="ε (logarithmic)", ylabel="AUC",
                               chance=0.5)
@@ -335,29 +339,43 @@ def private_figure(found: study.PrivateTraining, epsilons: Sequence[float]) -> p
     return figure
 
 
-def sizes_frame(swept: Mapping[int, study.Sized]) -> pd.DataFrame:
+Records = Mapping[str, Mapping[int, np.ndarray]]  # kind -> size -> of `study.judged_records`
+
+
+def _at(records: Records | None, kind: str, size: int) -> np.ndarray | None:
+    return None if records is None else records[kind][size]
+
+
+def sizes_frame(swept: Mapping[int, study.Sized], records: Mapping[int, np.ndarray] | None = None) -> pd.DataFrame:
     """AUC of methods at each size, tidy."""
     return pd.DataFrame([{"size": size, "method": SHORT[method],
-                          **plotting.ends(study.over_targets(found.scores[method], found.members))}
+                          **plotting.ends(study.over_targets(found.scores[method], found.members,
+                                                             records=records and records[size]))}
                          for size, found in swept.items() for method in SWEPT])
 
 
-def sizes_figure(swept: Mapping[int, study.Sized]) -> plt.Figure:
+def sizes_figure(swept: Mapping[int, study.Sized], records: Mapping[int, np.ndarray] | None = None) -> plt.Figure:
     """AUC against the size of random training sets (Figure 6)."""
-    return plotting.against(sizes_frame(swept), "size", "value", "method", log=True, xlabel="training records (logarithmic)",
-                            ylabel="AUC", chance=0.5)
+    return plotting.against(sizes_frame(swept, records), "size", "value", "method", log=True, ylabel="AUC", chance=0.5,
+                            xlabel="training records (logarithmic)")
 
 
-def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]]) -> plt.Figure:
-    """AUC and balanced accuracy of NLL on each kind of training set, and of what needs no target (Figure 7)."""
+def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]], records: Records | None = None) -> plt.Figure:
+    """AUC and peak balanced accuracy of NLL on each kind of training set, and of what needs no target (Figure 7)."""
     figure, axes = panels.grid(["AUC", "balanced accuracy"], 4.0, sharey=True)
     looks = {"random": (plotting.BLUE, "o", "-"), "coreset": (plotting.PINK, "v", "-"), "matched": (plotting.GREEN, "D", "--")}
     for axis, metric in zip(axes, ("auc", "balanced_accuracy"), strict=True):
         for kind, (color, marker, line) in looks.items():
-            values = [study.over_targets(found.scores["nll"], found.members, metric) for found in swept[kind].values()]
-            panels.bars(axis, list(swept[kind]), values, color=color, marker=marker, ls=line, label=kind)
+            at = list(swept[kind])
+            if metric == "auc":
+                values = [study.over_targets(found.scores["nll"], found.members, records=_at(records, kind, size))
+                          for size, found in swept[kind].items()]
+                panels.bars(axis, at, values, color=color, marker=marker, ls=line, label=kind)
+            else:  # a peak has no interval
+                axis.plot(at, [metrics.balanced_accuracy(found.scores["nll"], found.members).mean()
+                               for found in swept[kind].values()], color=color, marker=marker, ls=line)
         at = list(swept["coreset"])
-        none = [study.over_targets(found.untouched, found.members, metric).value for found in swept["coreset"].values()]
+        none = [getattr(metrics, metric)(found.untouched, found.members).mean() for found in swept["coreset"].values()]
         axis.plot(at, none, "X:", color=plotting.INK, label="coreset, no target at all")
         axis.set(xscale="log", xlabel="training records (logarithmic)")
         panels.ticks(axis.xaxis, at)
@@ -366,14 +384,15 @@ def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]]) -> plt.Figure
     return figure
 
 
-def coreset_table(swept: Mapping[str, Mapping[int, study.Sized]]) -> pd.DataFrame:
+def coreset_table(swept: Mapping[str, Mapping[int, study.Sized]], records: Records | None = None) -> pd.DataFrame:
     """AUC of methods on each kind of training set, in percent."""
     rows = []
     for kind, of_kind in swept.items():
         for size, found in of_kind.items():
             rows.append({"training set": kind, "records": size, **{
-                SHORT[m]: percent(study.over_targets(found.scores[m], found.members)) for m in ("nll", "lr", "lira", "yeom")},
-                "no target at all": f"{100 * study.over_targets(found.untouched, found.members).value:.1f}"})
+                SHORT[m]: percent(study.over_targets(found.scores[m], found.members, records=_at(records, kind, size)))
+                for m in ("nll", "lr", "lira", "yeom")},
+                "no target at all": f"{100 * metrics.auc(found.untouched, found.members).mean():.1f}"})
     return pd.DataFrame(rows)
 
 
@@ -464,30 +483,30 @@ def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
 
 
 def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping[str, np.ndarray]],
-                  records: study.RecordCurves, estimated: study.Estimators) -> list[claims.Verdict]:
+                  records: study.RecordCurves, estimated: study.Estimators,
+                  normal: study.Normality) -> list[claims.Verdict]:
     """Verdicts on C1 to C7 and A1 to A3.
 
     Args:
         plays: of `study.play`, by data set, the first that of the other three. counted: of `study.by_references`. records: of
-            `study.record_curves`. estimated: of `study.estimators`.
+            `study.record_curves`. estimated: of `study.estimators`. normal: of `study.normality`.
     """
     played = next(iter(plays.values()))
-    rejected = {side: (p[~np.isnan(p)] < 0.05).astype(float)
-                for side, p in zip(("IN", "OUT"), records.p["log"], strict=True)}
     few = min(counted, key=lambda n: abs(n - (len(records.values[0]) - 2) / 2))
     ids = ("C1", "C2", "C3", "C4", "C5", "C6", "C7", "A1", "A2", "A3")
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
     for data, found in plays.items():
         where, scores, single = f"{data}, " if len(plays) > 1 else "", found.scores, found.one_view
-        resolved = 1 / (~found.members).sum(1).min() <= 0.001
+        resolved = metrics.resolves(found.members, 0.001)
+        calls = {m: metrics.rehearsed_calls(scores[m], found.members).astype(np.float32) for m in study.PAPER}
 
         def lead(a: np.ndarray, b: np.ndarray, metric: str = "auc", found=found, resolved=resolved) -> Interval | None:
             return number(a, found.members, metric, b) if metric != LOWEST or resolved else None
 
         parts["C1"][data if where else ""] = mean_gap(found.log_curvature, found.members)
         for m in (method for method in study.PAPER if method != "nll"):
-            for metric, word in (("auc", "AUC"), ("balanced_accuracy", "accuracy")):
-                parts["C3"][f"{where}{word}, less {SHORT[m]}"] = lead(scores["nll"], scores[m], metric)
+            for word, of in (("AUC", scores), ("accuracy, rehearsed", calls)):  # the accuracy of calls is their AUC
+                parts["C3"][f"{where}{word}, less {SHORT[m]}"] = lead(of["nll"], of[m])
         parts["C4"] |= {f"{where}less {SHORT[m]}": lead(scores["lr"], scores[m], LOWEST) for m in study.PAPER if m != "lr"}
         parts["C5"] |= {f"{where}AUC, NLL - LR": lead(scores["nll"], scores["lr"]),
                         f"{where}TPR at 0.1 %, LR - NLL": lead(scores["lr"], scores["nll"], LOWEST)}
@@ -499,8 +518,8 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
         gain, low = lead(scores["log_ratio"], scores["nll"]), lead(scores["log_ratio"], scores["lr"], LOWEST)
         parts["A3"] |= {f"{where}AUC, less NLL": gain + 0.005,
                         f"{where}TPR at 0.1 %, less LR": None if low is None else low + 0.005}
-    parts["C2"] = {side: (0.1 + -metrics.t_interval(hit, covers=f"{len(hit)} records, the models being given") if np.ptp(hit)
-                          else None) for side, hit in rejected.items()}
+    parts["C2"] = {side: rejections(share, left_out)
+                   for side, share, left_out in zip(("IN", "OUT"), normal.share, normal.left_out, strict=True)}
     parts["C7"] = {f"NLL with {few}": number(counted[few]["nll"], played.members, minus=played.scores["lira_released"])}
     parts["A2"] = {f"less {word}": number(estimated.released.ranks, estimated.members, minus=estimated.named[key].ranks)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
@@ -510,48 +529,65 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
             for claim, found in parts.items()]
 
 
-def judge_sweeps(swept: Mapping[str, Mapping[int, study.Sized]], played: study.Play,
-                 private: study.PrivateTraining | None, epsilons: Sequence[float], lacking: str) -> list[claims.Verdict]:
-    """Verdicts on C8 to C10 and A4; `lacking` is why nothing was trained privately, where nothing was."""
-    def over(found: study.Sized, method: str, minus: str | None = None) -> Interval:
-        return study.over_targets(found.scores[method], found.members, minus=minus and found.scores[minus])
+def rejections(share: float, left_out: np.ndarray) -> Interval | None:
+    """A tenth less the share of rejected records, by the jackknife over pairs of models; None where none was rejected, or all
+    were, or a pair makes too much of a difference.
 
-    random, coreset, pool = swept["random"], swept["coreset"], played.members.shape[1]
+    Args:
+        left_out: [G], the share without each pair.
+    """
+    if share in (0, 1) or not np.isfinite([share, *left_out]).all():
+        return None
+    pairs = len(left_out)
+    variance = (pairs - 1) * left_out.var()
+    return combined(0.1 - float(share), [variance], [pairs - 1], covers=f"{2 * pairs} models", bounds=(-0.9, 0.1))
+
+
+def judge_sweeps(swept: Mapping[str, Mapping[int, study.Sized]], played: study.Play,
+                 private: study.PrivateTraining | None, epsilons: Sequence[float], lacking: str,
+                 records: Records | None = None, privately: np.ndarray | None = None) -> list[claims.Verdict]:
+    """Verdicts on C8 to C10 and A4; `lacking` is why nothing was trained privately, where nothing was.
+
+    Args:
+        records, privately: of `study.judged_records` and `study.privately_judged`.
+    """
+    def over(kind: str, size: int, method: str, minus: str | None = None) -> Interval:
+        found = swept[kind][size]
+        return study.over_targets(found.scores[method], found.members, minus and found.scores[minus],
+                                  _at(records, kind, size))
+
+    random, pool = swept["random"], played.members.shape[1]
     sizes, nine = sorted(random), {}
     if len(sizes) < 3:
         nine["NLL, a smaller size less the largest"] = None
     else:
-        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = difference(*(over(random[n], "nll") for n in (sizes[1], sizes[-1])))
+        nine[f"NLL, {sizes[1]} less {sizes[-1]}"] = difference(*(over("random", n, "nll") for n in (sizes[1], sizes[-1])))
     for method, share in (("nll", 0.1), ("lr", 0.4)):  # from which on the paper sees them ahead
-        nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": over(random[size], method, b)
+        nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": over("random", size, method, b)
                  for size in sizes if size >= share * pool for b in ("lira_released", "yeom")}
-    ends = [over(coreset[n], "nll") for n in (sizes[0], sizes[-1])]
+    ends = [over("coreset", n, "nll") for n in (sizes[0], sizes[-1])]
     ten = {"largest less smallest": difference(ends[1], ends[0]),
-           "coreset less random": difference(ends[1], over(random[sizes[-1]], "nll"))}
-    whole, targets = metrics.auc(played.scores["nll"], played.members), f"{len(played.members)} targets"
-    four: dict[str, Interval | None] = {}
-    for share in EASIEST:
-        each = whole - study.among_the_easiest(played, "nll", share)
-        four[f"easiest {100 * share:g} %"] = (metrics.t_interval(each, covers=targets, bounds=(-1.0, 1.0))
-                                              if np.isfinite(each).all() else None)
+           "coreset less random": difference(ends[1], over("random", sizes[-1], "nll"))}
+    four = {f"easiest {100 * share:g} %": study.among_the_easiest(played, "nll", share, True) for share in EASIEST}
     verdicts = [claims.judge("curvature", "C9", nine, "fewer than three sizes" if None in nine.values() else None),
                 claims.judge("curvature", "C10", ten),
                 claims.judge("curvature", "A4", four, "members only, or others only, among so few records"
                              if None in four.values() else None)]
     if private is None or len(epsilons) < 3:
         return [*verdicts, claims.judge("curvature", "C8", None, lacking or "fewer than three epsilons")]
-    value = np.array([metrics.auc(private.scores["lr"][k], private.members) for k in np.argsort(epsilons)])  # [E, S], paired
-    middle, covers = value[len(value) // 2], f"{value.shape[1]} targets at each epsilon"
+    order = np.argsort(epsilons)
+    low, middle, high = (private.scores["lr"][order[place]] for place in (0, len(order) // 2, -1))  # the same targets
     return [*verdicts, claims.judge("curvature", "C8", {
-        "rise": metrics.t_interval(value[-1] - value[0], covers=covers),
-        "first half less second": metrics.t_interval(2 * middle - value[0] - value[-1], covers=covers)})]
+        "rise": study.weighted_auc([(1.0, high), (-1.0, low)], private.members, privately),
+        "first half less second": study.weighted_auc([(2.0, middle), (-1.0, low), (-1.0, high)], private.members,
+                                                     privately)})]
 
 
 def easiest_table(found: study.Play) -> pd.DataFrame:
     """AUC among the records of lowest curvature, members and non-members alike, in percent."""
     def cell(method: str, share: float) -> str:
-        each = study.among_the_easiest(found, method, share)
-        return percent(metrics.t_interval(each, bounds=(0.0, 1.0))) if np.isfinite(each).all() else tables.NOTHING
+        value = study.among_the_easiest(found, method, share)
+        return tables.NOTHING if value is None else percent(value)
 
     return pd.DataFrame([{"records of lowest curvature": f"{100 * share:g} %", **{
         SHORT[m]: cell(m, share) for m in ("nll", "log_ratio", "lira", "lira_fixed", "yeom")}}

@@ -699,27 +699,101 @@ def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: 
 # --------------------------------------------------------------------------------------------------------------- numbers
 
 
-def over_targets(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: np.ndarray | None = None) -> Interval:
-    """"auc" or "balanced_accuracy" of scores [S, n], or its lead over that of others, where targets are judged on records of
-    their own: Student's t over targets."""
-    function = {"auc": metrics.auc, "balanced_accuracy": metrics.balanced_accuracy}[metric]
-    values = function(scores, members)
-    if minus is not None:
-        values = values - function(minus, members)
-    bounds = (-1.0, 1.0) if minus is not None else (0.0, 1.0)
-    return metrics.t_interval(values, covers=f"{len(values)} targets", bounds=bounds)
+def over_targets(scores: np.ndarray, members: np.ndarray, minus: np.ndarray | None = None,
+                 records: np.ndarray | None = None) -> Interval:
+    """AUC of scores [S, n], or its lead over that of others, over targets and records.
+
+    Args:
+        records: int [S, n], which record stands in each place, as `judged_records` has it; by default every target is judged
+            on records of its own.
+    """
+    return weighted_auc([(1.0, scores)] if minus is None else [(1.0, scores), (-1.0, minus)], members, records)
 
 
-def among_the_easiest(found: Play, method: str, share: float) -> np.ndarray:
-    """AUC of a method for each target among the records that are of lowest mean curvature under its references, [T]; not a
-    number where these are members only, or others only.
+def weighted_auc(terms: Sequence[tuple[float, np.ndarray]], members: np.ndarray,
+                 records: np.ndarray | None = None) -> Interval:
+    """A weighted sum of AUCs of scores [S, n] over targets and records; arguments as for `over_targets`."""
+    records = np.arange(members.size).reshape(members.shape) if records is None else records
+    return metrics.contrast("auc", [(weight, score, members, records) for weight, score in terms], draws=200)
+
+
+def judged_records(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) -> dict[int, np.ndarray]:
+    """The records that `by_size` judges each target on, size -> int [S, n]; arguments as there."""
+    sizes = [size for size in sizes if kind != "matched" or 2 * size < len(bank.records)]
+    return {size: _places(_sample(*training_sets(bank, kind, size, seeds), most)) for size in sizes}
+
+
+def privately_judged(bank: Bank, seeds: int, most: int) -> np.ndarray:
+    """The records that `private_training` judges each target on, int [S, n]; arguments as there."""
+    members = membership.random_halves(len(bank.records), seeds, 1000 + bank.models.config.seed)
+    return _places(_sample(members, np.ones_like(members), most))
+
+
+def _places(judged: np.ndarray) -> np.ndarray:
+    return np.nonzero(judged)[1].reshape(len(judged), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Normality:
+    """For how many records the Shapiro-Wilk test rejects normal log curvature at 5 %, IN and OUT.
+
+    Attributes:
+        share: of the records, [2]. left_out: the same without each complementary pair of models in turn, [2, G].
+    """
+
+    share: np.ndarray
+    left_out: np.ndarray
+
+
+def normality(bank: Bank) -> Normality:
+    """How often log curvature under many models is not Gaussian, and what that owes to which models they are; kept in the
+    store.
+
+    All records are seen by the same models, so their tests are no independent trials.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        log, members = bank.signals["curvature"][..., 0], bank.game.members
+        pairs = np.arange(len(members)) // 2
+        return {"share": _rejected(log, members),
+                "left_out": np.stack([_rejected(log[pairs != k], members[pairs != k]) for k in range(pairs[-1] + 1)], 1)}
+
+    return Normality(**store.study("curvature.normality", bank.spec, compute))
+
+
+def _rejected(log: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Shares of records whose values, under models trained on them and under the others, the test rejects at 5 %, [2]; not a
+    number where there are fewer than three."""
+    out = []
+    for side in (members, ~members):
+        columns = [log[side[:, i], i] for i in range(log.shape[1])]
+        p = [stats.shapiro(one).pvalue for one in columns if len(one) > 2 and np.ptp(one)]
+        out.append(np.mean(np.array(p) < 0.05) if p else np.nan)
+    return np.array(out)
+
+
+def easiest(found: Play, share: float) -> np.ndarray:
+    """The records of lowest mean curvature under the references of each target, int [T, n].
 
     Args:
         share: of all records, in (0, 1].
     """
-    out = []
-    for own, members, easy in zip(found.scores[method], found.members, found.reference_difficulty, strict=True):
-        kept = np.argsort(easy, kind="stable")[:round(share * len(easy))]
-        sides = set(members[kept])
-        out.append(metrics.auc(own[kept], members[kept]) if len(sides) == 2 else np.nan)
-    return np.array(out)
+    count = round(share * found.members.shape[1])
+    return np.argsort(found.reference_difficulty, 1, kind="stable")[:, :count]
+
+
+def among_the_easiest(found: Play, method: str, share: float, less_than_all: bool = False) -> Interval | None:
+    """AUC of a method among the `easiest` records, over targets and records; None where these are members only, or others
+    only, for some target.
+
+    Args:
+        less_than_all: the AUC among all records less that.
+    """
+    records = easiest(found, share)
+    scores, members = (np.take_along_axis(one, records, 1) for one in (found.scores[method], found.members))
+    if members.all(1).any() or not members.any(1).all():
+        return None
+    terms = [(-1.0 if less_than_all else 1.0, scores, members, records)]
+    if less_than_all:
+        everyone = np.tile(np.arange(found.members.shape[1]), (len(found.members), 1))
+        terms.append((1.0, found.scores[method], found.members, everyone))
+    return metrics.contrast("auc", terms, draws=200)

@@ -14,8 +14,8 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.evidence import claims, panels, plotting, tables
-from mia_lib.metrics.interval import Interval, difference, t_interval
-from mia_lib.metrics.numbers import number
+from mia_lib.metrics.interval import Interval, beyond_chance, difference, over
+from mia_lib.metrics.numbers import chance, number
 from mia_lib.papers.iha import study, theory
 
 DATA = ("Purchase-100", "MNIST-Odd", "FashionMNIST")  # the paper's, of Tables 2 and 3
@@ -25,6 +25,7 @@ MEASURED = "AUC, TPR (%) at 1 % and 0.1 %"
 INDEFINITE = "indefinite"
 LOW = study.KEPT[1]
 FEW = "fewer than 100 non-members, too few for a TPR at 1 %"
+CONTROL = "an attack above chance"  # the part of a verdict without which a margin would be met where nothing leaks
 COMPARED = {"lira": "LiRA", "l_attack": "L-attack", "lira_l": "LiRA-L", "iha": "IHA"}  # rows of Table 5
 
 
@@ -44,8 +45,8 @@ def cell(interval: Interval, metric: str = "auc") -> str:
 
 
 def over_targets(values: np.ndarray, metric: str = "auc") -> str:
-    """Mean of a metric over targets, [T], with its interval; some may have no value."""
-    return cell(t_interval(values, bounds=(0, 1)), metric) if np.isfinite(values).all() else INDEFINITE
+    """Mean of a metric over targets alone, [T], with its interval; some may have no value."""
+    return cell(over(values, bounds=(0, 1)), metric) if np.isfinite(values).all() else INDEFINITE
 
 
 def of_attack(play: study.Play, method: str, metric: str = "auc", minus: str | None = None) -> Interval:
@@ -66,8 +67,8 @@ def stack_targets(play: study.Play, values: np.ndarray) -> str:
 
 def _too_fine(play: study.Play, metric: str) -> str:
     """What stands for a rate that fewer than one non-member would make; nothing for others."""
-    rate = dict(zip(study.KEPT, (1.0, *study.RATES), strict=True))[metric]
-    return tables.BELOW if rate * (~play.members).sum(1).min() < 1 else ""
+    rate = dict(zip(study.KEPT, (None, *study.RATES), strict=True))[metric]
+    return "" if rate is None or metrics.resolves(play.members, rate) else tables.BELOW
 
 
 def printed(table: str) -> dict[tuple[str, str, str, str], dict[str, str]]:
@@ -116,13 +117,30 @@ def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 
 def main_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
-    """Table 2: all attacks; AUC as a fraction, TPR at low FPR in percent."""
+    """Table 2: all attacks, and scores that know nothing; AUC as a fraction, TPR at low FPR in percent."""
     theirs = {(data, attack.removesuffix(" (Exact)")): stack_printed(numbers)
               for (data, _, attack, _), numbers in printed("table2").items()}
-    return pd.DataFrame([
-        {"attack": label(method)} | {f"{name}: {MEASURED}": stack(found, method) for name, found in plays.items()} |
-        {f"paper, {data}": theirs.get((data, study.PAPER.get(method)), tables.NOTHING) for data in DATA}
-        for method in study.NAMES])
+    rows = [{"attack": label(method)} | {f"{name}: {MEASURED}": stack(found, method) for name, found in plays.items()} |
+            {f"paper, {data}": theirs.get((data, study.PAPER.get(method)), tables.NOTHING) for data in DATA}
+            for method in study.NAMES]
+    nothing = {f"{name}: {MEASURED}": "\n".join(
+        ["0.500", *(chance(found.members, rate) or tables.BELOW for rate in study.RATES)]) for name, found in plays.items()}
+    return pd.DataFrame([*rows, {"attack": "*scores that know nothing*"} | nothing]).fillna(tables.NOTHING)
+
+
+def others_table(found_by_case: Mapping[str, study.Others]) -> pd.DataFrame:
+    """The audit with the Hessian of the whole training set, and what leaving the record out of it changes, on the same
+    records."""
+    rows = []
+    for name, found in found_by_case.items():
+        terms = [(sign, score, found.members, found.records) for sign, score in ((1.0, found.others), (-1.0, found.whole))]
+        fine = metrics.resolves(found.members, 0.01)
+        rows.append({"case": name, "members of each": int(found.members.sum(1)[0]),
+                     "AUC": cell(metrics.contrast("auc", [(1.0, *terms[1][1:])])),
+                     "change in AUC": cell(metrics.contrast("auc", terms)),
+                     "change in TPR (points) at 1 %": tables.format_percent(metrics.contrast(LOW, terms)) if fine else
+                     tables.BELOW})
+    return pd.DataFrame(rows)
 
 
 def cg_table(found_by_case: Mapping[str, study.Conjugated]) -> pd.DataFrame:
@@ -154,18 +172,29 @@ def ablation_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
         {"paper, Purchase-100(S)": theirs[name.lower()]} for name in study.ABLATION])
 
 
-def left_out_table(found: study.LeftOut) -> pd.DataFrame:
-    """Section 4.4: AUC of attacks that know the other records, mean over targets, and the lead of IHA on the same records."""
+def left_out_table(found: study.LeftOut, records: np.ndarray) -> pd.DataFrame:
+    """Section 4.4: AUC of attacks that know the other records, mean over targets, and the lead of IHA on the same records.
+
+    Args:
+        records: of `study.left_out_records`.
+    """
     theirs = {attack: numbers["auc"] for (*_, attack, setting), numbers in printed("text").items()
               if setting.startswith("Sec. 4.4") and "auc" in numbers}
-    auc, rows = {key: metrics.auc(score, found.members) for key, score in found.scores.items()}, []
+    rows = []
     for key, name in study.LEFT_OUT.items():
-        values = auc[key]
-        lead = tables.NOTHING if key == "iha" else cell(t_interval(auc["iha"] - values))
-        rows.append({"attack": f"*{name}*" if key in ("gradient", "lira_l_released") else name, "AUC": over_targets(values),
+        lead = tables.NOTHING if key == "iha" else cell(left_out_auc(found, records, "iha", key))
+        values = metrics.auc(found.scores[key], found.members)
+        rows.append({"attack": f"*{name}*" if key in ("gradient", "lira_l_released") else name,
+                     "AUC": cell(left_out_auc(found, records, key)),
                      "by target": ", ".join(f"{value:.2f}" for value in values), "lead of IHA": lead,
                      "paper, Purchase-100(S)": theirs.get(name, tables.NOTHING)})
     return pd.DataFrame(rows)
+
+
+def left_out_auc(found: study.LeftOut, records: np.ndarray, attack: str, minus: str | None = None) -> Interval:
+    """AUC of an attack that knows the other records, or its lead over another, over targets and records."""
+    given = [(1.0, attack)] if minus is None else [(1.0, attack), (-1.0, minus)]
+    return metrics.contrast("auc", [(weight, found.scores[name], found.members, records) for weight, name in given])
 
 
 def _matrix(names: Mapping[str, str], rates: Mapping[tuple[str, str, bool], float]) -> pd.DataFrame:
@@ -343,7 +372,7 @@ def roc(play: study.Play) -> plt.Figure:
 def _over_targets(axis: plt.Axes, x: Sequence[float], values: np.ndarray, **look) -> np.ndarray:
     """A line through the means over targets of values [T, E] with a band; returns which of the E have a value."""
     there = np.isfinite(values).all(0)
-    found = [t_interval(one, bounds=(0, 1)) for one in values.T[there]]
+    found = [over(one, bounds=(0, 1)) for one in values.T[there]]
     at = np.asarray(x, float)[there]
     axis.plot(at, [one.value for one in found], **look)
     axis.fill_between(at, [one.low for one in found], [one.high for one in found], color=look["color"], alpha=0.13, lw=0)
@@ -364,7 +393,7 @@ def conditioning_figure(conditionings: Mapping[str, study.Swept], sweep: study.S
     """
     figure, axes = panels.grid(list(conditionings), 4.4, "AUC", sharey=True)
     for axis, found in zip(axes, conditionings.values(), strict=True):
-        alone = t_interval(found.gradient[:, 0], bounds=(0, 1))
+        alone = over(found.gradient[:, 0], bounds=(0, 1))
         axis.axhline(alone.value, color=plotting.PINK, ls="-.", label="gradient alone, no Hessian")
         axis.axhspan(alone.low, alone.high, color=plotting.PINK, alpha=0.13, lw=0)
         for (way, form), look in CURVES.items():
@@ -409,17 +438,17 @@ def partial_figure(found: study.Partial, fractions: Sequence[float]) -> plt.Figu
     """AUC and TPR at 1 % of those who know a part of the training set."""
     figure, axes = panels.grid(2, 3.9)
     frame = tables.paper("iha", "table9")
-    for k, (axis, name, unit, chance) in enumerate(zip(axes, ("AUC", "TPR at 1 % FPR (%)"), (1, 100), (0.5, 1), strict=True)):
+    for k, (axis, name, unit, level) in enumerate(zip(axes, ("AUC", "TPR at 1 % FPR (%)"), (1, 100), (0.5, 1), strict=True)):
         printed = frame[frame["metric"] == PRINTED[study.KEPT[k]]]
         axis.plot([float(text.partition(" = ")[2].partition(";")[0]) for text in printed["setting"]], printed["value"],
                   marker="o", mec=plotting.FAINT, label=f"as released, {plotting.PRINTED}", **plotting.HOLLOW)
         looks = (plotting.style_of("IHA"), {"color": plotting.BLUE, "linestyle": "--", "marker": "s"},
                  {"color": plotting.PINK, "linestyle": "-.", "marker": "D"})
         for (key, word), look in zip(PARTIAL.items(), looks, strict=True):
-            values = {fraction: t_interval(one, bounds=(0, 1)) for fraction, one in
+            values = {fraction: over(one, bounds=(0, 1)) for fraction, one in
                       zip(fractions, getattr(found, key)[:, :, k].T, strict=True) if np.isfinite(one).all()}
             panels.bars(axis, list(values), values.values(), unit, label=word, **look)
-        axis.axhline(chance, **panels.CHANCE)
+        axis.axhline(level, **panels.CHANCE)
         axis.set(xlabel="known fraction of the training set", ylabel=name)
     panels.legend(figure)
     return figure
@@ -515,11 +544,6 @@ def idea_figure(seed: int = 3) -> plt.Figure:
 # ---------------------------------------------------------------------------------------------------------- the verdicts
 
 
-def mean_over_targets(values: np.ndarray) -> Interval:
-    """Mean over targets with Student's t interval."""
-    return metrics.t_interval(values, covers=f"{len(values)} targets")
-
-
 def quadratic_worlds(count: int, seed: int) -> float:
     """Largest distance between the log odds of Eq. 7 and the log ratio of two Gaussians, over random quadratics, relative to
     the larger of the log odds and one."""
@@ -572,7 +596,8 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], c
         def term(a: str, b: str, at: int = 0, found=found) -> Interval | None:
             if _too_fine(found, study.KEPT[at]):
                 return None
-            return mean_over_targets(found.terms[a][:, at] - found.terms[b][:, at])
+            change = found.terms[a][:, at] - found.terms[b][:, at]
+            return replace(over(change), exact=not change.any())  # terms that move no record are no matter of chance
 
         same = lead("sif", "loss")
         for rival in ("lira", "lira_fixed"):
@@ -580,6 +605,10 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], c
             parts["C3"] |= {f"{name}, AUC": lead("iha", rival), f"{name}, TPR at 1 %": lead("iha", rival, LOW)}
             if images[case]:
                 parts["C4"][name] = lead("iha", rival) + 0.026
+        above = {word: beyond_chance(of_attack(found, attack) for attack in attacks)
+                 for word, attacks in (("C4", ("iha", "lira", "lira_fixed")), ("C5", ("sif", "loss")), ("C7", ("iha",)))}
+        for claim in above if images[case] else ("C5", "C7"):
+            parts[claim][f"{case}, {CONTROL}"] = above[claim]
         parts["C5"] |= {f"{case}, .01 + difference": same + 0.01, f"{case}, .01 - difference": -same + 0.01}
         change = term("I1, I2, I3, I4", "I1, I2")
         parts["C7"] |= {f"{case}, I1 and I2 less all, + .012": term("I1, I2", "all") + 0.012,
@@ -604,18 +633,19 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], c
     return [*verdicts, claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
 
 
-def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.LeftOut, swept: Mapping[str, study.Swept],
-                 sweep: study.Sweep, partial: study.Partial, fractions: Sequence[float], few: study.Play, many: study.Play,
-                 deep: study.Swept, shallow: study.Swept, work: Mapping[str, study.Work]) -> list[claims.Verdict]:
+def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.LeftOut, left_out_rows: np.ndarray,
+                 swept: Mapping[str, study.Swept], sweep: study.Sweep, partial: study.Partial, fractions: Sequence[float],
+                 few: study.Play, many: study.Play, deep: study.Swept, shallow: study.Swept,
+                 work: Mapping[str, study.Work]) -> list[claims.Verdict]:
     """C6, C10 to C16.
 
     Args:
-        conjugated, swept: by case, all with `sweep`. partial: of these fractions. few, many: the same network with fewer and
-            more members. deep, shallow: two networks. work: by case, each of `conjugated` at least.
+        conjugated, swept: by case, all with `sweep`. left_out_rows: of `study.left_out_records`. partial: of these fractions.
+        few, many: the same network with fewer and more members. deep, shallow: two networks. work: by case, each of
+        `conjugated` at least.
     """
     worst = max(float(np.abs(one.exact - one.cg).max() / one.exact.std()) for one in conjugated.values())
-    auc = {name: metrics.auc(left_out.scores[name], left_out.members) for name in ("iha", "l_attack", "lira_l")}
-    ten = {f"IHA less {study.LEFT_OUT[b]}": mean_over_targets(auc["iha"] - auc[b]) for b in ("l_attack", "lira_l")}
+    ten = {f"IHA less {study.LEFT_OUT[b]}": left_out_auc(left_out, left_out_rows, "iha", b) for b in ("l_attack", "lira_l")}
     others, rate = study.found_beside(left_out, 0.3)
     eleven = None if len(others) < 10 else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
     twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one.reference / one.hessian
@@ -630,17 +660,17 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
         for group, at in (*(("dampings", at) for at in EPSILONS[:2]), *(("thresholds", at) for at in EPSILONS)):
             other = _swept(found, sweep, group, at)
             usable = best is not None and other is not None and np.isfinite(best - other).all()
-            thirteen[f"{case}, less {WAYS[group]} {at:g}"] = mean_over_targets(best - other) if usable else None
+            thirteen[f"{case}, less {WAYS[group]} {at:g}"] = over(best - other) if usable else None
     reason = ("some were not asked for, or leave a Hessian indefinite" if None in thirteen.values() else None)
     gains = [_swept(one, sweep, "dampings", at) for one in (deep, shallow) for at in (0.5, 0.2)]
     if any(one is None or not np.isfinite(one).all() for one in gains):
         fourteen = None
     else:
-        fourteen = difference(*(mean_over_targets(more - less) for more, less in (gains[:2], gains[2:])))
+        fourteen = difference(*(over(more - less) for more, less in (gains[:2], gains[2:])))
     known = dict(zip(fractions, partial.honest[..., 0].T, strict=True))
     if {0.2, 0.8, 1.0} <= set(known) and np.isfinite([known[0.2], known[0.8], known[1.0]]).all():
-        fifteen = {"all less 80 %": mean_over_targets(known[1.0] - known[0.8]),
-                   "80 % less 20 %": mean_over_targets(known[0.8] - known[0.2])}
+        fifteen = {"all less 80 %": over(known[1.0] - known[0.8]),
+                   "80 % less 20 %": over(known[0.8] - known[0.2])}
     else:
         fifteen = None
     sixteen = {study.NAMES[a]: difference(of_attack(few, a), of_attack(many, a)) for a in ("loss", "lira", "iha")}
@@ -657,8 +687,8 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
 
 
 def _measured(value: float) -> Interval:
-    """A number measured once."""
-    return Interval(value, value, value, covers="one measurement", se=0.0)
+    """A number without chance."""
+    return Interval(value, value, value, covers="exact", se=0.0, exact=True)
 
 
 def _swept(found: study.Swept, sweep: study.Sweep, group: str, at: float) -> np.ndarray | None:

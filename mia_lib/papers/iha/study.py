@@ -730,6 +730,93 @@ def _balanced(members: np.ndarray, count: int) -> np.ndarray:
     return np.sort(np.concatenate([np.flatnonzero(side)[:half] for side in (members, ~members)]))
 
 
+@dataclass(frozen=True, eq=False)
+class Others:
+    """The audit with the Hessian of the whole training set, and with that of the other records alone.
+
+    Attributes:
+        members: bool [T, J]. records: which ones, int [T, J]. whole, others: scores, [T, J].
+    """
+
+    members: np.ndarray
+    records: np.ndarray
+    whole: np.ndarray
+    others: np.ndarray
+
+
+def hessian_of_others(case: Case, count: int = 200) -> Others:
+    """What it is worth to the audit that a member's Hessian holds the member itself; kept in the store.
+
+    The auditor of the game knows the others alone. For a member z of n the Hessian of their mean loss is
+    (n H - H_z) / (n - 1), whose inverse comes from that of H by the few directions that H_z has; for a non-member it is H.
+
+    Args:
+        count: records of each target, half of them members, at most.
+    """
+    targets = list(case.bank.attacked)
+    half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
+    rows = np.stack([case.rows[_balanced(case.models.members[target][case.rows], 2 * half)] for target in targets])
+
+    def compute() -> dict[str, np.ndarray]:
+        each = [_with_others(case, target, row) for target, row in zip(targets, rows, strict=True)]
+        return {"members": np.stack([case.models.members[target][row] for target, row in zip(targets, rows, strict=True)]),
+                "records": rows, "whole": np.stack([one[0] for one in each]), "others": np.stack([one[1] for one in each])}
+
+    return Others(**store.study("iha.hessian_of_others", {**case.spec, "count": count}, compute))
+
+
+def _with_others(case: Case, target: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores [J] of a target's records with the Hessian of its training set, and of the other records."""
+    models, x, y = case.models, case.records.x, case.records.y
+    network, kind, inside = models.model(target), models.config.loss, models.members[target]
+    found = hessian.spectrum(hessian.exact(network, x[inside], y[inside], kind), overwrite=True)
+    n, mean = int(inside.sum()), _mean_gradient(network, x[inside], y[inside], kind) @ found.vectors
+    gradients = np.concatenate(list(signals.record_gradients(network, x[rows], y[rows], kind, "float64"))) @ found.vectors
+    loss = signals.loss(models.part([target]), case.records)[0, rows].astype(np.float64)
+    out = np.empty((2, len(rows)))
+    for k, (row, g) in enumerate(zip(rows, gradients, strict=True)):
+        for place in (0, 1):
+            values, low = found.values, None
+            if place and inside[row]:
+                basis, own = record_hessian(network, x[[row]], y[[row]], kind)
+                values, low = found.values * n / (n - 1), (found.vectors.T @ basis, own / (n - 1))
+            solved = _solver(values + case.damping, low)
+            once = solved(np.stack([g, mean]))
+            forms = iha.from_solutions(once[:1], once[1], g[None], solved(once[:1]))
+            out[place, k] = _score(case, forms, loss[[k]], np.array([inside[row] / n]), n)[0]
+    return out[0], out[1]
+
+
+def _solver(diagonal: np.ndarray, low: tuple[np.ndarray, np.ndarray] | None):
+    """Function: vectors [k, P] -> (diag - U S U^T)^-1 of each, by Woodbury's formula; `low` is U [P, r] and S [r, r]."""
+    if low is None:
+        return lambda vectors: vectors / diagonal
+    basis, own = low
+    scaled = basis / diagonal[:, None]
+    inner = np.linalg.solve(np.eye(len(own)) - own @ (basis.T @ scaled), own)
+    return lambda vectors: vectors / diagonal + (vectors @ scaled) @ inner.T @ scaled.T
+
+
+def record_hessian(network, x: np.ndarray, labels: np.ndarray, loss: str) -> tuple[np.ndarray, np.ndarray]:
+    """The Hessian of a single record's loss as Q B Q^T, to rounding.
+
+    A record's Hessian has few directions: products with random vectors span them, and more are drawn until they do.
+
+    Returns:
+        Q [P, r] with orthonormal columns, B [r, r].
+    """
+    size = sum(weight.numel() for weight in network.parameters())
+    rng, count = np.random.default_rng(43), 16
+    [seen] = hessian.products(network, x, labels, rng.normal(size=(1, size)), loss)
+    while True:
+        basis = np.eye(size)
+        if count < size:
+            basis = np.linalg.qr(hessian.products(network, x, labels, rng.normal(size=(count, size)), loss).T)[0]
+        if np.linalg.norm(seen - basis @ (basis.T @ seen)) <= 1e-8 * np.linalg.norm(seen):
+            return basis, hessian.products(network, x, labels, basis.T, loss) @ basis
+        count *= 2
+
+
 # ----------------------------------------------------------------------------------------- leave-one-out reference models
 
 
@@ -779,6 +866,13 @@ def leave_one_out(case: Case, count: int, references: int) -> LeftOut:
         return {name: np.stack([game[name] for game in games]) for name in games[0]}
 
     return LeftOut.of(store.study("iha.leave_one_out", {**case.spec, "count": count, "references": references}, compute))
+
+
+def left_out_records(case: Case, count: int) -> np.ndarray:
+    """The records that `leave_one_out` judges each target on, int [T, J]; arguments as there."""
+    targets = list(case.bank.attacked[::2])
+    half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
+    return np.stack([case.rows[_balanced(case.models.members[target][case.rows], 2 * half)] for target in targets])
 
 
 def _left_out(case: Case, target: int, place: np.ndarray, references: int) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from mia_lib.attacks import quantile as attack
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.evidence.tables import format_percent as percent
-from mia_lib.metrics.interval import Interval, combined, difference, t_interval
+from mia_lib.metrics.interval import Interval, difference, over, share_over, t_interval
 from mia_lib.metrics.numbers import MEASURES, number
 from mia_lib.papers.quantile import study, theory
 
@@ -26,7 +26,7 @@ Plays = Mapping[str, study.Play]  # by case
 RATES = (0.01, 0.001)  # of the paper's tables, as `study.LEVELS`
 OURS = "gauss_xy"  # the paper's attack
 IMAGES = ("CIFAR-10", "CIFAR-100", "CINIC-10", "ImageNet-1k")  # columns of Table 1
-RATE = "tpr_at_fpr={:g}"
+RATE = "conformal_tpr_at_fpr={:g}"  # whose chance level is the rate, however few non-members there are
 FEW = "too few non-members for this false positive rate"
 REGRESSIONS = tuple(one.name for one in study.REGRESSIONS)
 PRINTED = {one.paper: one for one in (study.MARGINAL, study.HEADS[OURS], *map(study.lira, (2, 4, 6, 8, 16, 32, 64)))}
@@ -51,8 +51,8 @@ def outsiders(found) -> int:
 
 
 def resolved(found, rate: float) -> bool:
-    """Whether a TPR at this rate may be judged: one non-member makes the rate at 1 %, two at lower rates."""
-    return outsiders(found) * rate >= (1 if rate >= 0.01 else 2)
+    """Whether a TPR at this rate may be shown and judged, see `metrics.resolves`."""
+    return metrics.resolves(found.members, rate)
 
 
 def of_attack(found, name, metric: str = "auc", minus=None) -> Interval:
@@ -98,14 +98,11 @@ def cells_at(found, name, rate: float) -> tuple[str, str]:
     A TPR wants one non-member at its rate in each target, a precision ten expected false positives among the non-members of
     all targets.
     """
-    at = "{:.2f} [{:.2f}, {:.2f}]" if rate < 0.01 else "{:.1f} [{:.1f}, {:.1f}]"
-    expected = outsiders(found) * rate  # between whole numbers the rate that is met is lower than the nominal one
-    if expected < 1 or (expected < 10 and abs(expected - round(expected)) > 1e-9):
+    if not resolved(found, rate):
         return results.BELOW, results.BELOW
-    rates = 100 * tpr(found, name, rate)
     enough = (~found.members).sum() * rate >= 10
     return (percent(precision(found, name, rate)) if enough else results.BELOW,
-            at.format(rates.value, rates.low, rates.high))
+            percent(tpr(found, name, rate), 2 if rate < 0.01 else 1))
 
 
 def printed(table: str) -> dict[tuple[str, str, str, str], float]:
@@ -273,8 +270,10 @@ def correlation_table(plays: Plays) -> pd.DataFrame:
 
 def accuracy_table(plays: Plays) -> pd.DataFrame:
     """Table 3: accuracy of the targets in percent."""
-    rows = [{"target": name, "accuracy, members": percent(t_interval(found.train, bounds=(0, 1))),
-             "accuracy, non-members": percent(t_interval(found.test, bounds=(0, 1)))} for name, found in plays.items()]
+    rows = [{"target": name, **{f"accuracy, {word}": percent(share_over(values, int(side.any(0).sum())))
+                                for word, values, side in (("members", found.train, found.members),
+                                                           ("non-members", found.test, ~found.members))}}
+            for name, found in plays.items()]
     for (data, model, *_), value in printed("table3").items():
         rows.append({"target": f"paper: {data}, {model}", "accuracy, members": results.NOTHING,
                      "accuracy, non-members": f"{value:.1f}"})
@@ -389,11 +388,11 @@ def label_table(plays: Plays) -> pd.DataFrame:
             for name in pair:
                 rows.append({"case": case, "regression": study.HEADS[name].title, "AUC": f"{of_attack(found, name):.3f}",
                              "TPR (%) at 1 %": cells_at(found, name, 0.01)[1],
-                             "pinball, 1 %": f"{t_interval(found.pinball[name][:, 0]):.4f}"})
+                             "pinball, 1 %": f"{over(found.pinball[name][:, 0]):.4f}"})
             alone, both = pair
             rows.append({"case": case, "regression": "the label's part", "AUC": f"{of_attack(found, both, minus=alone):.3f}",
                          "TPR (%) at 1 %": percent(tpr(found, both, 0.01, alone)) if resolved(found, 0.01) else results.BELOW,
-                         "pinball, 1 %": f"{t_interval(found.pinball[both][:, 0] - found.pinball[alone][:, 0]):.4f}"})
+                         "pinball, 1 %": f"{over(found.pinball[both][:, 0] - found.pinball[alone][:, 0]):.4f}"})
     return pd.DataFrame(rows)
 
 
@@ -409,7 +408,7 @@ def quarters_table(found: study.Quarters) -> pd.DataFrame:
                   "threshold above the mean": f"{found.above[method.name][:, k].mean():.2f}",
                   "pinball, 1 %": f"{found.pinball[method.name][:, k].mean():.4f}",
                   "FPR (%)": f"{100 * found.fpr[method.name][:, k].mean():.1f}",
-                  "TPR (%)": percent(mean_over_targets(found.tpr[method.name][:, k]))} for method in found.methods]
+                  "TPR (%)": percent(over(found.tpr[method.name][:, k]))} for method in found.methods]
     return pd.DataFrame(rows)
 
 
@@ -421,13 +420,13 @@ def flattery_table(found_by_case: Mapping[str, Mapping[str, study.Reported]]) ->
         for how, word in words.items():
             one = found[how]
             rows.append({"case": case, "chosen on the records reported on": word,
-                         "FPR (%), reported": percent(t_interval(one.fpr, bounds=(0, 1)), 2),
-                         "FPR (%), fresh": percent(t_interval(one.fresh_fpr, bounds=(0, 1)), 2),
+                         "FPR (%), reported": percent(over(one.fpr, bounds=(0, 1)), 2),
+                         "FPR (%), fresh": percent(over(one.fresh_fpr, bounds=(0, 1)), 2),
                          "off by (points), reported": f"{100 * one.fpr_off.mean():.2f}",
                          "off by (points), fresh": f"{100 * one.fresh_fpr_off.mean():.2f}",
-                         "TPR (%)": percent(t_interval(one.tpr, bounds=(0, 1))),
+                         "TPR (%)": percent(over(one.tpr, bounds=(0, 1))),
                          "pinball, reported": f"{one.pinball.mean():.4f}", "pinball, fresh": f"{one.fresh_pinball.mean():.4f}",
-                         "pinball, fresh less reported": f"{t_interval(one.fresh_pinball - one.pinball):.5f}"})
+                         "pinball, fresh less reported": f"{over(one.fresh_pinball - one.pinball):.5f}"})
     return pd.DataFrame(rows)
 
 
@@ -655,14 +654,9 @@ def achieved(found: study.Play, name: str, alpha: float, how: str = "raw") -> In
     values = found.fpr[how][name][:, study.ALPHAS.index(alpha)]
     if not np.isfinite(values).all():
         return None
-    count, mean = int((~found.members).any(0).sum()), float(values.mean())
-    shared = max(mean, 1 / count)  # none of n says less than one of n
-    parts = [values.var(ddof=1) / len(values), shared * (1 - shared) / count]
-    covers = f"{len(values)} targets and {count} non-members"
-    if how == "calibrated":
-        parts.append(shared * (1 - shared) / found.calibration.sum())
-        covers += f", {found.calibration.sum()} records for calibration"
-    return combined(mean, parts, [len(values) - 1, *[np.inf] * (len(parts) - 1)], covers=covers, bounds=(0, 1))
+    count = int((~found.members).any(0).sum())
+    one = share_over(values, count, found.calibration.sum() if how == "calibrated" else np.inf)
+    return replace(one, covers=one.covers.replace(f"{count} records", f"{count} non-members", 1))
 
 
 def fpr_table(plays: Plays) -> pd.DataFrame:
@@ -680,7 +674,7 @@ def fpr_table(plays: Plays) -> pd.DataFrame:
                             if rate is None else percent(rate, 2)}
                     if alpha == RATES[0]:
                         row |= {f"TPR (%), {word}": results.NOTHING if rate is None else
-                                percent(t_interval(hits, bounds=(0, 1)))}
+                                percent(share_over(hits, int(found.members.any(0).sum())))}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -733,10 +727,7 @@ BY_CLASS = {("marginal", "calibrated"): ("Marginal", plotting.BLACK, "s"),
 
 def _class_rate(values: np.ndarray, records: int, calibration: float) -> Interval:
     """Mean over targets of the FPR within a class."""
-    mean = float(values.mean())
-    chance = max(mean, 1 / max(records, 1)) * (1 - mean)
-    return combined(mean, [values.var(ddof=1) / len(values), chance / max(records, 1), chance / calibration],
-                    [len(values) - 1, np.inf, np.inf], bounds=(0, 1))
+    return share_over(values, records, calibration)
 
 
 def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Figure:
@@ -773,7 +764,7 @@ def growth_figure(found: study.Growth) -> plt.Figure:
     figure, axes = panels.grid(list(columns), 3.7)
     for axis, (measured, unit, chance) in zip(axes, columns.values(), strict=True):
         for k, method in enumerate(methods):
-            panels.bars(axis, sizes * 1.04 ** (k - (len(methods) - 1) / 2), map(t_interval, measured[method.name]), unit,
+            panels.bars(axis, sizes * 1.04 ** (k - (len(methods) - 1) / 2), map(over, measured[method.name]), unit,
                         label=method.title, **plotting.style_of(method.title))
         if chance is not None:
             axis.axhline(chance, **panels.CHANCE)
@@ -859,14 +850,9 @@ def power_table(alphas: Sequence[float] = (0.05, 0.01, 0.001)) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------------------ the verdicts
 
 
-def mean_over_targets(values: np.ndarray) -> Interval:
-    """Mean over targets with Student's t interval."""
-    return t_interval(values, covers=f"{len(values)} targets")
-
-
 def _measured(value: float) -> Interval:
     """A number without chance."""
-    return Interval(value, value, value, covers="exact", se=0.0)
+    return Interval(value, value, value, covers="exact", se=0.0, exact=True)
 
 
 def _judge(claim: str, parts: Mapping[str, Interval | None], absent: str, reason: str = FEW) -> claims.Verdict:
@@ -965,7 +951,7 @@ def judge_studies(mismatched: study.Mismatch | None,
     three = {}
     for case, found in flattered.items():
         gap = {how: found[how].fresh_pinball - found[how].pinball for how in ("both", "honest")}
-        three[case] = mean_over_targets(gap["both"] - gap["honest"])
+        three[case] = over(gap["both"] - gap["honest"])
     return [_judge("C9", nine, "one architecture in this run"), _judge("A3", three, "not asked for in this run")]
 
 
@@ -992,7 +978,7 @@ def judge_reach(data: Plays | None = None, transferred: Mapping[str, study.Trans
         twelve[f"{more} less {less}"] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
             resolved(found, 0.01) for found in (easy, hard)) else None
     thirteen = {task: None if np.array_equal(found.own, found.borrowed) else
-                mean_over_targets(1.1 * found.own - found.borrowed) for task, found in (transferred or {}).items()}
+                over(1.1 * found.own - found.borrowed) for task, found in (transferred or {}).items()}
     return [_judge("C3", three, "ImageNet cannot be redistributed, and one regression takes 16 hours of a GPU"),
             _judge("C4", four, "CINIC-10 is not among the book's data sets"),
             _judge("C12", twelve, "one image data set in this run"),
