@@ -280,7 +280,7 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
         paper: for example "bayes".
         verdicts: each claim of the paper once.
         data: exhibit -> names of the data sets on which this run judges it. The claims file has the paper's own; a run that
-            judges on others, too, judges on a stand-in.
+            judges on others, too, or on none, does not judge on the paper's.
 
     Raises:
         MiaError: a claim of the paper has no verdict, or two; what could not be run is said with `judge(...,
@@ -309,9 +309,11 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
 def _whose(paper: str, claim_id: str, data: Mapping[str, str | Iterable[str]]) -> str:
     """Whether the run judges a claim on the paper's own data, and on nothing else."""
     exhibit = _claim(paper, claim_id)["exhibit"]
-    own, used = _file(paper).get("data", {}).get(exhibit), data.get(exhibit, ())
+    own, used = _file(paper).get("data", {}).get(exhibit), data.get(exhibit)
+    if own is None or used is None:
+        return ""
     used = {used} if isinstance(used, str) else set(used)
-    return "" if own is None or not used else OWN_DATA if used <= set(own) else STAND_IN
+    return OWN_DATA if used and used <= set(own) else STAND_IN
 
 
 def on_own_data(paper: str, claim_id: str, cases: Mapping[str, str]) -> list[str]:

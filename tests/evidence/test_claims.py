@@ -113,7 +113,7 @@ def test_verdicts_that_do_not_add_up_are_counted_apart(monkeypatch):
 
 def test_a_run_on_other_data_beside_the_papers_is_one_on_a_stand_in(monkeypatch):
     monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
-    for used, whose in ((["cifar10"], claims.OWN_DATA), (["cifar10", "mnist"], claims.STAND_IN), ([], "")):
+    for used, whose in ((["cifar10"], claims.OWN_DATA), (["cifar10", "mnist"], claims.STAND_IN), ([], claims.STAND_IN)):
         shown = []
         claims.show("bayes", all_of_bayes(), {"Table 1": used})
         assert {one["data"] for one in shown[0][claims.MIME] if one["exhibit"] == "Table 1"} == {whose}
