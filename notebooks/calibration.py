@@ -496,13 +496,17 @@ results.show_table(
 verdicts = [
     *exhibits.judge_tables(plays, games), exhibits.judge_label_only(label_only, games),
     exhibits.judge_sizes(by_size, size_games), *exhibits.judge_ratio(plays[images.name], images.covers),
-    exhibits.judge_more(more, shadow_shares, table.covers),
+    *exhibits.judge_more(more, shadow_shares, table.covers),
     exhibits.judge_private(private, epsilons, table, lacking),
     claims.judge("calibration", "C15", None, "the paper gives neither number nor criterion"),
 ]
 
 # %% tags=["hide-input"]
-claims.show("calibration", verdicts)
+used = {name: one.models.records.name for name, one in games.items()}
+claims.show("calibration", verdicts, {
+    **dict.fromkeys(["Table 2", "Table 3", "Tables 2 and 3", "Section 4.1", "Figure 2"], used.values()),
+    "Table 4": [used[name] for name in label_only], **dict.fromkeys(["Figure 3", "Figure 4"], image_dataset),
+    **dict.fromkeys(["Figure 5", "Figure 6"], used[table.name])})
 
 # %% [markdown]
 # ### Reading the verdicts

@@ -499,7 +499,9 @@ verdicts = [
 ]
 
 # %% tags=["hide-input"]
-claims.show("curvature", verdicts)
+claims.show("curvature", verdicts, {
+    **dict.fromkeys(["Figure 2", "Table 1", "Table 5, Figure 4", "Tables 1 and 5", "Tables 2 to 5"], datasets),
+    **dict.fromkeys(["Figure 3", "Appendix A.8", "Figure 5", "Figure 6", "Figure 7"], datasets[0])})
 
 # %% [markdown]
 # ### Reading the verdicts

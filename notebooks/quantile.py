@@ -413,11 +413,14 @@ verdicts = [
     *exhibits.judge_theory(groups, lemma),
     *exhibits.judge_attacks(plays, forests, fitted, work),
     *exhibits.judge_studies(mixed, flattered),
-    *exhibits.judge_reach(transferred=carried),
+    *exhibits.judge_reach(transferred=carried, large={dataset: main}),
 ]
 
 # %% tags=["hide-input"]
-claims.show("quantile", verdicts)
+claims.show("quantile", verdicts, {
+    **dict.fromkeys(["Table 1", "Table 1, Figure 1", "Table 1, Figure 2", "Tables 1, 6 and 7, Figure 5", "Tables 6 and 7",
+                     "Figure 4"], dataset),
+    "Table 2, Figure 3": tables, "Section 4": [dataset, *tables], "Appendix D": tables})
 
 # %% [markdown]
 # ### Reading the verdicts

@@ -273,13 +273,14 @@ def _table(records: Iterable[Mapping]) -> pd.DataFrame:
     } for one in records])
 
 
-def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str] | None = None) -> None:
+def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Iterable[str]] | None = None) -> None:
     """Display the claims of a paper with their verdicts, and hand them to the scorecard.
 
     Args:
         paper: for example "bayes".
         verdicts: each claim of the paper once.
-        data: exhibit -> name of the data set on which this run shows it. The claims file has the paper's own.
+        data: exhibit -> names of the data sets on which this run judges it. The claims file has the paper's own; a run that
+            judges on others, too, or on none, does not judge on the paper's.
 
     Raises:
         MiaError: a claim of the paper has no verdict, or two; what could not be run is said with `judge(...,
@@ -305,11 +306,28 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str] | None
                 + "\n- ".join(lines) + "\n```")
 
 
-def _whose(paper: str, claim_id: str, data: Mapping[str, str]) -> str:
-    """Whether the run judges a claim on the paper's own data."""
+def _whose(paper: str, claim_id: str, data: Mapping[str, str | Iterable[str]]) -> str:
+    """Whether the run judges a claim on the paper's own data, and on nothing else."""
     exhibit = _claim(paper, claim_id)["exhibit"]
-    own = _file(paper).get("data", {}).get(exhibit)
-    return "" if own is None or exhibit not in data else OWN_DATA if data[exhibit] in own else STAND_IN
+    own, used = _file(paper).get("data", {}).get(exhibit), data.get(exhibit)
+    if own is None or used is None:
+        return ""
+    used = {used} if isinstance(used, str) else set(used)
+    return OWN_DATA if used and used <= set(own) else STAND_IN
+
+
+def on_own_data(paper: str, claim_id: str, cases: Mapping[str, str]) -> list[str]:
+    """The cases that a claim is judged on: those on the paper's own data, or all where a run has none of these.
+
+    Args:
+        paper, claim_id: for example "iha", "C13".
+        cases: name -> its data set.
+
+    Raises:
+        MiaError: no such claim.
+    """
+    own = _file(paper).get("data", {}).get(_claim(paper, claim_id)["exhibit"], ())
+    return [case for case, name in cases.items() if name in own] or list(cases)
 
 
 def counts(records: Iterable[Mapping]) -> str:

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from mia_lib import metrics
+from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
+from mia_lib.publish import prose
+
+PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile"]
 
 
 def around(mean, spread=0.1, count=9):
@@ -22,7 +26,7 @@ def test_every_claim_says_what_is_claimed_where_and_how_it_is_judged():
     assert all("our addition" in found[claim]["text"] and claim[:-1] in found for claim in ours)
 
 
-@pytest.mark.parametrize("paper", ["bayes", "calibration", "curvature", "iha", "quantile"])
+@pytest.mark.parametrize("paper", PAPERS)
 def test_claims_files_have_one_form(paper):
     needed, more = {"id", "paper", "text", "exhibit", "evidence", "rule", "kind"}, {"margins", "says"}
     for claim in claims.claims(paper).values():
@@ -31,15 +35,45 @@ def test_claims_files_have_one_form(paper):
         assert set(claim.get("says", {})) <= set(claims.VERDICTS)
         assert all(isinstance(margin, int | float) and margin > 0 for margin in claim.get("margins", {}).values())
         assert not re.search(r"\{\w+\}", claim["rule"]), "a margin that the rule names is not there"
+    for claim in claims._file(paper)["claims"]:
+        assert set(re.findall(r"\{(\w+)\}", claim["rule"])) == set(claim.get("margins", {})), claim["id"]
 
 
-def test_a_chapter_that_was_told_anew_has_a_sentence_for_each_verdict_it_can_get():
-    for claim in claims._file("bayes")["claims"]:
+@pytest.mark.parametrize("paper", PAPERS)
+def test_additions_of_this_book_say_so(paper):
+    for claim in claims.claims(paper).values():
+        assert (claim["kind"] == "ours") == bool(re.search(r"\(our (addition|reading)\b", claim["text"])), claim["id"]
+        assert claim["kind"] == "ours" or not claim["id"].startswith("A"), claim["id"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_papers_own_data_are_known_data_sets_of_its_exhibits(paper):
+    of_paper, exhibits = claims._file(paper)["data"], {claim["exhibit"] for claim in claims.claims(paper).values()}
+    assert set(of_paper) <= exhibits and {name for names in of_paper.values() for name in names} <= set(sets.names())
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_there_is_a_sentence_for_each_verdict_that_a_claim_can_get(paper):
+    for claim in claims._file(paper)["claims"]:
         said = set(claim["says"]) | {"not run"}
+        if claim["rule"].startswith("Not judged"):
+            assert said == {"not run"}, claim["id"]
+            continue
         assert "contradicted" in said and said & {"reproduced", "checked"}, claim["id"]
-        assert "checked" in said or "inconclusive" in said, claim["id"]
+        assert ("checked" in said) != ("inconclusive" in said), claim["id"]
         same = {"same", "same_points"} & set(claim.get("margins", {}))
         assert ("no difference" in said) == bool(same), claim["id"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_sentences_find_the_numbers_that_they_print(paper):
+    run = prose.Run(paper, "quick", True)
+    for claim in claims._file(paper)["claims"]:
+        for verdict, words in claim["says"].items():
+            words = " ".join(words.split())
+            for printed in re.findall(r"\{printed\}`[^`]+`", words):
+                assert re.fullmatch(r"\S+", prose.prose(printed, f"{paper} {claim['id']} {verdict}", run))
+            assert words[0].isupper() and words.endswith((".", ".)")), f"{paper} {claim['id']} {verdict}"
 
 
 def test_margins_are_read_from_the_claims_file_and_said_in_the_rule():
@@ -75,6 +109,21 @@ def test_verdicts_that_do_not_add_up_are_counted_apart(monkeypatch):
     assert "additions: 4 reproduced" in said and "identities: 1 checked" in said
     with pytest.raises(MiaError, match="Table 9"):
         claims.show("bayes", all_of_bayes(), {"Table 9": "cifar10"})
+
+
+def test_a_run_on_other_data_beside_the_papers_is_one_on_a_stand_in(monkeypatch):
+    monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
+    for used, whose in ((["cifar10"], claims.OWN_DATA), (["cifar10", "mnist"], claims.STAND_IN), ([], claims.STAND_IN)):
+        shown = []
+        claims.show("bayes", all_of_bayes(), {"Table 1": used})
+        assert {one["data"] for one in shown[0][claims.MIME] if one["exhibit"] == "Table 1"} == {whose}
+
+
+def test_cases_on_the_papers_data_are_judged_alone():
+    cases = {"a": "mnist", "b": "location30", "c": "fashion_mnist"}
+    assert claims.on_own_data("iha", "C13", cases) == ["a", "c"]
+    assert claims.on_own_data("iha", "C13", {"b": "location30"}) == ["b"]
+    assert claims.on_own_data("iha", "A4", cases) == ["a", "b", "c"]
 
 
 def test_a_recorded_run_that_found_the_same_is_not_counted_twice():

@@ -665,13 +665,13 @@ def test_every_claim_is_judged_once(play, table, monkeypatch):
                 *exhibits.judge_attacks({"one": play}, {"Adult": table}, {"one": 5000, "Adult": 4000}, {"one": counted()}),
                 *exhibits.judge_studies(crossed(), {"one": flattered()}), *exhibits.judge_reach()]
     claims.show("quantile", verdicts)
-    assert list(claims.claims("quantile")) == [*(f"C{k}" for k in range(1, 14)), *(f"A{k}" for k in range(1, 5))]
-    assert {one.claim for one in verdicts if one.verdict == "not run"} == {"C3", "C4", "C12", "C13"} and seen
+    assert sorted(claims.claims("quantile")) == sorted(one.claim for one in verdicts)
+    assert {one.claim for one in verdicts if one.verdict == "not run"} == {"C3", "C4", "C6", "C12", "C13"} and seen
 
 
 def test_theory_is_judged_by_what_it_says():
     groups, lemma = theory.group_world(500, 500), exhibits.lemmas()
-    assert {one.verdict for one in exhibits.judge_theory(groups, lemma)} == {"reproduced"}
+    assert {one.verdict for one in exhibits.judge_theory(groups, lemma)} == {"checked"}
     missed = groups | {"excess": np.where(np.isnan(groups["excess"]), np.nan, 0.01)}
     right = {key: one | {"printed": one["corrected"]} for key, one in lemma.items()}
     assert judged(exhibits.judge_theory(missed, lemma))["C2"].verdict == "contradicted"
@@ -681,8 +681,8 @@ def test_theory_is_judged_by_what_it_says():
 
 
 @pytest.mark.parametrize("claim,holds,fails", [
-    ("C1", {}, {"fpr": 2.0}), ("C1", {}, {"fpr": 0.4}), ("A1", {"fpr": 2.0}, {"calibrated": 0.4}),
-    ("C5", {}, {"gauss_xy": 3.5}), ("C5", {}, {"marginal": 2.0}), ("C7", {}, {"marginal": 2.0}),
+    ("C1", {}, {"fpr": 2.0}), ("C1", {}, {"fpr": 0.4}), ("C1g", {}, {"fpr": 2.0}), ("A1", {"fpr": 2.0}, {"calibrated": 0.4}),
+    ("C5", {}, {"gauss_xy": 3.5}), ("C5", {}, {"marginal": 2.0}), ("C7", {"gauss_xy": 4.0}, {"marginal": 2.0}),
     ("C11", {}, {"gauss_xy": -1.0}), ("C10", {}, {"reference": 0.05}), ("A2", {}, {"gauss_x": 2.5}),
     ("A2", {}, {"pinball_x": 2.5})])
 def test_verdicts_turn_with_what_was_found(claim, holds, fails):
@@ -701,10 +701,11 @@ def test_rates_are_judged_from_forty_expected_exceedances_on():
     plays = {name: made(records=2000, each=each) for name, each in (("much", 1000), ("less", 999), ("none", 1000))}
     fitted = {"much": 3999, "less": 4000}  # which records set the threshold: those fitted to, or those for calibration
     found = judged(exhibits.judge_attacks(plays, {}, fitted))
-    words = [f"{name}, {part}" for name in ("Gaussian, q(x, y)", "pinball, q(x, y)")
-             for part in ("1.5 % less FPR", "FPR less 1 % / 1.5")]
-    for claim, enough in (("C1", ["less"]), ("A1", ["much", "none"])):
+    heads = ("Gaussian, q(x, y)", "pinball, q(x, y)")
+    for claim, enough, judged_on in (("C1", ["less"], heads[1:]), ("C1g", ["less"], heads[:1]),
+                                     ("A1", ["much", "none"], heads)):
         parts = found[claim].parts
+        words = [f"{name}, {part}" for name in judged_on for part in ("1.5 % less FPR", "FPR less 1 % / 1.5")]
         assert {name for name, part in parts.items() if part is not None} == {f"{case}, {word}" for case in enough
                                                                              for word in words}
         assert {name for name, part in parts.items() if part is None} == set(plays) - set(enough)
@@ -716,30 +717,22 @@ def test_rates_are_judged_from_forty_expected_exceedances_on():
     assert nobody["C1"].verdict == "not run" != nobody["A1"].verdict and nobody["C1"].parts == {"none": None}
 
 
-def test_pinball_and_power_are_judged_over_all_cases(large):
-    parts = [f"at {rate} %, LiRA's loss with {word}" for rate in ("1", "0.1")
-             for word in ("as many references as in the attack", "all references")]
+def test_pinball_and_power_are_judged_over_networks_by_the_papers_methods(large):
+    parts, kept = ["at 1 %", "at 0.1 %"], [name for name in exhibits.SIX if name in large.ranks]
 
     def swapped(a, b):
         """The play with other losses, so that cases differ; its scores, and so all rates, are the same."""
         return changed(large, **{kind: {x: getattr(large, kind)[y] for x, y in ((a, b), (b, a)) if y in getattr(large, kind)}
                                  for kind in ("pinball", "pinball_all")})
 
-    plays = {"one": large, "two": swapped("gauss_x", "pinball_x"), "three": swapped("lira_2", "lira_8"),
-             "four": swapped("gauss_xy", "pinball_xy")}
-    for name in ("one", "four"):  # with all references LiRA (n = 2) is behind the two regressions
-        plays[name] = changed(plays[name], pinball_all={"lira_2": 1.01 * large.pinball["pinball_xy"]})
+    plays = {"one": large, "two": swapped("lira_2", "lira_8"), "three": large, "four": swapped("gauss_xy", "marginal")}
     small = made(seed=8)
-    six = judged(exhibits.judge_attacks(plays, {"small": small}, {}))["C6"]
-    assert six.verdict == "reproduced" and list(six.parts) == parts
-    for name, place, every in zip(parts, (0, 0, 1, 1), (False, True) * 2, strict=True):
+    six = judged(exhibits.judge_attacks({**plays, "small": small}, {"table": large}, {}))["C6"]
+    assert list(six.parts) == parts and len(kept) > 3
+    for name, place in zip(parts, (0, 1), strict=True):
         cases = [*plays.values(), small][:5 - place]  # 400 non-members are too few for 0.1 %
-        each = [spearman(found, ONLINE, place, every).mean() for found in cases]
-        assert six.parts[name].covers == f"{5 - place} cases" and six.parts[name].value == pytest.approx(-np.mean(each))
-        half = stats.t.isf(0.025, len(each) - 1) * np.std(each, ddof=1) / np.sqrt(len(each))
-        assert six.parts[name].low == pytest.approx(-np.mean(each) - half)
-    values = [part.value for part in six.parts.values()]
-    assert values[0] > values[1] + 0.01 and values[2] > values[3] + 0.01
+        each = [spearman(found, kept, place, True).mean() for found in cases]
+        assert six.parts[name].covers == f"{5 - place} cases" and six.parts[name].value == pytest.approx(-np.mean(each) - 0.5)
     turned = {name: replace(found, **{kind: {key: -value for key, value in getattr(found, kind).items()}
                                       for kind in ("pinball", "pinball_all")}) for name, found in plays.items()}
     assert judged(exhibits.judge_attacks(turned, {}, {}))["C6"].verdict == "contradicted"
@@ -753,22 +746,23 @@ def test_one_case_is_not_said_to_have_too_few_non_members(large):
 
 def test_the_label_is_judged_for_both_kinds_of_regression(play):
     parts = judged(exhibits.judge_attacks({"one": play}, {}, {}))["A2"].parts
-    assert list(parts) == [f"one, {kind}, {what}" for kind in ("gauss", "pinball") for what in ("AUC", "TPR at 1 %")]
+    assert list(parts) == ["one, gauss", "one, pinball"]
     for kind in ("gauss", "pinball"):
-        gap = {of: np.mean([of(play.ranks[f"{kind}_xy"], play.members) - of(play.ranks[f"{kind}_x"], play.members)])
-               for of in (metrics.auc, lambda score, members: metrics.conformal_tpr_at_fpr(score, members, 0.01))}
-        assert [parts[f"one, {kind}, {what}"].value for what in ("AUC", "TPR at 1 %")] == pytest.approx(list(gap.values()))
+        both, alone = (metrics.auc(play.ranks[f"{kind}_{of}"], play.members).mean() for of in ("xy", "x"))
+        assert parts[f"one, {kind}"].value == pytest.approx(both - alone)
     gauss = only(play, [name for name in STRENGTHS if name != "pinball_x"])
     alone = judged(exhibits.judge_attacks({"one": gauss}, {}, {}))["A2"]
-    assert list(alone.parts) == ["one, gauss, AUC", "one, gauss, TPR at 1 %"]
+    assert list(alone.parts) == ["one, gauss"]
     neither = judged(exhibits.judge_attacks({"one": only(play, ["marginal", "gauss_xy", "lira_8"])}, {}, {}))["A2"]
     assert neither.verdict == "not run" and "on the record alone" in neither.reason
 
 
 def test_tables_are_judged_against_sixteen_shadow_models(table):
-    assert judged(exhibits.judge_attacks({}, {"Adult": table}, {}))["C8"].verdict == "reproduced"
+    assert judged(exhibits.judge_attacks({}, {"Adult": table}, {"Adult": 2000}))["C8"].verdict == "reproduced"
+    few = judged(exhibits.judge_attacks({}, {"Adult": table}, {"Adult": 1999}))["C8"]
+    assert few.verdict == "not run" and "fewer than 2,000 records to fit" in few.reason
     stronger = changed(table, ranks={"lira_16": table.ranks["gauss_xy"], "gauss_xy": table.ranks["lira_16"]})
-    found = judged(exhibits.judge_attacks({}, {"Adult": stronger}, {}))
+    found = judged(exhibits.judge_attacks({}, {"Adult": stronger}, {"Adult": 2000}))
     assert found["C8"].verdict == "contradicted"
     assert found["C5"].verdict == found["C7"].verdict == "not run" and "images" in found["C5"].reason
     assert judged(exhibits.judge_attacks({"one": made()}, {}, {}))["C8"].verdict == "not run"
@@ -813,16 +807,15 @@ def test_no_load_of_the_machine_changes_a_verdict(play, table, load):
 
 def test_too_few_non_members_are_not_judged():
     found = judged(exhibits.judge_attacks({"one": made(records=150)}, {}, {"one": 9000}))
-    for claim in ("C1", "C5", "C6", "C7", "C11", "A1"):
-        words = {"C1": "fewer than 100 non-members", "A1": "fewer than 100 non-members",
+    for claim in ("C1", "C1g", "C5", "C6", "C7", "C11", "A1"):
+        words = {**dict.fromkeys(("C1", "C1g", "A1"), "fewer than 100 non-members"),
                  "C6": "fewer than two cases"}.get(claim, "too few non-members")
         assert found[claim].verdict == "not run" and words in found[claim].reason, claim
-    run, left = "one, gauss, AUC, one, pinball, AUC", "one, gauss, TPR at 1 %, one, pinball, TPR at 1 %"
-    assert found["A2"].said == f"{found['A2'].verdict} for {run}; {left} not run" and found["A2"].verdict != "not run"
+    assert found["A2"].verdict != "not run" and None not in found["A2"].parts.values()  # AUC has no rate to resolve
     plays = {"small": made(records=150), "one": made()}
     mixed = judged(exhibits.judge_attacks(plays, {}, dict.fromkeys(plays, 9000)))
-    assert mixed["C7"].said == "reproduced for one; small not run"
-    assert mixed["C1"].parts["small"] is mixed["A1"].parts["small"] is None and len(mixed["C1"].parts) == 5
+    assert mixed["C7"].said == "reproduced for one, at 1 %; small, at 1 %, small, at 0.1 %, one, at 0.1 % not run"
+    assert mixed["C1"].parts["small"] is mixed["A1"].parts["small"] is None and len(mixed["C1"].parts) == 3
     unresolved = made()
     unresolved.fpr["calibrated"]["gauss_xy"][:] = np.nan
     parts = judged(exhibits.judge_attacks({"one": unresolved}, {}, {}))["A1"].parts
@@ -830,20 +823,13 @@ def test_too_few_non_members_are_not_judged():
         "one": True, "one, pinball, q(x, y), 1.5 % less FPR": False, "one, pinball, q(x, y), FPR less 1 % / 1.5": False}
 
 
-def test_a_wrong_architecture_is_judged_pair_by_pair():
+def test_wrong_architectures_are_judged_on_average():
     found = crossed(3.0, 0.5, targets=6)
     verdict = judged(exhibits.judge_studies(found, {}))["C9"]
-    assert verdict.verdict == "reproduced"
-    assert list(verdict.parts) == [f"{a}, less {b}" for a in NETWORKS for b in NETWORKS if a != b]
-    for target in NETWORKS:
-        hits = {shadow: metrics.conformal_tpr_at_fpr(found.ranks[target, shadow], found.members, 0.01) for shadow in NETWORKS}
-        for shadow in set(NETWORKS) - {target}:
-            part = verdict.parts[f"{target}, less {shadow}"]
-            assert part.value == pytest.approx(np.mean(hits[target] - hits[shadow]))
-    equal = changed(found, ranks={("cnn:8", "mlp:64"): found.ranks["cnn:8", "cnn:8"]})  # a difference of nothing has no width
-    parts = judged(exhibits.judge_studies(equal, {}))["C9"]
-    assert parts.verdict == "inconclusive" and parts.parts["cnn:8, less mlp:64"].value == 0
-    assert parts.parts["cnn:8, less mlp:64"].low == parts.parts["cnn:8, less mlp:64"].high == 0
+    assert verdict.verdict == "reproduced" and len(verdict.parts) == 1
+    hits = {pair: metrics.conformal_tpr_at_fpr(one, found.members, 0.01).mean() for pair, one in found.ranks.items()}
+    costs = [hits[target, target] - hits[target, shadow] for target in NETWORKS for shadow in NETWORKS if shadow != target]
+    assert next(iter(verdict.parts.values())).value == pytest.approx(np.mean(costs))
     few = replace(found, members=found.members[:, :150], ranks={pair: one[:, :150] for pair, one in found.ranks.items()})
     assert set(judged(exhibits.judge_studies(few, {}))["C9"].parts.values()) == {None}
     assert judged(exhibits.judge_studies(crossed(0.5, 3.0, targets=6), {}))["C9"].verdict == "contradicted"
@@ -874,10 +860,10 @@ def test_reach_is_judged_where_data_were_given():
     assert judged(mixed)["C13"].said == "reproduced for other; task not run"
     strengths = STRENGTHS | {"lira_6": 2.0}
     between, above = (made(strengths | {"gauss_xy": value, "lira_2": 0.5}, records=12000) for value in (1.3, 4.0))
-    assert judged(exhibits.judge_reach(large={"CINIC-10": between}))["C4"].verdict == "reproduced"
-    assert judged(exhibits.judge_reach(large={"CINIC-10": above}))["C4"].verdict == "contradicted"
-    assert judged(exhibits.judge_reach(large={"ImageNet-1k": above}))["C3"].verdict == "reproduced"
-    assert judged(exhibits.judge_reach(large={"ImageNet-1k": between}))["C3"].verdict == "contradicted"
+    assert judged(exhibits.judge_reach(large={"cinic10": between}))["C4"].verdict == "reproduced"
+    assert judged(exhibits.judge_reach(large={"cinic10": above}))["C4"].verdict == "contradicted"
+    assert judged(exhibits.judge_reach(large={"imagenet": above}))["C3"].verdict == "reproduced"
+    assert judged(exhibits.judge_reach(large={"imagenet": between}))["C3"].verdict == "contradicted"
 
 
 def test_a_number_without_chance_has_no_width():

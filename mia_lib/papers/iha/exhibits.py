@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -577,16 +578,23 @@ def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
         worst: of `quadratic_worlds`. spread: of `stationary.spectrum`.
     """
     return [claims.judge_identity("iha", "C1", worst, 1e-8, "largest distance, relative"),
-            claims.judge("iha", "C2", {"slope + 1/2": spread["slope"] + 0.5})]
+            claims.judge("iha", "C2", {"slope, halfway": spread["slope"] + claims.margin("iha", "C2", "halfway")})]
 
 
-def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], constant: study.Play) -> list[claims.Verdict]:
+def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], data: Mapping[str, str],
+                  constant: study.Play) -> list[claims.Verdict]:
     """C3 to C5, C7 to C9, A1 to A5.
 
     Args:
         plays: by case, trained with a schedule that anneals. images: case -> whether its records are images.
-        constant: trained at a constant rate.
+        data: case -> name of its data set. constant: trained at a constant rate.
     """
+    margin = partial(claims.margin, "iha")
+    allowed, within, small, change_at_most = (margin(claim, name) for claim, name in (
+        ("C4", "allowed"), ("C5", "within"), ("C7", "allowed"), ("C7", "change")))
+    kind = {"C3": [case for case in plays if not images[case]], "C4": [case for case in plays if images[case]]}
+    on = {claim: claims.on_own_data("iha", claim, {case: data[case] for case in kind.get(claim, plays)})
+          for claim in ("C3", "C4", "C5", "C7", "C8", "C9")}
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
                                                     ("C3", "C4", "C5", "C7", "C8", "C9", "A1", "A2", "A4", "A5")}
     for case, found in plays.items():
@@ -599,35 +607,35 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], c
             change = found.terms[a][:, at] - found.terms[b][:, at]
             return replace(over(change), exact=not change.any())  # terms that move no record are no matter of chance
 
-        same = lead("sif", "loss")
+        of_case: dict[str, dict[str, Interval | None]] = {claim: {} for claim in on}
         for rival in ("lira", "lira_fixed"):
             name = f"{case}, less {study.NAMES[rival]}"
-            parts["C3"] |= {f"{name}, AUC": lead("iha", rival), f"{name}, TPR at 1 %": lead("iha", rival, LOW)}
-            if images[case]:
-                parts["C4"][name] = lead("iha", rival) + 0.026
-        above = {word: beyond_chance(of_attack(found, attack) for attack in attacks)
-                 for word, attacks in (("C4", ("iha", "lira", "lira_fixed")), ("C5", ("sif", "loss")), ("C7", ("iha",)))}
-        for claim in above if images[case] else ("C5", "C7"):
-            parts[claim][f"{case}, {CONTROL}"] = above[claim]
-        parts["C5"] |= {f"{case}, .01 + difference": same + 0.01, f"{case}, .01 - difference": -same + 0.01}
-        change = term("I1, I2, I3, I4", "I1, I2")
-        parts["C7"] |= {f"{case}, I1 and I2 less all, + .012": term("I1, I2", "all") + 0.012,
-                        f"{case}, .001 + change by I3, I4": change + 0.001,
-                        f"{case}, .001 - change": -change + 0.001}
-        parts["C8"] |= {f"{case}, AUC, I2 less I1": term("I2", "I1"), f"{case}, TPR, sum less I1": term("I1, I2", "I1", 1),
-                        f"{case}, TPR, sum less I2": term("I1, I2", "I2", 1)}
-        parts["C9"] |= {f"{case}, AUC": term("loss, I1, I2", "I1, I2"),
-                        f"{case}, TPR at 1 %": term("loss, I1, I2", "I1, I2", 1)}
-        parts["A1"] |= {f"{case}, LOSS + .01 less nothing taken out": lead("loss", "whole") + 0.01,
+            of_case["C3"] |= {f"{name}, AUC": lead("iha", rival), f"{name}, TPR at 1 %": lead("iha", rival, LOW)}
+            of_case["C4"][name] = lead("iha", rival) + allowed
+        for claim, compared in (("C4", ("iha", "lira", "lira_fixed")), ("C5", ("sif", "loss")), ("C7", ("iha",))):
+            of_case[claim][f"{case}, {CONTROL}"] = beyond_chance(of_attack(found, attack) for attack in compared)
+        same, change = lead("sif", "loss"), term("I1, I2, I3, I4", "I1, I2")
+        of_case["C5"] |= {f"{case}, {within:g} + difference": same + within,
+                          f"{case}, {within:g} - difference": -same + within}
+        of_case["C7"] |= {f"{case}, I1 and I2 less all, + {small:g}": term("I1, I2", "all") + small,
+                          f"{case}, {change_at_most:g} + change by I3, I4": change + change_at_most,
+                          f"{case}, {change_at_most:g} - change": -change + change_at_most}
+        of_case["C8"] = {f"{case}, AUC, I2 less I1": term("I2", "I1"), f"{case}, TPR, sum less I1": term("I1, I2", "I1", 1),
+                         f"{case}, TPR, sum less I2": term("I1, I2", "I2", 1)}
+        of_case["C9"] = {f"{case}, AUC": term("loss, I1, I2", "I1, I2"),
+                         f"{case}, TPR at 1 %": term("loss, I1, I2", "I1, I2", 1)}
+        for claim, cases in on.items():
+            parts[claim] |= of_case[claim] if case in cases else {}
+        parts["A1"] |= {f"{case}, LOSS less nothing taken out": lead("loss", "whole") + margin("A1", "allowed"),
                         f"{case}, IHA less nothing taken out": lead("iha", "whole")}
         for mine, theirs, word in (("gradient_plain", "iha", "neither with weight decay"),
                                    ("gradient", "stationary", "both with weight decay")):
             parts["A2"] |= {f"{case}, {word}, AUC": lead(mine, theirs), f"{case}, {word}, TPR at 1 %": lead(mine, theirs, LOW)}
         parts["A4"][case] = lead("stationary", "iha")
         parts["A5"][case] = lead("lira_self", "lira")
-    no_images = None if parts["C4"] else "no case with images in this run"
-    verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else no_images)
-                for claim, of_claim in parts.items()]
+    lacking = {"C3": "no case with tables in this run", "C4": "no case with images in this run"}
+    verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else
+                             None if of_claim else lacking[claim]) for claim, of_claim in parts.items()]
     ahead = {word: None if _too_fine(constant, metric) else of_attack(constant, "iha", metric, minus="gradient")
              for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
     return [*verdicts, claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
@@ -636,18 +644,22 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], c
 def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.LeftOut, left_out_rows: np.ndarray,
                  swept: Mapping[str, study.Swept], sweep: study.Sweep, partial: study.Partial, fractions: Sequence[float],
                  few: study.Play, many: study.Play, deep: study.Swept, shallow: study.Swept,
-                 work: Mapping[str, study.Work]) -> list[claims.Verdict]:
-    """C6, C10 to C16.
+                 work: Mapping[str, study.Work], data: Mapping[str, str]) -> list[claims.Verdict]:
+    """C6, C10 to C16 and C11r.
 
     Args:
         conjugated, swept: by case, all with `sweep`. left_out_rows: of `study.left_out_records`. partial: of these fractions.
         few, many: the same network with fewer and more members. deep, shallow: two networks. work: by case, each of
-        `conjugated` at least.
+        `conjugated` at least. data: case -> name of its data set.
     """
-    worst = max(float(np.abs(one.exact - one.cg).max() / one.exact.std()) for one in conjugated.values())
+    def own(claim: str, found: Mapping) -> dict:
+        return {case: found[case] for case in claims.on_own_data("iha", claim, {case: data[case] for case in found})}
+
+    worst = max(float(np.abs(one.exact - one.cg).max() / one.exact.std()) for one in own("C6", conjugated).values())
     ten = {f"IHA less {study.LEFT_OUT[b]}": left_out_auc(left_out, left_out_rows, "iha", b) for b in ("l_attack", "lira_l")}
     others, rate = study.found_beside(left_out, 0.3)
-    eleven = None if len(others) < 10 else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
+    enough = claims.margin("iha", "C11r", "members")
+    eleven = None if len(others) < enough else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
     twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one.reference / one.hessian
               for case, one in work.items()}
     for case, found in conjugated.items():
@@ -655,7 +667,7 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
         twelve[f"{case}, {study.AUDITED:,} records, conjugate gradients to exact inverse"] = (
             systems * found.iterations.mean() * one.product / (one.hessian + study.AUDITED * one.rotation))
     thirteen: dict[str, Interval | None] = {}
-    for case, found in swept.items():
+    for case, found in own("C13", swept).items():
         best = _swept(found, sweep, "dampings", 0.2)
         for group, at in (*(("dampings", at) for at in EPSILONS[:2]), *(("thresholds", at) for at in EPSILONS)):
             other = _swept(found, sweep, group, at)
@@ -677,18 +689,15 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
     no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
     no_gain = "0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite"
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
-    return [claims.judge("iha", "C6", {"0.01 less the largest distance": _measured(0.01 - worst)}),
-            claims.judge("iha", "C10", ten), claims.judge("iha", "C11", eleven, few_missed),
+    return [claims.judge_identity("iha", "C6", worst, claims.margin("iha", "C6", "deviations"),
+                                  "largest distance in standard deviations of the score"),
+            claims.judge("iha", "C10", ten), claims.judge("iha", "C11", over(study.agreement_gap(left_out, 0.3))),
+            claims.judge("iha", "C11r", eleven, few_missed),
             claims.judge_work("iha", "C12", twelve),
             claims.judge("iha", "C13", thirteen, reason),
             claims.judge("iha", "C14", fourteen, None if fourteen is not None else no_gain),
             claims.judge("iha", "C15", fifteen, None if fifteen else no_part),
             claims.judge("iha", "C16", sixteen)]
-
-
-def _measured(value: float) -> Interval:
-    """A number without chance."""
-    return Interval(value, value, value, covers="exact", se=0.0, exact=True)
 
 
 def _swept(found: study.Swept, sweep: study.Sweep, group: str, at: float) -> np.ndarray | None:

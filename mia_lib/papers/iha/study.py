@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from itertools import combinations
 from multiprocessing import get_context
 
 import numpy as np
@@ -941,6 +942,18 @@ def agreement(found: LeftOut, rate: float) -> dict[tuple[str, str, bool], float]
     decided, members = called(found, rate), found.members
     return {(a, b, side): float(np.mean((decided[a] == decided[b])[members == side]))
             for a in decided for b in decided for side in (True, False) if a != b}
+
+
+def agreement_gap(found: LeftOut, rate: float) -> np.ndarray:
+    """How often two attacks on losses decide alike among members less how often one of them and IHA do, means over the pairs,
+    of each target, [T]."""
+    decided, members = called(found, rate), found.members
+
+    def alike(pairs) -> np.ndarray:
+        return np.mean([np.average(decided[a] == decided[b], 1, members) for a, b in pairs], 0)
+
+    losses = ("lira", "l_attack", "lira_l")
+    return alike(combinations(losses, 2)) - alike((one, "iha") for one in losses)
 
 
 def found_beside(found: LeftOut, rate: float) -> tuple[np.ndarray, np.ndarray]:

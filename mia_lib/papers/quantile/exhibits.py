@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -31,8 +32,7 @@ FEW = "too few non-members for this false positive rate"
 REGRESSIONS = tuple(one.name for one in study.REGRESSIONS)
 PRINTED = {one.paper: one for one in (study.MARGINAL, study.HEADS[OURS], *map(study.lira, (2, 4, 6, 8, 16, 32, 64)))}
 PAIRS = (("gauss_x", "gauss_xy"), ("pinball_x", "pinball_xy"))  # without and with the label
-FACTOR = 1.5  # how far from the nominal rate an FPR may lie
-EXCEEDANCES = 40  # expected at 1 % among the records that set a threshold, for its FPR to be judged
+SIX = (study.MARGINAL.name, OURS, *(study.lira(n).name for n in (2, 4, 6, 8)))  # methods of Tables 6 and 7
 
 
 def label(method: study.Method) -> str:
@@ -850,11 +850,6 @@ def power_table(alphas: Sequence[float] = (0.05, 0.01, 0.001)) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------------------ the verdicts
 
 
-def _measured(value: float) -> Interval:
-    """A number without chance."""
-    return Interval(value, value, value, covers="exact", se=0.0, exact=True)
-
-
 def _judge(claim: str, parts: Mapping[str, Interval | None], absent: str, reason: str = FEW) -> claims.Verdict:
     """A verdict of parts; `reason` where one is None, `absent` where there is none."""
     if not parts:
@@ -869,24 +864,25 @@ def judge_theory(groups: Mapping[str, np.ndarray],
     Args:
         groups: of `theory.group_world`. lemma: of `lemmas`.
     """
-    beyond = {"printed bound less the gap, largest, - 1e-9": max(one["printed"] - one["gap"] for one in lemma.values()) - 1e-9,
-              "the gap less the corrected bound, least, + 1e-9": min(one["gap"] - one["corrected"]
-                                                                     for one in lemma.values()) + 1e-9}
-    excess = float(np.nanmax(groups["excess"]))
+    excess, rounding = float(np.nanmax(groups["excess"])), 1e-9
+    corrected = max(one["corrected"] - one["gap"] for one in lemma.values())
+    square = min(one["gap"] - one["printed"] for one in lemma.values()) + 2 * rounding  # not above 0 where it fails somewhere
     return [claims.judge_identity("quantile", "C2", excess, 0, "largest distance of an FPR beyond p / n"),
-            claims.judge("quantile", "A4", {name: _measured(value) for name, value in beyond.items()})]
+            claims.judge_identity("quantile", "A4", max(corrected, square, 0.0), rounding, "distance from the statement")]
 
 
 def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int],
                   work: Mapping[str, study.Work] | None = None) -> list[claims.Verdict]:
-    """C1, C5 to C8, C10, C11, A1 and A2.
+    """C1, C1g, C5 to C8, C10, C11, A1 and A2.
 
     Args:
         images, tables: one of them may be empty. fitted: case -> records that regressions were fitted to. work: by case.
     """
     plays, work = {**images, **tables}, work or {}
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
-                                                    ("C1", "C5", "C6", "C7", "C8", "C11", "A1", "A2")}
+                                                    ("C1", "C1g", "C5", "C6", "C7", "C8", "C11", "A1", "A2")}
+    margin = partial(claims.margin, "quantile")
+    factor, exceedances = (margin("C1", name) for name in ("factor", "exceedances"))
     ten: dict[str, float | None] = {}
     sixteen = study.lira(16)
     for case, found in plays.items():
@@ -895,42 +891,46 @@ def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int],
         def lead(a: str, b: str, found=found, fine=fine) -> Interval | None:
             return tpr(found, a, 0.01, b) if fine else None
 
-        for claim, how in (("C1", "raw"), ("A1", "calibrated")):
-            for method in (study.HEADS[one] for one in (OURS, "pinball_xy") if one in found.fpr[how]):
-                enough = 0.01 * (fitted.get(case, 0) if how == "raw" else found.calibration.sum()) >= EXCEEDANCES
-                rate = achieved(found, method.name, 0.01, how) if fine and enough else None
-                name = f"{case}, {method.title}"
-                parts[claim] |= {case: None} if rate is None else {
-                    f"{name}, {FACTOR:g} % less FPR": -rate + 0.01 * FACTOR,
-                    f"{name}, FPR less 1 % / {FACTOR:g}": rate - 0.01 / FACTOR}
+        for claim, how, head in (("C1", "raw", "pinball_xy"), ("C1g", "raw", OURS), ("A1", "calibrated", OURS),
+                                 ("A1", "calibrated", "pinball_xy")):
+            if head not in found.fpr[how]:
+                continue
+            enough = 0.01 * (fitted.get(case, 0) if how == "raw" else found.calibration.sum()) >= exceedances
+            rate = achieved(found, head, 0.01, how) if fine and enough else None
+            name = f"{case}, {study.HEADS[head].title}"
+            parts[claim] |= {case: None} if rate is None else {
+                f"{name}, {factor:g} % less FPR": -rate + 0.01 * factor,
+                f"{name}, FPR less 1 % / {factor:g}": rate - 0.01 / factor}
         ahead = lead(OURS, "marginal")
         if case in images:
             parts["C5"] |= {f"{case}, less Marginal": ahead, f"{case}, {last.title} less it": lead(last.name, OURS)}
-            parts["C7"][case] = ahead
+            parts["C7"] |= {f"{case}, at 1 %": ahead, f"{case}, at 0.1 %": (
+                tpr(found, OURS, 0.001, "marginal") if resolved(found, 0.001) else None)}
+            parts["C11"][case] = precision(found, OURS, 0.01) - margin("C11", "least") if fine else None
         if case in tables and sixteen in found.methods:
-            parts["C8"][case] = lead(OURS, sixteen.name)
+            parts["C8"][case] = lead(OURS, sixteen.name) if fitted.get(case, 0) >= margin("C8", "records") else None
         if case in work:
             shadows, own, tuning = last.references * work[case].reference, work[case].regression, work[case].tuning
             name = f"{case}, {last.references} shadow models to one regression"
             ten[name] = shadows / own if np.isfinite(own) else None
             if tuning is not None:
                 ten[f"{name} and its tuning"] = shadows / (own + tuning) if np.isfinite(own) else None
-        parts["C11"][case] = precision(found, OURS, 0.01) - 0.5 if fine else None
         for alone, both in (pair for pair in PAIRS if set(pair) <= set(found.ranks)):
             kind = study.HEADS[both].kind
-            parts["A2"] |= {f"{case}, {kind}, AUC": of_attack(found, both, minus=alone),
-                            f"{case}, {kind}, TPR at 1 %": lead(both, alone)}
+            parts["A2"][f"{case}, {kind}"] = of_attack(found, both, minus=alone)
     for rate, level in zip(RATES, study.LEVELS, strict=True):
-        usable = {case: found for case, found in plays.items() if resolved(found, rate)}
-        for every, word in ((False, "as many references as in the attack"), (True, "all references")):
-            found = rank_correlation(usable, level, every=every)
-            parts["C6"][f"at {100 * rate:g} %, LiRA's loss with {word}"] = None if found is None else -found
-    missing = {"C5": "no case with images in this run", "C7": "no case with images in this run",
+        usable = {case: found for case, found in images.items() if resolved(found, rate)}
+        found = rank_correlation(usable, level, SIX, every=True)
+        parts["C6"][f"at {100 * rate:g} %"] = None if found is None else -found - margin("C6", "least")
+    missing = {**dict.fromkeys(("C5", "C7", "C11"), "no case with images in this run"),
                "C8": "no case with tables and 16 shadow models in this run",
                "A2": "no regression on the record alone in this run"}
-    alone = "fewer than two cases with four methods and non-members enough for this false positive rate"
-    few = "fewer than 100 non-members, or fewer than 40 expected exceedances among the records that set the threshold"
-    too_few = {"C1": few, "A1": few, "C6": alone}
+    alone = "fewer than two cases with four of the paper's methods and non-members enough for this false positive rate"
+    few = (f"fewer than 100 non-members, or fewer than {exceedances:g} expected exceedances among the records that set the "
+           "threshold")
+    too_few = {**dict.fromkeys(("C1", "C1g", "A1"), few), "C6": alone,
+               "C7": "too few non-members for this false positive rate",
+               "C8": f"fewer than {margin('C8', 'records'):,.0f} records to fit, or fewer than 100 non-members"}
     uncounted = "the regression's backbone is not installed here" if None in ten.values() else None if ten else "not counted"
     return [*(_judge(claim, of_claim, missing.get(claim, "no case in this run"), too_few.get(claim, FEW))
               for claim, of_claim in parts.items()), claims.judge_work("quantile", "C10", ten, uncounted)]
@@ -944,10 +944,9 @@ def judge_studies(mismatched: study.Mismatch | None,
         mismatched: None where there was none. flattered: case -> of `flattery`.
     """
     nine: dict[str, Interval | None] = {}
-    if mismatched is not None:
-        nine = {f"{target}, less {shadow}": tpr(mismatched, (target, target), 0.01, (target, shadow))
-                if resolved(mismatched, 0.01) else None
-                for target in mismatched.architectures for shadow in mismatched.architectures if shadow != target}
+    if mismatched is not None and len(mismatched.architectures) > 1:
+        pairs = len(mismatched.architectures) * (len(mismatched.architectures) - 1)
+        nine[f"mean over {pairs} pairs"] = mismatch_cost(mismatched, 0.01) if resolved(mismatched, 0.01) else None
     three = {}
     for case, found in flattered.items():
         gap = {how: found[how].fresh_pinball - found[how].pinball for how in ("both", "honest")}
@@ -955,32 +954,45 @@ def judge_studies(mismatched: study.Mismatch | None,
     return [_judge("C9", nine, "one architecture in this run"), _judge("A3", three, "not asked for in this run")]
 
 
+def mismatch_cost(found: study.Mismatch, rate: float) -> Interval:
+    """TPR at a rate of LiRA with the target's own architecture less that with another, mean over all pairs of two."""
+    kinds = found.architectures
+    terms = [(1.0 if shadow == target else -1 / (len(kinds) - 1), found.ranks[target, shadow])
+             for target in kinds for shadow in kinds]
+    return metrics.contrast(RATE.format(rate), [(weight / len(kinds), score, found.members, None) for weight, score in terms],
+                            draws=200)
+
+
 def judge_reach(data: Plays | None = None, transferred: Mapping[str, study.Transfer] | None = None,
                 large: Plays | None = None) -> list[claims.Verdict]:
     """C3, C4, C12 and C13, which need more than one data set.
 
     Args:
-        data: data sets in order of complexity. transferred: by task. large: by the names "ImageNet-1k" and "CINIC-10", where
-            they could be had.
+        data: data sets in order of complexity. transferred: by task. large: by the name of a data set, of which "imagenet"
+            and "cinic10" count.
     """
     large, data = large or {}, data or {}
     three, four = {}, {}
-    if "ImageNet-1k" in large:
-        three = {f"at {100 * rate:g} %": tpr(found, OURS, rate, "lira_8") if resolved(found, rate) else None
-                 for found in [large["ImageNet-1k"]] for rate in RATES}
-    if "CINIC-10" in large:
-        for rate in RATES:
-            fine = resolved(large["CINIC-10"], rate)
-            for name, pair in (("less LiRA (n = 2)", (OURS, "lira_2")), ("LiRA (n = 6) less it", ("lira_6", OURS))):
-                four[f"at {100 * rate:g} %, {name}"] = tpr(large["CINIC-10"], pair[0], rate, pair[1]) if fine else None
+
+    def beyond(found: study.Play, name: str, minus: str, rate: float) -> Interval | None:
+        return tpr(found, name, rate, minus) if resolved(found, rate) and {name, minus} <= set(found.ranks) else None
+
+    for rate in RATES:
+        if "imagenet" in large:
+            three[f"at {100 * rate:g} %"] = beyond(large["imagenet"], OURS, "lira_8", rate)
+        if "cinic10" in large:
+            four |= {f"at {100 * rate:g} %, less LiRA (n = 2)": beyond(large["cinic10"], OURS, "lira_2", rate),
+                     f"at {100 * rate:g} %, LiRA (n = 6) less it": beyond(large["cinic10"], "lira_6", OURS, rate)}
     twelve = {}
     for (less, easy), (more, hard) in pairwise(data.items()):
         twelve[f"{more} less {less}"] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
             resolved(found, 0.01) for found in (easy, hard)) else None
+    factor = claims.margin("quantile", "C13", "factor")
     thirteen = {task: None if np.array_equal(found.own, found.borrowed) else
-                over(1.1 * found.own - found.borrowed) for task, found in (transferred or {}).items()}
-    return [_judge("C3", three, "ImageNet cannot be redistributed, and one regression takes 16 hours of a GPU"),
-            _judge("C4", four, "CINIC-10 is not among the book's data sets"),
+                over(factor * found.own - found.borrowed) for task, found in (transferred or {}).items()}
+    few = "too few non-members for a false positive rate, or LiRA without as many shadow models"
+    return [_judge("C3", three, "ImageNet cannot be redistributed, and one regression takes 16 hours of a GPU", few),
+            _judge("C4", four, "CINIC-10 was not run", few),
             _judge("C12", twelve, "one image data set in this run"),
             _judge("C13", thirteen, "settings were not carried from one task to another in this run",
                    "both searches chose the same settings")]
