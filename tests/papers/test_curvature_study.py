@@ -500,11 +500,11 @@ def test_the_records_of_a_sweep_are_those_that_its_targets_were_judged_on(bank, 
 def test_rejections_by_the_jackknife_over_models():
     """Leaving pairs of models out that do not matter costs nothing; a share that hangs on one pair is wide."""
     left_out = np.array([0.04, 0.05, 0.06, 0.05])
-    found = exhibits.rejections(0.05, left_out)
+    found = exhibits.rejections(0.05, left_out, 0.1)
     assert found.value == pytest.approx(0.05)
     assert found.se**2 == pytest.approx(3 / 4 * ((left_out - left_out.mean()) ** 2).sum())
-    assert exhibits.rejections(0.05, np.array([0.05, 0.05, 0.05, 0.2])).sign == 0
-    assert exhibits.rejections(0.0, left_out) is None is exhibits.rejections(0.05, np.array([np.nan, 0.1]))
+    assert exhibits.rejections(0.05, np.array([0.05, 0.05, 0.05, 0.2]), 0.1).sign == 0
+    assert exhibits.rejections(0.0, left_out, 0.1) is None is exhibits.rejections(0.05, np.array([np.nan, 0.1]), 0.1)
 
 
 def test_normality_is_what_is_found_without_each_pair_of_models(bank):

@@ -864,7 +864,3 @@ def test_reach_is_judged_where_data_were_given():
     assert judged(exhibits.judge_reach(large={"cinic10": above}))["C4"].verdict == "contradicted"
     assert judged(exhibits.judge_reach(large={"imagenet": above}))["C3"].verdict == "reproduced"
     assert judged(exhibits.judge_reach(large={"imagenet": between}))["C3"].verdict == "contradicted"
-
-
-def test_a_number_without_chance_has_no_width():
-    assert exhibits._measured(0.5) == Interval(0.5, 0.5, 0.5, covers="exact")
