@@ -10,7 +10,7 @@ from scipy import stats
 
 from mia_lib import metrics
 from mia_lib.evidence import claims, plotting, tables
-from mia_lib.metrics.interval import Interval, t_interval
+from mia_lib.metrics.interval import t_interval
 from mia_lib.metrics.numbers import MEASURES, number
 from mia_lib.papers.quantile import exhibits, study, theory
 
