@@ -511,31 +511,37 @@ claims.show("calibration", verdicts, {
 # %% [markdown]
 # ### Reading the verdicts
 #
-# Order and direction in AUC come out as the paper has them: calibration lifts loss and gradient norm, confidence hardly gains, the best
-# attack is a calibrated one. At the quick setting these do not, or not wholly, and here is why.
+# These sentences are chosen by the verdicts of this run.
 #
-# - **C1, C2.** Only confidence fails to gain, as in three of the paper's nine rows. On Credit the loss gains about half of the .106 printed,
-#   whichever the softmax.
-# - **Forgetting (C3, A2).** Behind references from scratch with softmax twice, level with them elsewhere. On Credit, softmax twice, it is the cell
-#   farthest below the paper's. More epochs do not help ({ref}`exercise <calibration-exercise-forgetting>`), more copies do
-#   ({numref}`calibration-figure-5`): one copy is noisy. The paper does not give its epochs and learning rate.
-# - **Accuracy (C4).** Averaged over the sets run calibration costs about the point that we allow, all of it on Credit with softmax twice
-#   ({numref}`calibration-thresholds`).
-# - **Low false positive rates (C5).** Calibrated, the loss finds 2.5 to 6 % of the members at 1 % false alarms. *Uncalibrated no better than
-#   chance* is judged with ties broken at random, by a rate whose chance level is {ref}`what it says <chance-tpr>`.
-# - **Confidence (C7).** Least by every mean; against the gradient norm on images five games leave it open.
+# - **C1.** {says}`C1`
+# - **C2.** {says}`C2`
+# - **C3.** {says}`C3`
+# - **C4.** {says}`C4`
+# - **C5.** {says}`C5`
+# - **C6.** {says}`C6`
+# - **C7.** {says}`C7`
+# - **C8.** {says}`C8`
+# - **C9.** {says}`C9`
+# - **C10.** {says}`C10`
+# - **C11.** {says}`C11`
+# - **C12.** {says}`C12`
+# - **C12a.** {says}`C12a`
+# - **C13.** {says}`C13`
+# - **C13s.** {says}`C13s`
+# - **C14.** {says}`C14`
+# - **C15.** {says}`C15`
+# - **C16.** {says}`C16`
+# - **A1.** {says}`A1`
+# - **A2.** {says}`A2`
+#
+# :::{about} quick
+# *Why, at the quick setting:*
+#
 # - **Label-only (C10).** Contradicted on the one data set that this run shares with the paper's table, in
 #   {ref}`every reading <calibration-label-only-reading>` of the subtraction.
 # - **Size (C11).** The direction is right, and five games are too few to resolve one step of size. Small sets also get fewer steps in the same
 #   number of epochs.
-# - **Ratio (C12a).** With a threshold fixed beforehand accuracy falls as members get rarer. The paper does not say whether its threshold
-#   follows the ratio; if it does, the rise is that of calling nobody a member ({numref}`calibration-figure-4`).
-# - **References (C13).** Ten copies beat one clearly; more shadow data does not help measurably.
-# - **DP-SGD (C14).** At $\epsilon = 1$ no leak of the loss is found, but the target has learned next to nothing either: its accuracy is below that
-#   of calling every applicant a good risk. The edge of calibration at $\epsilon = 1000$ is too small for five plays of 200 members.
-# - **Default threshold (C16).** Zero is judged against the threshold from the rehearsal; the peak beside it is flattered.
-# - **Stopping (A1).** It matters where references overfit, with the bounded loss and with the plain one; on the images, where the best epoch is
-#   near the last, it makes no difference.
+# :::
 
 # %% [markdown]
 # ## Where text and released code differ

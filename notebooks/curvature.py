@@ -506,19 +506,39 @@ claims.show("curvature", verdicts, {
 # %% [markdown]
 # ### Reading the verdicts
 #
-# - **C1, C2.** The gap of mean log curvatures is wide. Of the logarithm nine models of a kind cannot tell whether it is Gaussian, the seventeen of the recorded run say not quite; the curvature itself is nothing like it.
-# - **C3.** NLL is ahead of all seven in AUC. In balanced accuracy it is level with attack R, which looks at OUT losses alone.
+# These sentences are chosen by the verdicts of this run.
+#
+# - **C1.** {says}`C1`
+# - **C2.** {says}`C2`
+# - **C3.** {says}`C3`
+# - **C3v.** {says}`C3v`
+# - **C4.** {says}`C4`
+# - **C5.** {says}`C5`
+# - **C6.** {says}`C6`
+# - **C7.** {says}`C7`
+# - **C8.** {says}`C8`
+# - **C9.** {says}`C9`
+# - **C10.** {says}`C10`
+# - **C11.** {says}`C11`
+# - **C12.** {says}`C12`
+# - **C12a.** {says}`C12a`
+# - **C13.** {says}`C13`
+# - **A1.** {says}`A1`
+# - **A2.** {says}`A2`
+# - **A3.** {says}`A3`
+# - **A4.** {says}`A4`
+#
+# :::{about} quick
+# *Why, at the quick setting:*
+#
 # - **C4.** LR is ahead of NLL, LiRA as released and all that do not compare a record with itself; against MAST (Sablayrolles) and attack R one false alarm in a thousand non-members cannot decide.
 # - **C5.** Reproduced, and explained by the {ref}`ladder <curvature-ladder-section>`: it comes from slips in the code, not from taking logarithms.
-# - **C7.** True of LiRA as released.
 # - **C8.** This run can hardly test it: in so few epochs the recipe leaks little even without privacy.
-# - **C9.** That the AUC falls with size is not visible from 300 to 1,500 records, and three targets a size are too few to tell attacks apart.
-# - **C10.** It rises with size. The lead over random sets is not resolved, and says nothing of the attack: ranking without any target is perfect ({numref}`curvature-coreset-table`).
-# - **C12, C12a.** The lemma fails as printed in a world of three records; the theorem's premise contradicts what privacy says of every function of the model.
 # - **A1.** With the true class's probability LiRA is ahead of NLL, by a point.
 # - **A2.** What the released estimate has over exact curvature goes with the label.
 # - **A3.** In AUC yes; at 0.1 % FPR the run is too small.
 # - **A4.** On matched sets and among the bank's easiest records hardly anything leaks ({numref}`curvature-easiest`).
+# :::
 #
 # ## Where text and released code differ
 #
