@@ -196,6 +196,18 @@ def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
     assert len(exhibits.idea(seen, 0.5).axes) == 1
 
 
+def test_the_chart_of_the_idea_holds_the_losses_behind_each_dot(isolated_cache):
+    members = membership.balanced_halves(len(IMAGES), models=4, seed=0)
+    bank = study.Bank(training.train(IMAGES, members, TrainConfig("tanh_cnn:2,3,4", epochs=1)))
+    seen = study.summary(bank)
+    spec = exhibits.idea_chart(bank, seen, threshold=0.5, records=15).to_dict()
+    rows, slider = spec["datasets"]["records"], next(one for one in spec["params"] if one["name"] == "power")
+    assert len(rows) == 15 and slider["value"] == -0.3 and slider["bind"]["input"] == "range"
+    inside = [float(loss) for loss in rows[0]["with"].split(", ")]
+    assert len(inside) == members[:, 0].sum() and rows[0]["in"] == pytest.approx(np.mean(inside), rel=0.02)
+    assert any(view.get("name") == "said" for view in spec["vconcat"])
+
+
 def test_the_target_by_hand_is_the_first_of_the_study(isolated_cache):
     pool, count = IMAGES, 6
     members = membership.balanced_halves(len(pool), models=count, seed=0)
