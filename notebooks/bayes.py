@@ -324,7 +324,7 @@ results.show_table(
 # {ours}`noise-small` points that way at $n =$ {ours}`n-small`, and 0-1, which has no threshold, gains nothing. So we also let the
 # attacker *rehearse*: play the game with other splits, whose members it knows, and carry the threshold over. With two classes 0-1 *is*
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
-# MALT leads 0-1 by {ours}`peak-gap-small` points with a chosen threshold and by {ours}`rehearsed-gap-small` with a rehearsed one. The
+# MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
 # paper's lead at $n = 400$, {printed}`table1 | n = 400 | MALT | attack_accuracy` against {printed}`table1 | n = 400 | 0-1 |
 # attack_accuracy`, is below the {ours}`noise-400` points that luck is worth there, and so are its leads at all larger $n$.
 
@@ -340,8 +340,8 @@ plotting.show(
 # ## A small network: the paper's Table 2
 #
 # The paper trains the small tanh network of Shokri et al. on 15,000 CIFAR-10 images and attacks it with 30 reference
-# models. This run: a network of the same form on half of {param}`bank_records` images of {param}`dataset:title`, in {param}`banks`
-# independent banks, each target with {param}`references` references. The target by hand above is the first of them.
+# models. This run: a network of the same form on half of {param}`bank_records` images of {param}`dataset:title`; independent banks:
+# {param}`banks`; references of each target: {param}`references`. The target by hand above is the first of them.
 
 # %%
 def bank_of_models(b):
@@ -369,8 +369,8 @@ results.name({"mast-lead": 100 * exhibits.accuracy_lead(judged, "MAST (best spli
               "shadow-lead": 100 * exhibits.accuracy_lead(judged, "MALT", "Shadow models")}, ".1f")
 results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
-    caption="**Table 2 of the paper.** {ours}`targets` target models in {param}`banks` banks, {param}`references` references each "
-            "(the paper: 30). Percent, 95 % intervals over banks and records. Thresholds are never chosen on the target: the attacker "
+    caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
+            "{param}`references` (the paper: 30). Percent, with 95 % intervals over banks, or targets of one, and records. Thresholds are never chosen on the target: the attacker "
             "rehearses on two reference models, whose members are known. The targets are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 

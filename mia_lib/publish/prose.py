@@ -277,5 +277,7 @@ def _printed(paper: str, asked: str, where: str) -> str:
     if len(frame) != 1:
         raise MiaError(f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
                        f"row, for example {' | '.join(str(one) for one in frame.iloc[0][identifying] if one)}.")
-    value = frame.iloc[0]["value"]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    value, unit = frame.iloc[0][["value", "unit"]]
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.1f}" if unit == "percent" and round(value, 1) == value else f"{value:g}"

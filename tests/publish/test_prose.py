@@ -45,7 +45,7 @@ def run(preset="quick", unchanged=True, **more):
         ("{param}`sizes`", "400, 1,000"),
         ("{param}`dataset:title`", "FashionMNIST"),
         ("{verdict}`C7`", "reproduced"),
-        ("{printed}`table1 | n = 400 | MATT | attack_accuracy`", "57"),
+        ("{printed}`table1 | n = 400 | MATT | attack_accuracy`", "57.0"),
         ("no {term}`role` of ours", "no {term}`role` of ours"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_page_without_a_run_has_to_say_whose_number_it_wants():
 
 
 def test_the_papers_numbers_are_there_without_a_run():
-    assert prose.prose("{printed}`bayes table1 | n = 400 | MATT | attack_accuracy`", "index.md") == "57"
+    assert prose.prose("{printed}`bayes table1 | n = 400 | MATT | attack_accuracy`", "index.md") == "57.0"
 
 
 def test_a_sentence_follows_its_verdict(monkeypatch):
