@@ -28,7 +28,7 @@ def idea(seen: study.Summary, threshold: float) -> Figure:
     """
     figure, (axis,) = panels.grid(1, 5.4, width=5.8)
     outside, inside = (np.maximum(loss, IDEA_FLOOR) for loss in (seen.outside, seen.inside))
-    ends = IDEA_FLOOR / 2, 2 * max(outside.max(), inside.max())
+    ends = min(outside.min(), inside.min()) / 2, 2 * max(outside.max(), inside.max())
     told = (inside < threshold) & (outside > threshold)
     for which, style, label in ((~told, "non-members", "on one side either way"), (told, "members", "told apart by it")):
         axis.plot(outside[which], inside[which], ".", ms=4, alpha=0.6, color=plotting.STYLE[style]["color"], label=label)
@@ -54,7 +54,8 @@ def idea_chart(bank: study.Bank, seen: study.Summary, threshold: float, records:
              "own": max(float(seen.threshold[i]), IDEA_FLOOR),
              **{side: ", ".join(f"{loss:.2g}" for loss in np.sort(bank.loss[held, i]))
                 for side, held in (("with", members[:, i]), ("without", ~members[:, i]))}} for i in drawn]
-    ends = [IDEA_FLOOR / 2, 2 * max(max(row["out"], row["in"]) for row in rows)]
+    shown = [row[side] for row in rows for side in ("out", "in")]
+    ends = [min(shown) / 2, 2 * max(shown)]
     power = alt.param("power", value=round(float(np.log10(threshold)), 2), bind=alt.binding_range(
         min=round(np.log10(ends[0]), 2), max=round(np.log10(ends[1]), 2), step=0.02,
         name="Threshold for all, power of ten (nats) "))
