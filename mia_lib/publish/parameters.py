@@ -33,7 +33,8 @@ from mia_lib.errors import MiaError, check_range, choose
 QUICK = "quick"
 PRESETS = {  # what each is for; a notebook may have others
     "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
-    "cpu": "what of the paper's sizes a CPU reaches, minutes to an hour", "paper": "the paper's sizes, a GPU or hours",
+    "cpu": "what of the paper's sizes a CPU reaches, minutes to hours", "paper": "the paper's sizes, a GPU or hours",
+    "banks": "many repetitions of the quick run, for what few leave open (bayes alone)",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}

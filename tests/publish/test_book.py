@@ -191,7 +191,7 @@ def test_every_figure_and_table_of_a_chapter_has_a_number_and_a_caption(built_bo
         figures = article(built_book, page).find_all("figure")
         assert figures
         for figure in figures:
-            assert re.match(r"Figure \d+ \S", figure.find("figcaption").get_text().strip()), figure.get("id")
+            assert re.match(r"Figure \d+(\.\d+)? \S", figure.find("figcaption").get_text().strip()), figure.get("id")
         for table in article(built_book, page).select(".cell_output table.table"):
             if table.find_parent(class_="solution"):
                 continue

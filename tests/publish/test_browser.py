@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -16,6 +17,10 @@ WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
 CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),
                                     ({"exclude": [["article"]]}, {"runOnly": {"type": "rule", "values": [CONTRAST]}})]}
+REACHABLE = """() => [...document.querySelectorAll(
+  ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)")].every(
+  box => box.scrollWidth <= box.clientWidth + 1 || !["auto", "scroll"].includes(getComputedStyle(box).overflowX)
+    || !box.tabIndex)"""
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--no-first-run"]
@@ -74,7 +79,11 @@ class Visit:
         """The page as it stands, in another light or on another screen."""
         self.page.emulate_media(color_scheme=theme)
         self.page.set_viewport_size({"width": width, "height": 900})
-        self.page.wait_for_timeout(800)  # tab stops follow the new width once it stays
+        self.page.wait_for_timeout(800)  # tab stops follow the new width once it stays, on a busy machine later
+        from playwright.sync_api import TimeoutError as Late
+
+        with suppress(Late):  # axe then says what is wrong
+            self.page.wait_for_function(REACHABLE, timeout=15_000)
         return self._settled()
 
     def _settled(self):

@@ -179,7 +179,7 @@ def test_the_table_is_what_the_pages_show(swept):
     assert set(of_claims.index) == set(claims.claims("bayes"))
     # mean 3 of 2, 3, 4: t quantile 4.303 / sqrt(3), as the page rounds it
     assert list(of_claims.loc["C7"]) == ["claims", "a: b, n = 1", "3.0", "0.516", "5.484", "", "reproduced"]
-    assert list(of_claims.loc["C1"]) == ["claims", "largest residual", "3e-13", "", "", "", "reproduced"]
+    assert list(of_claims.loc["C1"]) == ["claims", "largest residual", "3e-13", "", "", "", "checked"]
     assert list(of_claims.loc["C2"]) == ["claims", "", "", "", "", "", "not run"]
 
 

@@ -59,7 +59,7 @@ def idea_chart(bank: study.Bank, seen: study.Summary, threshold: float, records:
     power = alt.param("power", value=round(float(np.log10(threshold)), 2), bind=alt.binding_range(
         min=round(np.log10(ends[0]), 2), max=round(np.log10(ends[1]), 2), step=0.02,
         name="Threshold for all, power of ten (nats) "))
-    hover = alt.selection_point("record", on="pointerover", nearest=True, empty=False)
+    hover = alt.selection_point("record", on="pointerover", empty=False)
     sides = ["told apart by it", "always called a member", "never called one", "the wrong way round"]
     dots = alt.Chart(alt.NamedData("records")).transform_calculate(t="pow(10, power)").transform_calculate(
         side=f"datum['in'] < datum.t ? (datum.out >= datum.t ? '{sides[0]}' : '{sides[1]}') : "
