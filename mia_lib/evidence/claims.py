@@ -146,7 +146,8 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     - reproduced: every part lies above zero;
     - contradicted: some part, widened for the number of parts (Bonferroni), lies below zero; many parts would
       otherwise find one below zero by chance alone;
-    - no difference: not contradicted, and every part lies within the claim's margin "same" or "same_points" of zero;
+    - no difference: not contradicted, and every part has a width and lies within the claim's margin "same" or
+      "same_points" of zero;
     - inconclusive: anything else;
     - not run: there are no parts.
 
@@ -172,7 +173,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
         verdict = "reproduced"
     elif any((i if len(run) == 1 else i.at(1 - (1 - i.level) / len(run))).sign < 0 for i in run.values()):
         verdict = "contradicted"
-    elif all(max(-i.low, i.high) < _same(claim) for i in run.values()):
+    elif all(not i.degenerate and max(-i.low, i.high) < _same(claim) for i in run.values()):
         verdict = "no difference"
     else:
         verdict = "inconclusive"

@@ -265,8 +265,8 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
             raise MiaError(f"{one} = {number!r} cannot be said in a sentence: a finite number is needed.")
         whole = isinstance(number, Integral) and not isinstance(number, bool)
         found[one] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
-        if interval:
-            found[one] |= {"low": float(interval.low), "high": float(interval.high)}
+        if interval and math.isfinite(interval.low) and math.isfinite(interval.high):  # a peak has no ends
+            found[one] |= {"low": float(interval.low), "high": float(interval.high), "exact": interval.exact}
     said = "; ".join(f"{one} = {values[one]}" for one in found)
     display_bundle({"text/plain": said, RESULTS: found})
 

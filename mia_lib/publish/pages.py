@@ -196,7 +196,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         held = recorded.exhibits(name, root)
         beside = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
                   for state, shown, _ in held}
-        notebook = prose.told(notebook, root, beside)
+        notebook = prose.told(notebook, runs_of[name], beside)
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
         runs = _other(held, notebook)

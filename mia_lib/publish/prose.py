@@ -111,18 +111,18 @@ def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mappin
                {claim.get("claim", ""): claim for claim in found["claims"]})
 
 
-def told(notebook: dict, root: Path, records: Mapping[str, Run] | None = None) -> dict:
+def told(notebook: dict, run: Run, records: Mapping[str, Run] | None = None) -> dict:
     """An executed notebook with its text, captions and alternative texts as its numbers have them.
 
     Args:
         notebook: as JSON.
-        root: folder of the book.
+        run: `run_of` it.
         records: preset -> recorded run whose exhibits the page shows, too.
 
     Raises:
         MiaError: a name that does not exist, with the cell.
     """
-    notebook, run = copy.deepcopy(notebook), run_of(notebook, root)
+    notebook = copy.deepcopy(notebook)
     for place, cell in enumerate(notebook["cells"], 1):
         def tell(text, where: str = f"notebooks/{run.notebook}.py, cell {place}") -> str:
             return prose("".join(text), where, run, records=records)
@@ -220,8 +220,11 @@ def _number(found: Mapping, spec: str) -> str:
     factor, spec = (100, spec[:-1] + "f") if percent else (1, spec)
     if found.get("low") is None or found.get("high") is None:
         return f"{factor * value:{spec}}" + (" %" if percent else "")
-    value, low, high = (f"{factor * found[end]:{spec}}" for end in ("value", "low", "high"))
-    return f"{value}{' %' * percent} [{low}, {high}]"
+    from mia_lib.metrics.interval import Interval
+
+    ends = (factor * found[end] for end in ("value", "low", "high"))
+    text = format(Interval(*ends, exact=found.get("exact", False)), spec)
+    return text.replace(" ", " % ", 1) if percent else text
 
 
 def _param(run: Run, asked: str, where: str) -> str:

@@ -90,6 +90,11 @@ def test_no_difference_needs_the_whole_interval_within_the_margin(mean, spread, 
     assert claims.judge("bayes", "C7", around(0.0, 0.001)).verdict == "inconclusive"  # has no such margin
 
 
+def test_an_interval_without_width_is_not_taken_for_no_difference():
+    flat = metrics.t_interval([0.001, 0.001, 0.001])
+    assert flat.degenerate and claims.judge("bayes", "C7r", {"a": flat, "b": around(0.0, 0.001)}).verdict == "inconclusive"
+
+
 def test_a_claim_without_a_sentence_says_itself_with_its_verdict_and_numbers():
     record = {**claims.judge("iha", "C1", around(1)).record()}
     said = claims.sentence(record)

@@ -131,7 +131,8 @@ def test_captions_and_alternative_texts_are_told_too(monkeypatch):
         {"image/png": "", "text/plain": "alt {ours}`lead:value`"},
         mia={"name": "f", "caption": "c {ours}`lead`", "alt": "a {param}`seeds`"},
     )
-    told = prose.told(notebook(*shown, figure), ROOT)
+    made = notebook(*shown, figure)
+    told = prose.told(made, prose.run_of(made, ROOT))
     assert told["cells"][0]["source"] == "Lead 1.9 % [1.4, 2.5]."
     assert told["cells"][1]["outputs"][1]["metadata"]["mia"] == {"name": "f", "caption": "c 1.9 % [1.4, 2.5]", "alt": "a 100"}
     assert told["cells"][1]["outputs"][1]["data"]["text/plain"] == "alt 1.9 %"
@@ -153,6 +154,17 @@ def test_captions_and_alternative_texts_are_told_too(monkeypatch):
         }
     )
     assert "results+json" not in json.dumps(made) and "lead = " not in json.dumps(made)
+
+
+def test_a_number_is_said_as_its_table_has_it(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(tables, "display_bundle", lambda bundle: seen.update(bundle[tables.RESULTS]))
+    given = {"wide": Interval(0.2, 0.1, 0.3), "flat": Interval(0.2, 0.2, 0.2),
+             "peak": Interval(0.2, float("nan"), float("nan")), "exact": Interval(0.2, 0.2, 0.2, exact=True)}
+    tables.name(given, ".2f")
+    json.dumps(seen, allow_nan=False)
+    for name, interval in given.items():
+        assert prose.prose(f"{{ours}}`{name}`", "cell", run(results=seen)) == format(interval, ".2f")
 
 
 def test_a_changed_parameter_makes_a_preset_another(monkeypatch):

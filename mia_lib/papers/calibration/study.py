@@ -20,6 +20,7 @@ from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval, t_interval
+from mia_lib.papers.ladder import PrivateTraining, ladder, spent
 from mia_lib.signals import boundary, outputs
 from mia_lib.training import Ensemble, TrainConfig, recipe, train
 from mia_lib.training import private as dp
@@ -345,9 +346,6 @@ def _mean(values: np.ndarray, of: np.ndarray) -> np.ndarray:
     return np.array([row[inside].mean() for row, inside in zip(values, of, strict=True)])
 
 
-METRICS = ("auc", "accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "default_accuracy")
-
-
 def per_target(played: Play, attack: tuple[str, str], metric: str) -> np.ndarray:
     """A number for each target, [T].
 
@@ -636,25 +634,6 @@ def _finite(distance: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateTraining:
-    """The loss attack against targets at each of E epsilons and, in the last row, without privacy.
-
-    Attributes:
-        members: bool [T', N'].
-        scores: "original" and calibrated from "scratch", [E + 1, T', N'].
-        epsilon: as the accountant has it in the end, [E]. noise: the noise multiplier, [E].
-        train, test: accuracies [E + 1, T'].
-    """
-
-    members: np.ndarray
-    scores: dict[str, np.ndarray]
-    epsilon: np.ndarray
-    noise: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
-
-
 def private_training(games: Games, epsilons: list[float], config: TrainConfig, plays: int) -> PrivateTraining:
     """The loss attack, original and calibrated, against targets trained by DP-SGD (Figure 6); kept in the store.
 
@@ -667,9 +646,7 @@ def private_training(games: Games, epsilons: list[float], config: TrainConfig, p
     keep = list(range(min(plays, len(games))))
     members = games.members[keep, :2].reshape(2 * len(keep), -1)
     records = games.models.records
-    banks = [dp.train(records, members, config, dp.Privacy(epsilon), label=f"private models (ε = {epsilon:g})")
-             for epsilon in epsilons]
-    banks.append(train(records, members, config, label="models without privacy"))
+    banks = ladder(records, members, config, epsilons)
 
     def compute() -> dict[str, np.ndarray]:
         judged, own = games.private[keep], games.members[keep, 0]
@@ -678,15 +655,13 @@ def private_training(games: Games, epsilons: list[float], config: TrainConfig, p
         return {"members": _of(own, judged),
                 "original": np.stack([_of(one[::2], judged) for one in score]),
                 "scratch": np.stack([calibrated(_of(one[::2], judged), _of(one[1::2], judged)) for one in score]),
-                "epsilon": np.array([models.epsilon().mean() for models in banks[:-1]]),
-                "noise": np.array([models.noise().mean() for models in banks[:-1]]),
+                **spent(banks),
                 "train": np.stack([_mean(one, own) for one in right]),
                 "test": np.stack([_mean(one, judged & ~own) for one in right])}
 
     spec = {"private": store.fingerprint(games.private), "models": [models.key for models in banks]}
     kept = store.study("calibration.private_training", spec, compute)
-    return PrivateTraining(scores={variant: kept[variant] for variant in ("original", "scratch")},
-                           **{name: kept[name] for name in ("members", "epsilon", "noise", "train", "test")})
+    return PrivateTraining.of(kept, ("original", "scratch"))
 
 
 # ----------------------------------------------------------------------------------------------- the ratio of members

@@ -24,6 +24,7 @@ from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics.interval import Interval
 from mia_lib.metrics.numbers import TITLES, log_odds, ranks
+from mia_lib.papers.ladder import PrivateTraining, ladder, spent
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import Ensemble, TrainConfig, train
 from mia_lib.training import private as dp
@@ -646,25 +647,6 @@ def _sample(members: np.ndarray, judged: np.ndarray, most: int) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateTraining:
-    """Methods against S targets at each of E epsilons and, in the last row, without privacy.
-
-    Attributes:
-        members: bool [S, n], the same in all rows.
-        scores: method of `FROM_SIGNALS` -> ranks [E + 1, S, n].
-        epsilon, noise: what was spent and the noise it took, [E].
-        train, test: accuracies [E + 1, S].
-    """
-
-    members: np.ndarray
-    scores: dict[str, np.ndarray]
-    epsilon: np.ndarray
-    noise: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
-
-
 def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: TrainConfig, most: int) -> PrivateTraining:
     """Methods against targets trained by DP-SGD on random halves of the pool (Figure 5); kept in the store.
 
@@ -676,24 +658,20 @@ def private_training(bank: Bank, epsilons: Sequence[float], seeds: int, config: 
     """
     members = membership.random_halves(len(bank.records), seeds, 1000 + bank.models.config.seed)
     config = replace(config, seed=bank.models.config.seed + 12)  # other weights to start from than any reference's
-    banks = [dp.train(bank.records, members, config, dp.Privacy(epsilon, DELTA), label=f"private models (ε = {epsilon:g})")
-             for epsilon in epsilons]
-    banks.append(train(bank.records, members, config, label="models without privacy"))
+    banks = ladder(bank.records, members, config, epsilons, DELTA)
 
     def compute() -> dict[str, np.ndarray]:
         judged = _sample(members, np.ones_like(members), most)
         right = [signals.correctness(models, bank.records) for models in banks]
         scores = [_ranks(_foreign(bank, models, judged)) for models in banks]
         return {"members": _held(members, judged), **{name: np.stack([one[name] for one in scores]) for name in scores[0]},
-                "epsilon": np.array([models.epsilon().mean() for models in banks[:-1]]),
-                "noise": np.array([models.noise().mean() for models in banks[:-1]]),
+                **spent(banks),
                 "train": np.stack([np.average(one, 1, members) for one in right]),
                 "test": np.stack([np.average(one, 1, ~members) for one in right])}
 
     kept = store.study("curvature.private_training",
                        {**bank.spec, "most": most, "targets": [models.key for models in banks]}, compute)
-    return PrivateTraining(scores={name: kept[name] for name in FROM_SIGNALS},
-                           **{name: kept[name] for name in ("members", "epsilon", "noise", "train", "test")})
+    return PrivateTraining.of(kept, FROM_SIGNALS)
 
 
 # --------------------------------------------------------------------------------------------------------------- numbers

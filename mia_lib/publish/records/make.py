@@ -110,7 +110,7 @@ def exhibits_of(notebook: dict, root: Path) -> dict[str, bytes]:
     Returns:
         "exhibits.json", which holds what `prose.named` finds, its text told by the numbers of this run, and a PNG a figure.
     """
-    found, images = prose.named(prose.told(notebook, root))
+    found, images = prose.named(prose.told(notebook, prose.run_of(notebook, root)))
     text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     return {**{file: shrunk(png) for file, png in images.items()}, "exhibits.json": text.encode()}
 
