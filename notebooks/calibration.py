@@ -169,18 +169,17 @@ results.name({f"tip-{variant}": exhibits.top_share(plays[images.name], variant, 
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.idea(plays[table.name]), name="calibration-idea",
-    caption="Each dot is a record of one play ({ours}`first-table`): its loss under the target against its loss under a reference that "
-            "never saw it. The dashed horizontal line is one threshold for all; the solid line is a threshold that follows the reference. Each "
-            "has a tenth of the records below it. Of that tenth, {ours}`top-original` are members below the horizontal line, and "
-            "{ours}`top-scratch` below the other (means over {ours}`plays` plays, 95 % intervals). Half of all records are members. Losses "
-            "in the highest hundredth stand at the edge.",
-    alt="Scatter plot of members and non-members, loss under the target against loss under the reference. A horizontal line and a line parallel "
-        "to the diagonal each have a tenth of the records below them. Members among these: {ours}`top-original:value` and "
+    caption="Each dot is a record of one play ({ours}`first-table`), by how hard it is for the target and for a reference that never saw it, from "
+            "the easiest to the hardest. Below the solid line is the tenth of the records that one threshold for all calls first; rings mark the "
+            "tenth that the calibrated loss calls first. Members are {ours}`top-original` of the former and {ours}`top-scratch` of the latter "
+            "(means over {ours}`plays` plays, 95 % intervals), and half of all records.",
+    alt="Scatter plot of members and non-members, rank of the loss under the target against rank of the loss under the reference, with the diagonal. A "
+        "horizontal line has a tenth of the records below it; another tenth has rings. Members among them: {ours}`top-original:value` and "
         "{ours}`top-scratch:value`.")
 
 # %% [markdown]
-# One threshold for all takes the easy records first, members or not. A line parallel to the diagonal takes the records that are easier for
-# this target than they should be.
+# One threshold for all takes the records that are easiest for the target. Calibration takes those that are easier for this target than for a
+# model that never saw them: dots far below the diagonal.
 #
 # ## The method
 #
@@ -262,8 +261,8 @@ plotting.show(
 results.show_table(
     exhibits.table_of(plays, games, "auc", "table2"), name="calibration-table-2",
     caption="**Table 2 of the paper**: AUC, ours with 95 % intervals over plays and records, the paper's behind the slash. Orig: not calibrated. "
-            "Cal.: one reference from scratch. Cal.-F: forgetting. GN is the gradient norm. A row on {param}`image_dataset:title` stands beside the "
-            "paper's MNIST where that is not run. Rows of the paper that were not run are in {ref}`depth <calibration-not-run>`.")
+            "Cal.: one reference from scratch. Cal.-F: forgetting. FashionMNIST, where it is run, stands beside the "
+            "paper's MNIST. Rows of the paper that were not run are in {ref}`depth <calibration-not-run>`.")
 
 # %% [markdown]
 # Compare within a row first: what calibration adds. Then compare rows: how near each network comes to the printed numbers. What gives a
@@ -332,7 +331,7 @@ plotting.explore(
         "validates best ({ours}`stopped:value` on {ours}`first-table`) and one for the loss as it is.")
 
 # %% [markdown]
-# Here text and released code part again, and this is the biggest difference we know of. The text stops a reference at its best validation
+# Here text and released code part again, and this bears on every calibrated number. The text stops a reference at its best validation
 # accuracy. The code never stops: each epoch overwrites the checkpoint, and the last one is used. On {ours}`first-table` the median best epoch is
 # {ours}`best-epoch` of {ours}`last-epoch`. One reference trained to the end gives {ours}`to-the-end`, one stopped {ours}`stopped`; the paper
 # prints {printed}`table2 | German Credit | Loss Cal.` for German credit. {says}`A1`
@@ -464,8 +463,8 @@ results.say(results.markdown_table(pd.DataFrame([
     for name, one in games.items() if not one.models.records.is_image])))
 
 # %% [markdown]
-# Without an epoch the copy is the target, all scores are zero and the AUC is one half. It rises as members are forgotten, and
-# may fall again when the copy has learned its new records by heart. Compare the rows with the last column, and several copies in
+# Without an epoch the copy is the target, all scores are zero and the AUC is one half. It can rise as members are
+# forgotten, and fall again when the copy has learned its new records by heart. Compare the rows with the last column, and several copies in
 # {numref}`calibration-figure-5`.
 #
 # ````{solution-end}
@@ -491,7 +490,7 @@ results.say(results.markdown_table(pd.DataFrame([
 # %% [markdown]
 # A calibrated score is zero where the target finds a record exactly as easy as the reference does, whatever the record. Minus a loss is
 # never above zero, so that threshold calls nobody a member. Neither default nor rehearsal need win: a rehearsal is noisy and
-# its models are smaller games' models; zero ignores that a forgetful copy is a better model than the target.
+# its models are smaller games' models; zero ignores that a forgetful copy may be a better model than the target.
 #
 # ````{solution-end}
 # ````
@@ -538,8 +537,8 @@ results.show_table(
             "forgetting costs the copy.")
 
 # %% [markdown]
-# The released network overfits less than the plain one: its loss has small gradients where it is wrong for sure. The paper prints one row a data
-# set. Its CIFAR rows are the augmented targets: $\tfrac12(1 + .946 - .740) = .603$ is the gap attack of the augmented row.
+# A second softmax leaves small gradients where a network is wrong for sure, so it need not fit its members as closely. The paper prints one row a
+# data set. Its CIFAR rows are the augmented targets: $\tfrac12(1 + .946 - .740) = .603$ is the gap attack of the augmented row.
 #
 # (calibration-not-run)=
 # ### Table 2: the paper's rows that were not run
@@ -550,8 +549,8 @@ results.show_table(
     caption="**Table 2 of the paper**, AUC: what it prints for data that this run does not have.")
 
 # %% [markdown]
-# On these and the other rows together the captions of the paper's Tables 2 and 3 say *consistently improves* and *on par or better in almost all
-# settings*. By its own cells 22 of 27 AUCs rise; accuracy rises in 13, stays in 2 and falls in 12.
+# The captions of the paper's Tables 2 and 3 say *consistently improves* and *on par or better in almost all settings*. By their own cells (Cal. against
+# Orig) 22 of 27 AUCs rise; accuracy rises in 13, stays in 2 and falls in 12.
 #
 # ### Table 3: accuracy, and what a threshold is worth
 #
@@ -726,8 +725,8 @@ plotting.show(
 
 # %% [markdown]
 # A stopped reference also sees the other public half, if only to know when to stop. Two assumptions of the law fail. References drawn from one
-# public half share half of their records, and so some of their noise. And losses are far from normal: most are next to zero, and a few are huge where
-# only one softmax bounds them. The two columns of changes say how much that matters.
+# public half share half of their records, and so some of their noise. And losses are far from normal: they are bounded below, and
+# with one softmax not above. The two columns of changes say how much that matters.
 #
 # ### Calibration among its relatives
 #

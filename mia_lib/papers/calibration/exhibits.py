@@ -52,27 +52,28 @@ def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]
 
 
 def idea(played: study.Play, share: float = 0.1) -> plt.Figure:
-    """Each record of the first play: its loss under the target against its loss under the reference, all records drawn.
+    """Each record of the first play: how hard it is for the target against how hard it is for the reference, in ranks, for
+    losses pile up at their lowest; no record is left out.
 
     Args:
-        share: of the records that each of two thresholds calls members: one for all, and one that follows the reference.
+        share: of the records that each of two thresholds calls members: one for all, drawn as a line, and one for the
+            calibrated score, whose records have rings.
     """
-    target = -played.scores["loss", "original"][0].astype(float)
-    gain, members = played.scores["loss", "scratch"][0].astype(float), played.members[0]
-    reference, top = target + gain, float(np.quantile(np.concatenate([target, target + gain]), 0.99))
-    figure, (axis,) = panels.grid(1, 5.2, width=5.8)
+    loss, gain = -played.scores["loss", "original"][0].astype(float), played.scores["loss", "scratch"][0].astype(float)
+    members, called = played.members[0], rankdata(-gain, "ordinal") <= share * len(gain)
+    target, reference = (100 * (rankdata(one, "ordinal") - 0.5) / len(one) for one in (loss, loss + gain))
+    figure, (axis,) = panels.grid(1, 5.4, width=5.8)
     for name, kind in (("non-members", ~members), ("members", members)):
         look = plotting.STYLE[name]
-        axis.scatter(np.minimum(reference[kind], top), np.minimum(target[kind], top), s=16, alpha=0.55, lw=0, clip_on=False,
-                     color=look["color"], marker=look["marker"], label=name)
-    low = min(target.min(), reference.min())
-    ends = np.array([low - 0.03 * (top - low), top + 0.03 * (top - low)])
-    axis.plot(ends, ends, label="as hard as for the reference", **panels.CHANCE)
-    axis.axhline(np.quantile(target, share), color=plotting.INK, ls="--", lw=1.6, label="one threshold for all")
-    axis.plot(ends, ends - np.quantile(gain, 1 - share), color=plotting.INK, lw=1.6, label="one that follows the reference")
-    axis.set(xlim=ends, ylim=ends, box_aspect=1, xlabel="loss under a reference that never saw the record (nats)",
-             ylabel="loss under the target (nats)")
-    panels.legend(figure, markerscale=1.8)
+        axis.scatter(reference[kind], target[kind], s=20, alpha=0.65, lw=0, color=look["color"], marker=look["marker"],
+                     label=name)
+    axis.scatter(reference[called], target[called], s=58, facecolors="none", edgecolors=plotting.INK, linewidths=1.2,
+                 label=f"best {100 * share:g} % after calibration")
+    axis.plot([0, 100], [0, 100], label="as hard as for the reference", **panels.CHANCE)
+    axis.axhline(100 * share, color=plotting.INK, lw=1.6, label="one threshold for all")
+    axis.set(xlim=(0, 100), ylim=(0, 100), box_aspect=1, xlabel="loss under the reference, rank from easy to hard (%)",
+             ylabel="loss under the target, rank from easy to hard (%)")
+    panels.legend(figure)
     return figure
 
 
@@ -101,7 +102,7 @@ def top_share(played: study.Play, variant: str, share: float, covers: str) -> In
 
 def top_figure(played: study.Play) -> plt.Figure:
     """Share of members among the records called members, against how many are called, before and after calibration."""
-    called = np.geomspace(max(2 / played.members.shape[1], 0.002), 1, 200)
+    called = np.geomspace(min(0.5, max(5 / played.members.shape[1], 0.002)), 1, 200)
     figure, (axis,) = panels.grid(1, 4.0, width=6.2)
     for variant, short in study.VARIANTS.items():
         each, look = members_among(played.scores["loss", variant], played.members, called), plotting.style_of(short)
@@ -399,10 +400,10 @@ def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figu
     for variant in ("original", "scratch"):
         look = plotting.style_of(study.VARIANTS[variant])
         frames = [study.at_ratio(played, ("loss", variant), k) for k in others]
-        for rule, line in (("rehearsed", look["linestyle"]), ("best", ":")):
-            ours = [study.over(frame[rule], covers, (0.0, 1.0)) for frame in frames]
-            panels.bars(axes[0], others, ours, color=look["color"], ls=line, marker=look["marker"],
-                        label=f"{study.VARIANTS[variant]}, {rule} threshold")
+        panels.bars(axes[0], others, [study.over(frame["rehearsed"], covers, (0.0, 1.0)) for frame in frames], **look,
+                    label=f"{study.VARIANTS[variant]}, rehearsed threshold")
+        axes[0].plot(others, [frame["best"].mean() for frame in frames], color=look["color"], ls=":", marker=look["marker"],
+                     label=f"{study.VARIANTS[variant]}, best threshold")  # a peak has no interval
     axes[0].plot(others, [k / (1 + k) for k in others], label="calling nobody a member", **panels.CHANCE)
     axes[0].set(xscale="log", xlabel="non-members to one member", ylabel="accuracy", box_aspect=1)
     panels.ticks(axes[0].xaxis, others)
