@@ -205,7 +205,8 @@ plotting.show(
 # The mean is taken over one model, or a few. There are two ways to get one:
 #
 # - **From scratch** (*Cal.*): the target's recipe on public records, stopped early.
-# - **Forgetting** (*Cal.-F*): go on training *the target itself* on public records. Records whose loss rises were remembered.
+# - **Forgetting** (*Cal.-F*): go on training *the target itself* on public records. Records whose loss rises were remembered. In the cell above
+#   that would be one more argument of `training.train`, `start=(target, [0])`.
 #
 # The whole attack is a line, and this is the very code that runs:
 
@@ -252,8 +253,8 @@ plotting.show(
         "falls to zero to the right. With two it runs from one flat level to another.")
 
 # %% [markdown]
-# The text does not mention it. Both versions are run here: rows named *softmax twice* are the released network, the others the plain
-# cross-entropy. With the second softmax no loss is huge, which matters for a score that subtracts losses.
+# The text has one softmax layer; that the loss applies another shows in the code alone. Both versions are run here: rows named *softmax
+# twice* are the released network, the others the plain cross-entropy. With the second softmax no loss is huge, which matters for a score that subtracts losses.
 #
 # ## The paper's Table 2: AUC
 
@@ -314,9 +315,8 @@ plotting.show(
 # %% tags=["hide-input"]
 stopped = {name: study.stopping(one, lengths) for name, one in study.stoppable(games).items()}
 law = exhibits.law_table(plays, games).iloc[0]
-results.name({"law-says": f"{law['law: change']:+.3f}"})
-results.name({"law-measured": law["measured change"],
-              "to-the-end": exhibits.interval(plays, games, table.name, exhibits.UNSTOPPED, "auc"),
+results.name({"law-says": law["law: change"], "law-measured": law["measured change"]}, "+.3f")
+results.name({"to-the-end": exhibits.interval(plays, games, table.name, exhibits.UNSTOPPED, "auc"),
               "stopped": exhibits.interval(plays, games, table.name, ("loss", "scratch"), "auc")})
 results.name({"best-epoch": int(np.median(plays[table.name].epoch)), "last-epoch": table.models.config.epochs})
 plotting.explore(

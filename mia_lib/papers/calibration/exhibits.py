@@ -747,14 +747,14 @@ def judge_sizes(sizes: Mapping[int, study.Play], all_games: Mapping[int, study.G
     Args:
         sizes, all_games: by the number of members.
     """
-    parts, ordered = {}, sorted(sizes)
-    for small, large in zip(ordered, ordered[1:], strict=False):
-        for variant in ("original", "scratch"):
-            parts[f"{study.VARIANTS[variant]}, {small} to {large}"] = difference(
-                *(interval(sizes, all_games, n, ("loss", variant), "auc") for n in (small, large)))
+    ordered = sorted(sizes)
+    small, large = ordered[0], ordered[-1]
+    parts = {f"{study.VARIANTS[variant]}, {small} to {large}": difference(
+        *(interval(sizes, all_games, n, ("loss", variant), "auc") for n in (small, large)))
+        for variant in ("original", "scratch")} if small < large else None
     helps = {f"{n} training records": interval(sizes, all_games, n, ("loss", "scratch"), "auc", ("loss", "original"))
              for n in ordered}
-    return [claims.judge("calibration", "C11", parts or None, None if parts else "only one size was run"),
+    return [claims.judge("calibration", "C11", parts, None if parts else "only one size was run"),
             claims.judge("calibration", "C11c", helps)]
 
 
