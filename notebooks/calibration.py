@@ -59,8 +59,8 @@ results.show_table(
                           **{name: study.NEEDS[name] for name in ("gradient norm", "confidence", "label-only")},
                           "loss, calibrated": calibration.calibrate, "any score, by forgetting": study.NEEDS["any score, by forgetting"]}),
     name="calibration-threat-model",
-    caption="What each attack of this chapter needs for its score, as declared where it is computed. Calibration by references from scratch "
-            "adds the row of the calibrated loss to what the score itself needs. *Gap* calls a record a member when it is classified correctly.")
+    caption="What each attack of this chapter needs for its score, as declared where it is computed. A score calibrated by references from scratch "
+            "needs what the score needs, and the last two columns of the calibrated loss. *Gap* calls a record a member when it is classified correctly.")
 
 # %% [markdown]
 # ## Parameters
