@@ -65,7 +65,7 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 EVERYTHING_TRAINED = ALL_STUDIES | ALL_MODELS | ALL_PAGES | {"loss", "curvature"}
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)",
-                  {"bayes study", "bayes page", "curvature study", "curvature page"}),
+                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
                                {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page"}),
     "a signal": ("signals/outputs.py", '"hinge": truth - others.max(-1)', '"hinge": truth - others.min(-1)',

@@ -55,19 +55,20 @@ def needs(access: str, references: str, knows: str) -> Callable:
     return mark
 
 
-def threat_model(attacks: dict[str, Callable]):
+def threat_model(attacks: dict[str, Callable | Needs]):
     """The threat-model table of a chapter.
 
     Args:
-        attacks: name -> score function marked with `needs`.
+        attacks: name -> score function marked with `needs`, or what an attack has whose score is a signal as it is.
 
     Returns:
         DataFrame, a row an attack: access to the target, references, other knowledge.
     """
     import pandas as pd
 
-    rows = [{"attack": name, "access to the target": f.needs.access, "reference models": f.needs.references,
-             "also knows": f.needs.knows} for name, f in attacks.items()]
+    has = {name: one if isinstance(one, Needs) else one.needs for name, one in attacks.items()}
+    rows = [{"attack": name, "access to the target": one.access, "reference models": one.references, "also knows": one.knows}
+            for name, one in has.items()]
     return pd.DataFrame(rows)
 
 

@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 
+import jupytext
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from mia_lib import data, metrics, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
 from mia_lib.metrics.interval import Interval
 from mia_lib.papers.calibration import exhibits, study, theory
+from mia_lib.publish.parameters import find_root
 from mia_lib.signals import boundary
-from mia_lib.training import TrainConfig
+from mia_lib.training import TrainConfig, losses
 
 RNG = np.random.default_rng(0)
 TABLE = data.Dataset("toy", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
@@ -86,7 +90,7 @@ def test_every_calibrated_score_comes_from_the_function_that_the_page_shows(game
     np.testing.assert_allclose(study.reference_aucs(played), 0.5)
     for copied in (study.more_forgetting(games, 1, [0.25]).auc, study.forgetting_curve(games, [1]),
                    study.whole_public_half(games), study.with_dropout(games)["scratch"],
-                   *(both["scratch"] for both in study.gradient_variants(games).values())):
+                   study.stopping(games, [1]).auc, *(both["scratch"] for both in study.gradient_variants(games).values())):
         np.testing.assert_allclose(copied, 0.5)
 
 
@@ -131,11 +135,13 @@ def test_a_shadow_set_must_leave_records_to_validate(games):
     ({"queries": 10}, "queries = 10"), ({"queries": None}, "queries = None"), ({"epsilons": [1.0, 0.0]}, "epsilon"),
     ({"shadow_shares": [0.5, 1.0]}, "shadow_shares")])
 def test_a_plan_refuses_what_cannot_be_run_before_anything_is_trained(games, wrong, words, monkeypatch):
-    right = {"queries": 2500, "epsilons": [1.0], "shadow_shares": [0.5], "copies": 2}
-    assert set(study.plan({"one": games}, [6], 2, **right).columns) == {"exhibit", "models", "members of each", "epochs"}
+    right = {"queries": 2500, "epsilons": [1.0], "shadow_shares": [0.5], "copies": 2, "stops": [1, 2]}
+    plan = study.plan({"one": games}, [6], 2, games, **right)
+    assert set(plan.columns) == {"exhibit", "models", "members of each", "epochs"}
+    assert plan.set_index("exhibit").models["references, stopped by hand, one"] == "6"
     monkeypatch.setattr(training.Ensemble, "fit", None)
     with pytest.raises(MiaError, match=words):
-        study.plan({"one": games}, [6], 2, **{**right, **wrong})
+        study.plan({"one": games}, [6], 2, games, **{**right, **wrong})
 
 
 def test_a_reference_that_diverges_is_said():
@@ -144,7 +150,53 @@ def test_a_reference_that_diverges_is_said():
         study.play(wild)
 
 
+def test_a_reference_stopped_by_hand_at_its_best_epoch_is_the_stopped_reference(games, played):
+    found = study.stopping(games, [2, 1])
+    assert found.epochs == [1, 2] and found.scores.shape == (2, *played.members.shape)
+    best = np.stack([found.scores[found.epochs.index(epoch), t] for t, epoch in enumerate(played.epoch)])
+    np.testing.assert_allclose(best, played.scores["loss", "scratch"], atol=1e-5)
+    np.testing.assert_allclose(found.original, played.scores["loss", "original"], atol=1e-6)
+    with pytest.raises(MiaError, match="epochs = 3"):
+        study.stopping(games, [3])
+
+
+def test_a_shorter_training_is_no_beginning_of_a_longer_one_where_the_rate_follows_the_length():
+    falling = study.on_images(PICTURES, 48, 2, replace(CONFIG, schedule="cosine"), 1, 0.01)
+    with pytest.raises(MiaError, match="schedule = 'cosine'"):
+        study.stopping(falling, [1])
+
+
+def test_one_target_by_hand_is_the_first_play_of_its_row(monkeypatch):
+    """The cells of the page themselves, with a recipe of two epochs."""
+    name, get = "german_credit_mlp_double_softmax", study.ensembles.get
+
+    def short(asked):
+        bank = get(asked)
+        return replace(bank.part(range(12)), config=replace(bank.config, epochs=2))
+
+    monkeypatch.setattr(study.ensembles, "get", short)
+    page = jupytext.read(find_root() / "notebooks" / "calibration.py")
+    cells = [cell.source for cell in page.cells if cell.cell_type == "code"]
+    imports, parameters = cells[0], {"tables": [name]}
+    exec(imports, parameters)
+    first = next(k for k, source in enumerate(cells) if source.startswith("bank = shared.get("))
+    for source in cells[first:first + 2]:
+        exec(source, parameters)
+    played = study.play(study.on_table(name, 1, 0.1))
+    for word, variant in (("Orig", "original"), ("Cal.", "scratch")):
+        assert parameters["auc"][word] == pytest.approx(study.per_target(played, ("loss", variant), "auc")[0], abs=1e-9)
+
+
 # -------------------------------------------------------------------------------------------------------------- theory
+
+
+def test_a_second_softmax_bounds_the_loss_of_two_classes():
+    margin = np.linspace(-30, 30, 7)
+    found, logits = theory.losses_of_two_classes(margin), torch.tensor(np.stack([margin, 0 * margin], 1))
+    labels = torch.zeros(len(margin), dtype=torch.long)
+    for word, kind in (("once", "cross_entropy"), ("twice", "double_softmax")):
+        np.testing.assert_allclose(found[word], losses.record_loss(logits, labels, kind).numpy(), atol=1e-12)
+    assert found["twice"][[-1, 0]] == pytest.approx([np.log(1 + 1 / np.e), np.log(1 + np.e)])
 
 
 @pytest.mark.parametrize("difficulty,noise,original,calibrated", [
@@ -223,7 +275,13 @@ def test_more_copies_and_variants_of_the_code_have_the_shapes_they_state(games):
     more = study.more_forgetting(games, 2, [0.25, 0.5])
     assert more.auc.shape == more.accuracy.shape == (2, 2, 3)
     gradients = study.gradient_variants(games)
-    assert set(gradients) == {"2-norm", "largest absolute entry", "largest entry, signed"}
+    assert set(gradients) == {"2-norm", "largest absolute entry"}
+    judged, loss = games.private[1], games.models.config.loss
+    own, reference = (next(signals.record_gradients(models.model(1), games.models.records.x[judged],
+                                                    games.models.records.y[judged], loss))
+                      for models in (games.attacked, games.scratch))
+    by_hand = [-max(a - b) for a, b in zip(own, reference, strict=True)]
+    assert study.released_gradient(games)[1] == pytest.approx(metrics.auc(by_hand, games.members[1, 0, judged]))
     played = study.play(games)
     np.testing.assert_allclose(gradients["2-norm"]["scratch"], study.per_target(played, ("gradient_norm", "scratch"), "auc"))
     assert not np.allclose(study.with_dropout(games)["original"], study.per_target(played, ("loss", "original"), "auc"))
@@ -260,7 +318,9 @@ def shown(games):
 def test_every_number_the_paper_printed_has_its_place(shown):
     all_games, plays = shown
     for metric, table in (("auc", "table2"), ("accuracy", "table3")):
-        text = exhibits.table_of(plays, all_games, metric, table).to_string()
+        run, rest = (exhibits.table_of(plays, all_games, metric, table, which) for which in (True, False))
+        assert "not run" not in run.to_string() and "not run" in rest.to_string()
+        text = run.to_string() + rest.to_string()
         for value in exhibits.printed(table).values():
             assert f"/ {value:.3f}" in text
     assert len(exhibits.table_one(plays, all_games)) == 7
@@ -305,9 +365,11 @@ def test_verdicts_of_the_other_exhibits(shown):
     all_games, plays = shown
     played, one = plays["FashionMNIST"], all_games["FashionMNIST"]
     small, large = made_up(1.0, 2.0), made_up(0.2, 1.0)
-    assert exhibits.judge_sizes({100: small, 400: large}, {100: one, 400: one}).verdict == "reproduced"
-    assert exhibits.judge_sizes({100: large, 400: small}, {100: one, 400: one}).verdict == "contradicted"
-    assert exhibits.judge_sizes({100: small}, {100: one, 400: one}).verdict == "not run"
+    both = {100: one, 400: one}
+    assert [v.verdict for v in exhibits.judge_sizes({100: small, 400: large}, both)] == ["reproduced"] * 2
+    assert [v.verdict for v in exhibits.judge_sizes({100: large, 400: small}, both)] == ["contradicted", "reproduced"]
+    assert [v.verdict for v in exhibits.judge_sizes({100: small}, both)] == ["not run", "reproduced"]
+    assert exhibits.judge_sizes({100: made_up(1.0, 0.2)}, both)[1].verdict == "contradicted"
     assert [v.claim for v in exhibits.judge_ratio(played, "x")] == ["C12", "C12a"]
     assert exhibits.judge_private(None, [1.0], one, "no Opacus").reason == "no Opacus"
     rising = np.sort(RNG.random((2, 3, 5)), 1)
@@ -379,10 +441,45 @@ def test_precision_at_a_recall_by_hand():
 def test_figures_draw(shown):
     all_games, plays = shown
     played = plays["FashionMNIST"]
+    scores = np.stack([played.scores["loss", "scratch"]] * 3)
+    stopped = {name: study.Stopping([1, 5, 20], played.members, scores, played.scores["loss", "original"]) for name in plays}
+    covers = dict.fromkeys(plays, "x")
+    private = study.PrivateTraining(played.members, {v: scores for v in ("original", "scratch")}, np.ones(2), np.ones(2),
+                                    np.ones((3, 6)), np.ones((3, 6)))
     for figure, axes in ((exhibits.idea(played), 1), (exhibits.histograms(played), 2), (exhibits.curves(played), 2),
+                         (exhibits.top_figure(played), 1), (exhibits.softmax_twice(), 1),
+                         (exhibits.stopping_figure(stopped, plays, covers), 2),
+                         (exhibits.private_figure(private, [1.0, 10.0], all_games["FashionMNIST"]), 2),
                          (exhibits.ratio_figure(played, [1, 5], "x"), 2), (exhibits.law_figure(plays), 2),
                          (exhibits.sizes_figure(exhibits.sizes_frame(
                              {100: played, 200: played}, dict.fromkeys((100, 200), all_games["FashionMNIST"]))), 2)):
         assert len(figure.axes) == axes
-    assert list(exhibits.law_table(plays)["data"]) == list(plays)
+    assert list(exhibits.law_table(plays, all_games)["data"]) == list(plays)
     assert len(exhibits.low_rates(plays, all_games)) == 6 and len(exhibits.thresholds(plays, all_games)) == 18
+
+
+def test_the_chart_of_stopping_says_what_the_arrays_say(shown):
+    _, plays = shown
+    played = plays["FashionMNIST"]
+    scores = np.stack([size * played.members + RNG.normal(size=played.members.shape) for size in (0.0, 1.0)])
+    stopped = {"FashionMNIST": study.Stopping([1, 20], played.members, scores, played.scores["loss", "original"])}
+    chart = exhibits.stopping_chart(stopped, plays).to_dict()
+    points, bars = chart["datasets"]["points"], chart["datasets"]["bars"]
+    assert [one["epoch"] for one in points] == [1, 20]
+    assert [one["auc"] for one in points] == pytest.approx([metrics.auc(score, played.members).mean() for score in scores])
+    for step in (0, 1):
+        for kind in ("members", "non-members"):
+            assert sum(b["share"] for b in bars if (b["step"], b["kind"]) == (step, kind)) == pytest.approx(1)
+
+
+def test_members_among_the_best_scores_by_hand():
+    members = np.array([[True, False, True, False]])
+    found = exhibits.members_among(np.array([[4.0, 3.0, 2.0, 1.0]]), members, np.array([0.25, 0.5, 1.0]))
+    assert found[0] == pytest.approx([1, 0.5, 0.5])
+    tied = exhibits.members_among(np.zeros((1, 4)), members, np.array([0.25, 0.5]))
+    assert tied[0] == pytest.approx([0.5, 0.5])  # as if shuffled
+
+
+def test_a_printed_number_is_nearer_to_the_peak_or_to_the_rehearsal():
+    frame = pd.DataFrame({"rehearsed": ["0.500 [0.4, 0.6]"] * 3, "peak": ["0.600"] * 3, "paper": ["0.590", "0.510", "–"]})
+    assert exhibits.nearer_to_peaks(frame) == (1, 2)

@@ -17,7 +17,7 @@ from mia_lib.attacks import baselines
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, share_over
 from mia_lib.metrics.numbers import chance
-from mia_lib.papers.calibration import study
+from mia_lib.papers.calibration import study, theory
 
 Plays = Mapping[str, study.Play]  # by name of the games
 LOW = "conformal_tpr_at_fpr=0.01"  # in verdicts, see there
@@ -51,25 +51,81 @@ def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]
 # ------------------------------------------------------------------------------------------------------------- the idea
 
 
-def idea(played: study.Play, records: int = 4000) -> plt.Figure:
-    """Each record's loss under the target against its loss under a reference: one threshold, or one a difficulty."""
-    target = -played.scores["loss", "original"].ravel().astype(float)
-    reference = played.scores["loss", "scratch"].ravel() + target
-    members, some = played.members.ravel(), np.random.default_rng(0).permutation(target.size)[:records]
-    floor = 1e-2
-    figure, (axis,) = panels.grid(1, 5.0, width=5.6)
+def idea(played: study.Play, share: float = 0.1) -> plt.Figure:
+    """Each record of the first play: how hard it is for the target against how hard it is for the reference, in ranks, for
+    losses pile up at their lowest; no record is left out.
+
+    Args:
+        share: of the records that each of two thresholds calls members: one for all, drawn as a line, and one for the
+            calibrated score, whose records have rings.
+    """
+    loss, gain = -played.scores["loss", "original"][0].astype(float), played.scores["loss", "scratch"][0].astype(float)
+    members, called = played.members[0], rankdata(-gain, "ordinal") <= share * len(gain)
+    target, reference = (100 * (rankdata(one, "ordinal") - 0.5) / len(one) for one in (loss, loss + gain))
+    figure, (axis,) = panels.grid(1, 5.4, width=5.8)
     for name, kind in (("non-members", ~members), ("members", members)):
-        look, shown = plotting.STYLE[name], some[kind[some] & (reference[some] > floor)]
-        axis.scatter(reference[shown], np.maximum(target[shown], floor), s=9, alpha=0.45, lw=0, color=look["color"],
-                     marker=look["marker"], label=name)
-    grid = np.geomspace(floor, 20, 400)
-    far = grid[grid > 1 + floor]
-    axis.plot([floor, 20], [0.1, 0.1], color=plotting.INK, ls="--", lw=1.6, label="one threshold for all")
-    axis.plot(grid, grid, color=plotting.INK, lw=1.6, label="as hard as for the reference")
-    axis.plot(far, far - 1, color=plotting.INK, ls=":", lw=2.2, label="one nat easier than that")
-    axis.set(xscale="log", yscale="log", xlim=(floor, 20), ylim=(floor, 20), box_aspect=1,
-             xlabel="loss under a reference that never saw the record", ylabel="loss under the target")
-    panels.legend(figure, markerscale=2.5)
+        look = plotting.STYLE[name]
+        axis.scatter(reference[kind], target[kind], s=20, alpha=0.65, lw=0, color=look["color"], marker=look["marker"],
+                     label=name)
+    axis.scatter(reference[called], target[called], s=58, facecolors="none", edgecolors=plotting.INK, linewidths=1.2,
+                 label=f"best {100 * share:g} % after calibration")
+    axis.plot([0, 100], [0, 100], label="as hard as for the reference", **panels.CHANCE)
+    axis.axhline(100 * share, color=plotting.INK, lw=1.6, label="one threshold for all")
+    axis.set(xlim=(0, 100), ylim=(0, 100), box_aspect=1, xlabel="loss under the reference, rank from easy to hard (%)",
+             ylabel="loss under the target, rank from easy to hard (%)")
+    panels.legend(figure)
+    return figure
+
+
+def members_among(scores: np.ndarray, members: np.ndarray, called: np.ndarray) -> np.ndarray:
+    """Share of members among those records that have the highest scores; records that tie count as shuffled.
+
+    Args:
+        scores, members: [T, N']. called: shares of the records, [S].
+
+    Returns:
+        [T, S].
+    """
+    found = []
+    for score, member in zip(scores, members, strict=True):
+        fpr, tpr, _ = metrics.roc_curve(score, member)
+        hits, alarms = tpr * member.mean(), fpr * (1 - member.mean())
+        found.append(np.interp(called, hits + alarms, hits) / called)
+    return np.array(found)
+
+
+def top_share(played: study.Play, variant: str, share: float, covers: str) -> Interval:
+    """Mean share of members among the records whose loss, or calibrated loss, speaks most for membership."""
+    [values] = members_among(played.scores["loss", variant], played.members, np.array([share])).T
+    return study.over(values, covers, (0.0, 1.0))
+
+
+def top_figure(played: study.Play) -> plt.Figure:
+    """Share of members among the records called members, against how many are called, before and after calibration."""
+    called = np.geomspace(min(0.5, max(5 / played.members.shape[1], 0.002)), 1, 200)
+    figure, (axis,) = panels.grid(1, 4.0, width=6.2)
+    for variant, short in study.VARIANTS.items():
+        each, look = members_among(played.scores["loss", variant], played.members, called), plotting.style_of(short)
+        axis.plot(called, each.mean(0), color=look["color"], ls=look["linestyle"], label=short)
+        axis.fill_between(called, each.min(0), each.max(0), color=look["color"], alpha=0.12, lw=0)
+    axis.axhline(played.members.mean(), **panels.CHANCE)
+    axis.set(xscale="log", xlim=(called[0], 1), ylim=(0, 1.02), ylabel="members among them",
+             xlabel="share of the records called members, best scores first")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
+    panels.legend(figure, 3)
+    return figure
+
+
+def softmax_twice() -> plt.Figure:
+    """The loss of a record of two classes against the margin of its logits, with one softmax and with two."""
+    margin = np.linspace(-8, 8, 400)
+    figure, (axis,) = panels.grid(1, 3.6, width=5.8)
+    for (name, loss), look in zip(theory.losses_of_two_classes(margin).items(), ({"color": plotting.BLUE, "ls": "--"},
+                                                                               {"color": plotting.RED}), strict=True):
+        axis.plot(margin, loss, label=f"softmax {name}", **look)
+    axis.set(xlim=(-8, 8), ylim=(0, 4), xlabel="logit of the true class less the other's", ylabel="loss (nats)")
+    panels.legend(figure)
     return figure
 
 
@@ -92,11 +148,18 @@ def table_one(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def table_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, table: str) -> pd.DataFrame:
-    """Table 2 (metric "auc") or 3 ("accuracy"): a row a data set and score, ours / the paper's."""
+def table_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, table: str, run: bool = True) -> pd.DataFrame:
+    """Table 2 (metric "auc") or 3 ("accuracy"): a row a data set and score, ours / the paper's.
+
+    Args:
+        run: the data sets that were run, or the paper's numbers for those that were not.
+    """
     paper, rows = printed(table), []
     paper_score = {"loss": "Loss", "gradient_norm": "GN", "confidence": "Confidence"}
     for row, name in by_row(all_games):
+        if (name is not None) != run:
+            continue
+
         def ours(attack: Attack, name: str | None = name) -> Interval | None:
             return None if name is None else interval(plays, all_games, name, attack, metric)
 
@@ -125,6 +188,15 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
                                "above zero": zero, "peak": f"{peak.mean():.3f}",
                                "paper": tables.NOTHING if theirs is None else f"{theirs:.3f}"})
     return pd.DataFrame(rows)
+
+
+def nearer_to_peaks(frame: pd.DataFrame) -> tuple[int, int]:
+    """Of the cells of `thresholds` that the paper prints, how many of its numbers lie nearer to our peak than to our accuracy
+    at the rehearsed threshold; and how many there are."""
+    rows = frame[frame["paper"] != tables.NOTHING]
+    paper, peak = rows["paper"].astype(float), rows["peak"].astype(float)
+    rehearsed = rows["rehearsed"].str.split().str[0].astype(float)
+    return int(((paper - peak).abs() < (paper - rehearsed).abs()).sum()), len(rows)
 
 
 def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
@@ -328,10 +400,10 @@ def ratio_figure(played: study.Play, others: list[int], covers: str) -> plt.Figu
     for variant in ("original", "scratch"):
         look = plotting.style_of(study.VARIANTS[variant])
         frames = [study.at_ratio(played, ("loss", variant), k) for k in others]
-        for rule, line in (("rehearsed", look["linestyle"]), ("best", ":")):
-            ours = [study.over(frame[rule], covers) for frame in frames]
-            panels.bars(axes[0], others, ours, color=look["color"], ls=line, marker=look["marker"],
-                        label=f"{study.VARIANTS[variant]}, {rule} threshold")
+        panels.bars(axes[0], others, [study.over(frame["rehearsed"], covers, (0.0, 1.0)) for frame in frames], **look,
+                    label=f"{study.VARIANTS[variant]}, rehearsed threshold")
+        axes[0].plot(others, [frame["best"].mean() for frame in frames], color=look["color"], ls=":", marker=look["marker"],
+                     label=f"{study.VARIANTS[variant]}, best threshold")  # a peak has no interval
     axes[0].plot(others, [k / (1 + k) for k in others], label="calling nobody a member", **panels.CHANCE)
     axes[0].set(xscale="log", xlabel="non-members to one member", ylabel="accuracy", box_aspect=1)
     panels.ticks(axes[0].xaxis, others)
@@ -362,18 +434,15 @@ def more_figure(frame: pd.DataFrame) -> plt.Figure:
                             xlabel="forgetful copies", ylabel="rate")
 
 
-def private_figure(found: study.PrivateTraining, epsilons: list[float]) -> plt.Figure:
-    """Figure 6: ROC and precision-recall at each epsilon, calibrated (solid) and not (dashed), and without privacy."""
-    members = found.members
-    figure, axes = _two_panels(members)
-    colors = [*plt.get_cmap("viridis")(np.linspace(0.0, 0.8, len(epsilons))), "0.25"]
-    names = [f"ε = {epsilon:g}" for epsilon in epsilons] + ["no privacy"]
-    for e, (name, color) in enumerate(zip(names, colors, strict=True)):
-        last = e == len(epsilons)
-        _curves(axes, found.scores["scratch"][e], members, False, label=name, color=color, ls=":" if last else "-", lw=2.4)
-        _curves(axes, found.scores["original"][e], members, False, color=color, ls=(0, (1, 2)) if last else "--", lw=1.2)
-    panels.legend(figure, 3)
-    return figure
+def private_figure(found: study.PrivateTraining, epsilons: list[float], games: study.Games) -> plt.Figure:
+    """Figure 6 in numbers: AUC, and TPR at 1 % FPR, against epsilon, calibrated and not, and without privacy."""
+    names = [f"{epsilon:g}" for epsilon in epsilons] + ["no privacy"]
+    panels_of = {"AUC": "auc"} | ({"TPR at 1 % FPR": LOW} if metrics.resolves(found.members, 0.01) else {})
+    rows = [{"ε": name, "attack": study.VARIANTS[variant], "panel": panel,
+             **plotting.ends(over_plays(games, metric, [(1.0, found.scores[variant][e])], found.members))}
+            for panel, metric in panels_of.items() for variant in ("original", "scratch") for e, name in enumerate(names)]
+    return plotting.against(pd.DataFrame(rows), "ε", "value", by="attack", panel="panel", percent=True, xlabel="ε asked for",
+                            ylabel="rate")
 
 
 def private_table(found: study.PrivateTraining, epsilons: list[float], games: study.Games) -> pd.DataFrame:
@@ -393,8 +462,9 @@ def private_table(found: study.PrivateTraining, epsilons: list[float], games: st
 def law_figure(plays: Plays) -> plt.Figure:
     """AUC against the number of references trained to the end: measured, by the law, and its one-parameter fit."""
     shown = {name: played for name, played in plays.items() if played.reference_loss.shape[1] > 1}
-    figure, axes = panels.grid(list(shown), 3.6, "AUC", sharey=True)
-    for axis, played in zip(axes, shown.values(), strict=True):
+    rows = -(-len(shown) // 3)
+    figure, axes = panels.grid(list(shown), 1.2 + 2.4 * rows, "AUC", rows, sharey=True)
+    for axis, played in zip(axes, shown.values(), strict=False):
         measured, r = study.reference_aucs(played).mean(1), np.arange(1, played.reference_loss.shape[1] + 1)
         predicted, fine = study.law(played), np.linspace(1, len(r) + 0.5, 100)
         axis.plot(r, measured, "o", color=plotting.RED, label="measured")
@@ -416,18 +486,17 @@ def fitted(r: np.ndarray, a: float) -> np.ndarray:
     return norm.cdf(a / np.sqrt(1 + 1 / r))
 
 
-def law_table(plays: Plays) -> pd.DataFrame:
-    """Spread of difficulty, noise and gain of members, and which side of the law each set is on."""
+def law_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
+    """Spread of difficulty, noise and gain of members; and the change of AUC by one reference that was trained to the end, as
+    the law has it and as measured."""
     rows = []
     for name, played in plays.items():
         if played.reference_loss.shape[1] < 2:
             continue
-        found, measured = study.law(played), study.reference_aucs(played).mean(1)
-        original = metrics.auc(played.scores["loss", "original"], played.members).mean()
+        found = study.law(played)
         rows.append({"data": name, "difficulty σ_D": found["difficulty"], "noise σ_ε": found["noise"],
-                     "gain of members": found["gain"],
-                     "law: one reference": "gains" if found["difficulty"] > found["noise"] else "loses",
-                     "measured": f"{measured[0] - original:+.3f}"})
+                     "gain of members": found["gain"], "law: change": found["calibrated"][0] - found["original"],
+                     "measured change": interval(plays, all_games, name, UNSTOPPED, "auc", ("loss", "original"))})
     return pd.DataFrame(rows)
 
 
@@ -447,6 +516,76 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
                      "one, stopped": interval(plays, all_games, name, ("loss", "scratch"), "auc"),
                      "best epoch": f"{np.median(played.epoch):.0f} of {games.models.config.epochs}"})
     return pd.DataFrame(rows)
+
+
+def stopping_figure(found: Mapping[str, study.Stopping], plays: Plays, covers: Mapping[str, str]) -> plt.Figure:
+    """AUC of the calibrated loss against the epoch at which the reference is stopped, beside two that know no such epoch.
+
+    Args:
+        found: by name of the games. plays: of the same games. covers: what varies between their plays.
+    """
+    figure, axes = panels.grid(list(found), 3.8, "AUC", sharey=True)
+    for axis, (name, one) in zip(axes, found.items(), strict=True):
+        panels.bars(axis, one.epochs, [study.over(values, covers[name], (0.0, 1.0)) for values in one.auc],
+                    label="stopped there", **plotting.style_of("Cal."))
+        for score, look, label in ((one.original, {"color": plotting.INK, "ls": ":"}, "not calibrated"),
+                                   (plays[name].scores["loss", "scratch"], {"color": plotting.GREEN, "ls": "-."},
+                                    "stopped where it validates best")):
+            axis.axhline(metrics.auc(score, one.members).mean(), label=label, **look)
+        axis.set(xscale="log", xlabel="epochs of the reference")
+        panels.ticks(axis.xaxis, one.epochs[::2])
+    panels.legend(figure, 3)
+    return figure
+
+
+def stopping_chart(found: Mapping[str, study.Stopping], plays: Plays, bins: int = 30):
+    """The same for readers to move: the reference's last epoch on a slider, and the scores of all plays that follow.
+
+    Args:
+        found: by name of the games, at the same epochs. plays: of the same games.
+    """
+    alt, names, points, bars = plotting.altair(), list(found), [], []
+    epochs = found[names[0]].epochs
+    for name, one in found.items():
+        chosen, ends = plays[name].scores["loss", "scratch"], np.quantile(one.scores, [0.005, 0.995])
+        levels = {"plain": metrics.auc(one.original, one.members).mean(), "validated": metrics.auc(chosen, one.members).mean()}
+        edges = np.linspace(*(ends if np.ptp(ends) else ends + [-1, 1]), bins + 1)
+        for step, (epoch, score, auc) in enumerate(zip(epochs, one.scores, one.auc.mean(1), strict=True)):
+            points.append({"data": name, "step": step, "epoch": epoch, "auc": float(auc),
+                           **{level: float(value) for level, value in levels.items()}})
+            for kind, held in (("members", one.members), ("non-members", ~one.members)):
+                shares = np.histogram(np.clip(score[held], edges[0], edges[-1]), edges)[0] / held.sum()
+                bars += [{"data": name, "step": step, "kind": kind, "from": float(low), "to": float(high),
+                          "share": float(share)} for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True)]
+    which = alt.param("which", value=names[0], bind=alt.binding_select(options=names, name="Targets "))
+    step = alt.param("step", value=len(epochs) - 1, bind=alt.binding_range(
+        min=0, max=len(epochs) - 1, step=1, name=f"Stop the reference (0 earliest, {len(epochs) - 1} latest) "))
+    own = alt.Chart(alt.NamedData("points")).transform_filter("datum.data == which")
+    chosen = own.transform_filter("datum.step == step")
+    lines = ["'Reference stopped after ' + datum.epoch + (datum.epoch == 1 ? ' epoch' : ' epochs')",
+             "'AUC ' + format(datum.auc, '.3f') + ', not calibrated ' + format(datum.plain, '.3f')",
+             "'Stopped where it validates best: ' + format(datum.validated, '.3f')"]
+    said = chosen.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
+        align="left", baseline="top", lineHeight=17).encode(
+        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=280, height=17 * len(lines))
+    place = {"x": alt.X("epoch:Q", title="epochs of the reference", scale=alt.Scale(type="log", nice=False),
+                        axis=alt.Axis(format="~g", values=epochs)),
+             "y": alt.Y("auc:Q", title="AUC", scale=alt.Scale(zero=False))}
+    rules = [own.mark_line(color=color, strokeDash=dash, aria=False).encode(x=place["x"], y=alt.Y(f"{level}:Q", title="AUC"))
+             for level, color, dash in (("plain", plotting.INK, [2, 3]), ("validated", plotting.GREEN, [6, 3]))]
+    curve = alt.layer(*rules, own.mark_line(color=plotting.RED, aria=False).encode(**place), chosen.mark_point(
+        filled=True, size=110, color=plotting.INK, opacity=1, aria=False).encode(**place)).properties(width=280, height=190)
+    kinds = ["members", "non-members"]
+    shares = alt.Chart(alt.NamedData("bars")).transform_filter("datum.data == which && datum.step == step").mark_bar(
+        opacity=0.5, binSpacing=0, aria=False).encode(
+        alt.X("from:Q", bin="binned", title="calibrated score (nats), ends gathered", scale=alt.Scale(zero=False, nice=False)),
+        x2="to:Q", y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
+        color=alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
+            domain=kinds, range=[plotting.STYLE[kind]["color"] for kind in kinds]))).properties(width=280, height=240)
+    both = alt.concat(alt.vconcat(said, curve, spacing=8), shares, columns=2, spacing=24,
+                      datasets={"points": points, "bars": bars})
+    return both.resolve_scale(color="independent").add_params(*([which] if len(names) > 1 else [
+        alt.param("which", value=names[0])]), step)
 
 
 def unstopped(played: study.Play, references: int) -> np.ndarray:
@@ -602,18 +741,21 @@ def judge_label_only(found: Labelled, all_games: Mapping[str, study.Games]) -> c
     return claims.judge("calibration", "C10", parts, None if parts else "no label-only attack was run")
 
 
-def judge_sizes(sizes: Mapping[int, study.Play], all_games: Mapping[int, study.Games]) -> claims.Verdict:
-    """The verdict on C11; plays of different sizes are drawn apart.
+def judge_sizes(sizes: Mapping[int, study.Play], all_games: Mapping[int, study.Games]) -> list[claims.Verdict]:
+    """Verdicts on C11 and C11c; plays of different sizes are drawn apart.
 
     Args:
         sizes, all_games: by the number of members.
     """
-    parts, ordered = {}, sorted(sizes)
-    for small, large in zip(ordered, ordered[1:], strict=False):
-        for variant in ("original", "scratch"):
-            parts[f"{study.VARIANTS[variant]}, {small} to {large}"] = difference(
-                *(interval(sizes, all_games, n, ("loss", variant), "auc") for n in (small, large)))
-    return claims.judge("calibration", "C11", parts or None, None if parts else "only one size was run")
+    ordered = sorted(sizes)
+    small, large = ordered[0], ordered[-1]
+    parts = {f"{study.VARIANTS[variant]}, {small} to {large}": difference(
+        *(interval(sizes, all_games, n, ("loss", variant), "auc") for n in (small, large)))
+        for variant in ("original", "scratch")} if small < large else None
+    helps = {f"{n} training records": interval(sizes, all_games, n, ("loss", "scratch"), "auc", ("loss", "original"))
+             for n in ordered}
+    return [claims.judge("calibration", "C11", parts, None if parts else "only one size was run"),
+            claims.judge("calibration", "C11c", helps)]
 
 
 def judge_ratio(played: study.Play, covers: str, recall: float = 0.05) -> list[claims.Verdict]:

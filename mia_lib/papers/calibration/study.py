@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from mia_lib import membership, metrics, signals, store
 from mia_lib import models as architectures
-from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib.attacks import Needs, baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval, t_interval
@@ -31,6 +31,12 @@ VARIANTS = {"original": "Orig", "scratch": "Cal.", "forgetting": "Cal.-F"}
 ATTACKS = tuple((score, variant) for score in SCORES for variant in VARIANTS)
 GAP = ("gap", "original")
 LABEL_ONLY_RECORDS = 1000  # members, and as many others, of a play that the label-only attack is tried on, as in the paper
+NEEDS = {  # of attacks whose score is a signal of the target as it is, and of forgetting
+    "gradient norm": Needs("parameters", "none", "nothing"),
+    "confidence": Needs("output vector", "none", "nothing, not even the true label"),
+    "label-only": Needs("label", "none", "answers to a few thousand queries for each record"),
+    "any score, by forgetting": Needs("parameters", "out only", "the training recipe and the distribution of records"),
+}
 TABLES = tuple(name for name, shared in ensembles.SHARED.items() if "calibration" in shared.chapters)
 PAPER_ROWS = {"german_credit": "German Credit", "hepatitis": "Hepatitis", "adult": "Adult", "mnist": "MNIST",
               "fashion_mnist": "MNIST", "fashion_mnist_20k": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -200,13 +206,14 @@ def augmented(records: Dataset, augmentation: str, views: int, seed: int = 0) ->
     return tuple(found)
 
 
-def plan(all_games: dict[str, Games], sizes: list[int], games: int, *, queries: int, epsilons: list[float],
-         shadow_shares: list[float], copies: int) -> pd.DataFrame:
+def plan(all_games: dict[str, Games], sizes: list[int], games: int, ablated: Games, *, queries: int, epsilons: list[float],
+         shadow_shares: list[float], copies: int, stops: list[int]) -> pd.DataFrame:
     """What a run will train, and its parameters checked, before anything is trained.
 
     Args:
         all_games: of Tables 1 to 3. sizes: training records of Figure 3. games: played at each of them.
-        queries: of the label-only attack. epsilons: of Figure 6. shadow_shares, copies: of Figure 5.
+        ablated: of Figures 5 and 6. queries: of the label-only attack. epsilons: of Figure 6.
+        shadow_shares, copies: of Figure 5. stops: epochs at which references are stopped by hand.
 
     Returns:
         DataFrame, a row a kind of model: exhibit, models, members of each, epochs.
@@ -232,10 +239,12 @@ def plan(all_games: dict[str, Games], sizes: list[int], games: int, *, queries: 
                  {"exhibit": f"rehearsals, {name}", "models": 4 * len(one), "members of each": members // 2,
                   "epochs": f"at most {config.epochs}"}]
     rows += [{"exhibit": "Figure 3", "models": 9 * games, "members of each": n, "epochs": rows[-4]["epochs"]} for n in sizes]
-    first = next(iter(all_games.values()))
-    rows.append({"exhibit": "Figure 5", "models": len(first) * copies * len(shadow_shares), "members of each":
-                 ", ".join(f"{100 * share:g} %" for share in shadow_shares) + " of public",
-                 "epochs": first.forgetting.epochs})
+    rows += [{"exhibit": f"references, stopped by hand, {name}", "models": len(one) * len(stops),
+              "members of each": int(one.models.members[0].sum()), "epochs": ", ".join(map(str, stops))}
+             for name, one in stoppable(all_games).items()]
+    rows.append({"exhibit": f"Figure 5, {ablated.name}", "models": len(ablated) * copies * len(shadow_shares),
+                 "members of each": ", ".join(f"{100 * share:g} %" for share in shadow_shares) + " of public",
+                 "epochs": ablated.forgetting.epochs})
     return pd.DataFrame(rows).astype(str)
 
 
@@ -410,6 +419,64 @@ def whole_public_half(games: Games) -> np.ndarray:
     return store.study("calibration.whole_public_half", {**games.spec, "reference": models.key}, compute)["auc"]
 
 
+@dataclass(frozen=True, eq=False)
+class Stopping:
+    """The loss calibrated with one reference that was stopped after so many epochs, whatever it was worth there.
+
+    Attributes:
+        epochs: E of them, rising.
+        members: bool [T, N'].
+        scores: calibrated, [E, T, N'].
+        original: minus the loss of the target, [T, N'].
+    """
+
+    epochs: list[int]
+    members: np.ndarray
+    scores: np.ndarray
+    original: np.ndarray
+
+    @property
+    def auc(self) -> np.ndarray:
+        """[E, T]."""
+        return np.array([metrics.auc(score, self.members) for score in self.scores])
+
+
+def stoppable(all_games: dict[str, Games]) -> dict[str, Games]:
+    """The first two games on tables, whose rate is constant: there a short training is the beginning of a long one."""
+    tables = [name for name, one in all_games.items() if one.models.config.schedule == "constant"]
+    return {name: all_games[name] for name in tables[:2]}
+
+
+def stopping(games: Games, epochs: list[int]) -> Stopping:
+    """The loss calibrated with references stopped by hand: `Games.scratch` after each of these epochs; kept in the store.
+
+    Args:
+        games: with a constant learning rate. epochs: from 1 to those of the target.
+
+    Raises:
+        MiaError: a schedule under which a short training is not the beginning of a long one, or an epoch that is none.
+    """
+    config = games.models.config
+    if config.schedule != "constant":
+        raise MiaError(f"schedule = {config.schedule!r}: a training of fewer epochs is not the beginning of a longer one. "
+                       "Give games with a constant learning rate.")
+    epochs = sorted(set(epochs))
+    for count in epochs:
+        check_range("epochs", count, 1, config.epochs)
+    references = [train(games.models.records, games.calibrating, replace(config, epochs=count, seed=config.seed + 1),
+                        label=f"references stopped after {count} epochs ({games.name})") for count in epochs]
+
+    def compute() -> dict[str, np.ndarray]:
+        judged, members = games.private, _of(games.members[:, 0], games.private)
+        own = -_of(signals.loss(games.attacked, games.models.records, judged), judged)
+        return {"members": members, "original": own, "scores": np.stack([
+            calibrated(own, -_of(signals.loss(models, models.records, judged), judged)) for models in references])}
+
+    spec = {"targets": games.attacked.key, "private": store.fingerprint(games.private),
+            "references": [models.key for models in references]}
+    return Stopping(epochs, **store.study("calibration.stopping", spec, compute))
+
+
 def law(played: Play) -> dict[str, float]:
     """Spread of difficulty, noise of training and gain of members, from this play's own losses.
 
@@ -498,8 +565,7 @@ def forgetting_curve(games: Games, epochs: list[int]) -> np.ndarray:
 
 
 def gradient_variants(games: Games) -> dict[str, dict[str, np.ndarray]]:
-    """AUC [T] of gradient scores, original and calibrated from scratch: two norms, and what the released code takes for
-    the third; kept in the store."""
+    """AUC [T] of minus the gradient's norm, original and calibrated from scratch, by two norms; kept in the store."""
     def compute() -> dict[str, np.ndarray]:
         records, found, judged = games.models.records, {}, games.private
         members = _of(games.members[:, 0], judged)
@@ -518,18 +584,22 @@ def _norm(order: float):
     return lambda models, records, judged: signals.gradient_norm(models, records, order, judged=judged)
 
 
-def _signed(models: Ensemble, records: Dataset, judged: np.ndarray) -> np.ndarray:
-    """Largest entry of each record's gradient, its sign kept, [M, N]."""
-    found = outputs.per_model(models, records, {"kind": "largest_gradient"}, _signed_task, "largest gradients", judged=judged)
-    return outputs.spread([arrays["largest"] for arrays in found], judged)
+GRADIENTS = {"2-norm": _norm(2), "largest absolute entry": _norm(np.inf)}
 
 
-def _signed_task(networks, x, labels, loss):
-    [network] = networks
-    return [{"largest": np.concatenate([g.max(1) for g in signals.record_gradients(network, x, labels, loss)])}]
+def released_gradient(games: Games) -> np.ndarray:
+    """AUC [T] of what the released code computes for an infinity norm: minus the largest entry, its sign kept, of the
+    target's gradient *less the reference's*; kept in the store. It is no difference of two scores."""
+    def compute() -> dict[str, np.ndarray]:
+        records, config, aucs = games.models.records, games.models.config, []
+        for t, judged in enumerate(games.private):
+            pair = [signals.record_gradients(models.model(t), records.x[judged], records.y[judged], config.loss)
+                    for models in (games.attacked, games.scratch)]
+            largest = np.concatenate([(own - reference).max(1) for own, reference in zip(*pair, strict=True)])
+            aucs.append(metrics.auc(-largest, games.members[t, 0, judged]))
+        return {"auc": np.array(aucs)}
 
-
-GRADIENTS = {"2-norm": _norm(2), "largest absolute entry": _norm(np.inf), "largest entry, signed": _signed}
+    return store.study("calibration.released_gradient", games.spec, compute)["auc"]
 
 
 def with_dropout(games: Games) -> dict[str, np.ndarray]:
