@@ -319,7 +319,8 @@ results.show_table(
 # %% tags=["hide-input"]
 seen_at = {m: exhibits.number(played.scores[m], played.members, "tpr_at_fpr=0.01") for m in exhibits.CURVES}
 resolved = metrics.resolves(played.members, 0.01)
-results.name({f"tpr-{m.replace('_', '-')}": f"{100 * rate:.1f}" if resolved else "(below resolution)" for m, rate in seen_at.items()})
+results.name({f"tpr-{m.replace('_', '-')}": f"{100 * rate:.1f}" if resolved else "(below resolution)"
+              for m, rate in seen_at.items()})
 plotting.show(
     exhibits.roc(plays), name="curvature-figure-4",
     caption="**Figure 4 of the paper** for five methods, on {ours}`sets`: {term}`ROC` on logarithmic axes, the mean over "
@@ -346,7 +347,8 @@ counted = study.by_references(bank, reference_counts)
 spread = study.record_curves(bank, [10, 50, 90]).spread
 rungs = played.ladders["LR"]
 proper, pooled = rungs["log-likelihood ratio"], played.controls["pooled variance for its root, in both"]
-results.name({"variance-step": lead(rungs["variance for standard deviation"], proper), "pooled-step": lead(pooled, proper)}, ".1f")
+squared = rungs["variance for standard deviation"]
+results.name({"variance-step": lead(squared, proper), "pooled-step": lead(pooled, proper)}, ".1f")
 results.name({"spread-in": float(spread[0]), "spread-out": float(spread[1])}, ".1f")
 results.show_table(
     exhibits.ladder_table(plays), name="curvature-ladder",
@@ -469,7 +471,7 @@ x, u, v = rng.normal(size=n), *rng.choice([-1.0, 1.0], (2, n))
 quadratic = np.ones((n, n)) / n
 q = four_points(lambda x: x @ quadratic @ x / 2, x, u, v, h=0.1)
 spread_of = theory.probe_variance(quadratic)
-results.say(f"Four losses {q:.4f}, product {v @ quadratic @ u:.4f}. Variance of one probe for $H = \\mathbf 1\\mathbf 1^\\top / n$: "
+results.say(f"Four losses {q:.4f}, product {v @ quadratic @ u:.4f}. Variance of one probe: "
             f"{spread_of['zero_order']:.0f} with independent vectors, {spread_of['hutchinson']:.2f} with one, "
             f"{spread_of['zero_order'] / spread_of['hutchinson']:.0f} times less.")
 
@@ -554,8 +556,9 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 scale = study.step_sizes(bank, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1])
 typical = float(np.median(scale.expected))
-results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats; median losses of "
-            f"members are {np.median(played.median_in):.1g}, of others {np.median(played.median_out):.1g}. Noise is multiplied by {0.5 / h**2:,.0f}.")
+results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats. Median "
+            f"losses of members are {np.median(played.median_in):.1g}, of others {np.median(played.median_out):.1g}. Noise is "
+            f"multiplied by {0.5 / h**2:,.0f}.")
 
 # %% [markdown]
 # The attacker answers with a larger step, whose price is in {numref}`curvature-estimators`, and with averaging. A server that
@@ -817,9 +820,7 @@ plotting.show(
         "on the right.")
 
 # %% [markdown]
-# In the authors' own numbers LR passes LiRA and falls behind it again: at $m = 35{,}000$ they have {printed}`fig6_authors_code
-# | random subset | m = 35000 | Curv ZO LR | auroc` and {printed}`fig6_authors_code | random subset | m = 35000 | Carlini et
-# al. (2022) | auroc` %. References are trained on half of the pool whatever the target's size, as in the released code. So a
+# In the authors' own numbers LR passes LiRA and falls behind it again: at $m = 35{,}000$ they have {printed}`fig6_authors_code | random subset | m = 35000 | Curv ZO LR | auroc` and {printed}`fig6_authors_code | random subset | m = 35000 | Carlini et al. (2022) | auroc` %. References are trained on half of the pool whatever the target's size, as in the released code. So a
 # small target is compared with models unlike it, and attacks that compare with nothing (Yeom's) have no such handicap.
 # (Targets here and in Figures 5 and 7 draw probes of their own, where those of Table 1 share the references'.)
 #
@@ -836,9 +837,7 @@ results.show_table(
 # points at {ours}`size-smallest` records and {ours}`coreset-lead` at {ours}`size-largest`. The authors' notebooks have
 # {printed}`fig7_authors_code | m = 500 | Curv ZO NLL | auroc` against
 # {printed}`fig6_authors_code | m = 500 | Curv ZO NLL | auroc` % at $m = 500$, and
-# {printed}`fig7_authors_code | m = 45000 | Curv ZO NLL | auroc` against {printed}`fig6_authors_code
-# | m = 45000 | Curv ZO NLL | auroc` % at $m = 45{,}000$; Yeom's plain loss has {printed}`fig7_authors_code | m = 45000 | Yeom
-# et al. (2018) | auroc` % there.
+# {printed}`fig7_authors_code | m = 45000 | Curv ZO NLL | auroc` against {printed}`fig6_authors_code | m = 45000 | Curv ZO NLL | auroc` % at $m = 45{,}000$; Yeom's plain loss has {printed}`fig7_authors_code | m = 45000 | Yeom et al. (2018) | auroc` % there.
 #
 # A fair game on easy records needs no further training. Take the bank's own targets, and judge each on the records that curve
 # least under its references, members and non-members alike:

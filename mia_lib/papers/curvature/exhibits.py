@@ -141,7 +141,7 @@ def probe_chart(found: study.Probe, h: float):
     left = alt.layer(bent, ticks, four).properties(width=SIDE, height=SIDE)
     whole = alt.Chart(alt.NamedData("steps")).transform_filter(asked)
     scale = alt.Scale(type="log", nice=False)
-    at = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5))
+    at = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5, grid=False))
     chosen = whole.transform_filter(f"datum.k == {k}")
     lines = ["'Step ' + format(datum.h, '.2~g') + ', kinks crossed on the way to the four points: ' + datum.crossed",
              "'Four losses: q = ' + format(datum.q, '.3~g')",
@@ -149,7 +149,8 @@ def probe_chart(found: study.Probe, h: float):
     text = chosen.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
         align="left", baseline="top", lineHeight=17).encode(
         x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=2 * SIDE, height=17 * len(lines))
-    size = alt.Y("size:Q", title="|q|", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=5))
+    size = alt.Y("size:Q", title="|q|", scale=alt.Scale(type="log"),
+                 axis=alt.Axis(format=".0e", tickCount=5, grid=False))
     against = whole.mark_line(color=plotting.INK, strokeWidth=2, aria=False).encode(at, size)
     point = chosen.mark_point(filled=True, size=130, color=plotting.INK, opacity=1).encode(at, size)
     exact = chosen.transform_calculate(level=f"max(abs(datum.exact), {TINY})").mark_rule(
