@@ -27,7 +27,8 @@ MAIN = (*study.PAPER, "log_ratio", "lira", "rmia")  # of the paper's eight and o
 LIRAS = ("lira_released", "lira_lr", "lira_top", "lira", "lira_fixed")  # from the released code to the attack's own paper
 CURVES = ("nll", "lr", "sablayrolles", "lira_released", "lira")  # of Figure 4
 LOOKS = {method: plotting.style_of(SHORT[method]) for method in ("nll", "lr", "log_ratio", "lira", "yeom")} | {
-    "sablayrolles": plotting.style_of("MAST"), "lira_released": plotting.style_of("Quantile regression") | {"linestyle": ":"},
+    "sablayrolles": plotting.style_of("MAST") | {"label": "MAST (Sablayrolles)"},
+    "lira_released": plotting.style_of("Quantile regression") | {"linestyle": ":"},
     "lira_fixed": plotting.style_of("LOSS") | {"linestyle": "-.", "marker": "D"}}
 AUTHORS_POOL = 50_000  # records of CIFAR-100 that their training sets are drawn from
 EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
@@ -52,7 +53,7 @@ def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
 
 def look_of(method: str, **other) -> dict:
     """Colour, line, marker and name of a method in this chapter's figures."""
-    return {**LOOKS[method], "label": SHORT[method], **other}
+    return {"label": SHORT[method], **LOOKS[method], **other}
 
 
 SEEN = ("a model that never saw it", "the model that was trained on it")
