@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from functools import partial
 
+import jupytext
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics.interval import difference
 from mia_lib.papers.curvature import exhibits, study, theory
+from mia_lib.publish.parameters import find_root
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import TrainConfig
 from mia_lib.training.losses import precise_loss
@@ -303,13 +305,63 @@ def test_records_stand_at_the_percentiles_of_how_far_their_means_lie_apart(bank)
         np.testing.assert_array_equal(found.members[place], bank.game.members[:, i])
 
 
-def test_a_slice_passes_through_the_record(bank):
-    found = study.slices(bank, 50, reach=0.02, points=5)
-    record = int(found.record)
-    assert record == study.record_curves(bank, [50]).record[0] and (found.members == bank.game.members[:, record]).all()
-    assert found.loss.shape == (8, 5) and found.t.tolist() == pytest.approx([-0.02, -0.01, 0, 0.01, 0.02])
-    np.testing.assert_allclose(found.loss[:, 2], bank.signals["loss"][:, record], rtol=1e-5)
-    assert (np.ptp(found.loss, axis=1) > 0).all()
+def test_one_probe_is_four_losses_around_a_record_that_the_target_gets_wrong(bank):
+    found, middle = study.one_probe(bank), len(study.STEPS)
+    record, target = int(found.record), bank.models.part([0, 1])
+    given = signals.logits(target, bank.records).argmax(-1)
+    assert not bank.game.members[0, record] and bank.game.members[1, record]
+    assert given[0, record] != bank.records.y[record] and (found.labels[:, 0] == bank.records.y[record]).all()
+    assert (found.labels[:, 1] == given[:, record]).all()
+    assert found.bent.shape == (2, 2, 2, 2 * middle + 1) and found.kinks.shape == (2, 2, 2 * middle)
+    np.testing.assert_allclose(found.bent[..., middle], 0, atol=1e-12)
+    k = 30  # the loss less its tangent has the second differences of the loss
+    ends = found.bent[..., [middle - k - 1, middle + k + 1]].sum(-1)
+    np.testing.assert_allclose(found.q[..., k], (ends[..., 0] - ends[..., 1]) / (4 * found.h[k] ** 2), rtol=1e-5, atol=1e-5)
+
+
+def test_between_kinks_a_probe_is_the_hessian_s_and_blind_to_the_label(bank):
+    found, middle = study.one_probe(bank), len(study.STEPS)
+    for m in range(2):
+        np.testing.assert_allclose(found.product[m, 0], found.product[m, 1], rtol=1e-6, atol=1e-9)  # it has no label in it
+        for k in range(10, middle - 1):  # smaller steps are near the rounding of a loss, and nothing is known beyond the last
+            if not found.kinks[m][:, middle - k - 2:middle + k + 2].any():
+                assert found.q[m, 0, k] == pytest.approx(found.q[m, 1, k], rel=1e-3, abs=1e-4)
+                assert found.q[m, 0, k] == pytest.approx(found.product[m, 0], rel=0.05, abs=1e-2 * abs(found.product).max())
+    assert found.kinks.any() and not found.kinks.all()
+
+
+def cell_with(words):
+    """The code of the one cell of the chapter that has these words."""
+    [cell] = [cell.source for cell in jupytext.read(find_root() / "notebooks" / "curvature.py").cells
+              if cell.cell_type == "code" and words in cell.source]
+    return cell
+
+
+def test_the_target_by_hand_is_the_first_of_the_study(bank, played, monkeypatch):
+    monkeypatch.setattr(data, "load", lambda name: RECORDS)
+    page = {"data": data, "np": np, "membership": membership, "training": training, "curvature": curvature, "attack": attack,
+            "metrics": metrics, "datasets": ["toy"], "seed": 0, "pool": POOL, "models": 8, "config": CONFIG, "iterations": 2,
+            "h": H}
+    exec(cell_with("hand = metrics.auc"), page)
+    assert page["ensemble"].key == bank.models.key and not page["ensemble"].missing()
+    assert page["hand"] == pytest.approx(metrics.auc(played.one_view["log_ratio"][0], played.members[0]), abs=1e-12)
+
+
+def test_the_ten_lines_are_what_the_library_computes():
+    page = {"np": np, "stats": stats}
+    exec(cell_with("def four_points"), page)
+    rng, members = np.random.default_rng(3), membership.balanced_halves(20, 8)
+    value, references = rng.normal(size=20), rng.normal(size=(8, 20))
+    np.testing.assert_allclose(page["log_ratio"](value, references, members), attack.nll(value, references, members))
+    hessian = (lambda a: a + a.T)(rng.normal(size=(6, 6)))
+    x, u, v = rng.normal(size=6), *rng.choice([-1.0, 1.0], (2, 6))
+    assert page["four_points"](lambda z: z @ hessian @ z / 2, x, u, v, 0.1) == pytest.approx(v @ hessian @ u)
+    x, u, v = (torch.from_numpy(one)[None] for one in (x, u, v))
+    loss = lambda z: z.pow(3).sum(-1)  # noqa: E731
+    ours = page["four_points"](loss, x, u, v, 0.01)
+    theirs = curvature._difference(lambda points: torch.stack([loss(point) for point in points.split(1)]).flatten(0, 1), x,
+                                   u[None], v[None], 0.01) / (4 * 0.01**2)
+    assert float(ours) == pytest.approx(float(theirs), abs=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------ what the number measures
@@ -422,6 +474,26 @@ def test_a_coreset_gives_its_members_away_without_any_target(swept):
         assert (metrics.auc(found.untouched, found.members) == 1).all()
     for found in (*swept["random"].values(), *swept["matched"].values()):
         assert (metrics.auc(found.untouched, found.members) < 1).all()
+
+
+def test_a_coreset_is_told_by_models_that_did_not_choose_it(bank):
+    log, members, found = bank.signals["curvature"][..., 0], bank.game.members, study.told_without_a_target(bank, [12, 30])
+    halves = [[0, 1, 4, 5], [2, 3, 6, 7]]
+    mean = [np.array([log[[m for m in half if not members[m, i]], i].mean() for i in range(POOL)]) for half in halves]
+    each = []
+    for chosen, ranked in (mean, mean[::-1]):
+        inside = np.isin(np.arange(POOL), np.argsort(chosen)[:12])
+        each.append(metrics.auc(-ranked, inside))
+    assert found[12] == pytest.approx(np.mean(each)) and 0.5 < found[30] < 1
+
+
+def test_the_base_of_the_logarithm_moves_no_likelihood_ratio_but_the_released_rule(bank, played):
+    found = study.by_base(bank, [2, float(np.e), 1000])
+    for steps in found.values():
+        np.testing.assert_array_equal(steps["log-likelihood ratio"], played.scores["log_ratio"])
+    squared = "variance for standard deviation"
+    np.testing.assert_array_equal(found[float(np.e)][squared], played.ladders["LR"][squared])
+    assert (found[2][squared] != found[1000][squared]).any()
 
 
 def test_targets_of_a_size_are_attacked_with_the_whole_bank(bank, swept):
@@ -783,6 +855,10 @@ def test_every_number_the_paper_printed_has_its_place(played, quick):
     plays = {"FashionMNIST": played, "CIFAR-10": played}
     one = exhibits.table_one(plays)
     assert len(one) == len(study.NAMES) and one["paper, CIFAR100"][0] == "93.5 / 84.5"
+    single = dict(zip(one["method"], one["CIFAR-10: AUC, one view"], strict=True))
+    assert single["Curv ZO NLL"] == exhibits.percent(exhibits.number(played.one_view["nll"], played.members))
+    assert single["Yeom et al. (2018)"] == one["CIFAR-10: AUC"][3]  # it has one view as it is
+    assert len(exhibits.table_one(plays, exhibits.MAIN)) == 11 and len(exhibits.table_one(plays, exhibits.LIRAS)) == 5
     assert (one["paper, ImageNet"][8:] == tables.NOTHING).all()
     for name, table, metric in (("table1", one, "auroc"), ("table1", one, "balanced_accuracy")):
         for (dataset, method, _), value in exhibits.printed(name, metric).items():
@@ -816,16 +892,28 @@ def test_rates_that_can_be_resolved_are_shown(quick):
 def test_tables_show_what_was_found(bank, played, named, swept, quick):
     targets = exhibits.targets_table({"toy": played})
     assert targets["accuracy, members"][0] == pytest.approx(played.train.mean())
-    ladder = exhibits.ladder_table(played)
-    assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in ladder["AUC"][0] + ladder["AUC"][4]
+    ladder = exhibits.ladder_table({"one": played, "two": played})
+    assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in ladder["one: AUC"][0] + ladder["one: AUC"][4]
+    assert (ladder["one: AUC"] == ladder["two: AUC"]).all()
+    proper, squared = (played.ladders["LR"][step] for step in list(played.ladders["LR"])[:2])
+    change = exhibits.number(squared, played.members, minus=proper)
+    assert ladder["one: AUC"][5].endswith(f"({exhibits.percent(change)})")
     for row, name in ((0, "log_ratio"), (3, "nll"), (4, "log_ratio"), (7, "lr")):
-        assert ladder["AUC"][row].startswith(f"{100 * exhibits.number(played.scores[name], played.members).value:.1f}")
+        assert ladder["one: AUC"][row].startswith(f"{100 * exhibits.number(played.scores[name], played.members).value:.1f}")
     table = exhibits.estimators_table(named, H, 2).set_index("signal")
     assert len(table) == 12 and table.loc["as released, h = 0.001", "needs"] == "8 queries"
     assert table.loc["as released, h = 0.001, 1 probe", "needs"] == "4 queries"
     assert table.loc["Frobenius norm, exact", "rank correlation with the norm"] == pytest.approx(1)
-    sets = exhibits.coreset_table(swept)
-    assert len(sets) == 5 and (sets[sets["training set"] == "coreset"]["no target at all"] == "100.0").all()
+    short = exhibits.signals_table(named, H, 2).set_index("signal")
+    assert len(short) == 6 and (short["AUC of its log ratio"] == table.loc[short.index, "AUC of its log ratio"]).all()
+    sets = exhibits.coreset_table(swept, {12: 0.9, 30: 0.8})
+    assert len(sets) == 5 and sets[sets["training set"] == "coreset"]["no target at all"].tolist() == ["90.0", "80.0"]
+    counted = study.by_references(bank, [4])
+    references = exhibits.references_table(counted, played, 6)
+    assert references["references"].tolist() == [4, 6] and references["Curv ZO LR"][1] == exhibits.percent(
+        exhibits.number(played.scores["lr"], played.members))
+    bases = exhibits.base_table(study.by_base(bank, [2, float(np.e)]), played.members)
+    assert bases["base of the logarithm"].tolist() == ["2", "e"] and bases["log-likelihood ratio"].nunique() == 1
     logs = exhibits.logs_and_ratios(bank)
     same = logs["tied by exp"] == 0
     np.testing.assert_allclose(logs["AUC of LR"][same], logs["AUC of log LR"][same])
@@ -849,12 +937,13 @@ def test_figures_draw(bank, played, named, swept, tmp_path, quick, closed):
     counted, scale = study.by_references(bank, [4]), study.step_sizes(bank, [1e-1, 1e-5], 20)
     epsilons, trained = [1.0, 10.0, 100.0], private([0.1, 1.4, 1.6])
     figures = (
-        (exhibits.slices_figure(study.slices(bank, 50)), 1), (exhibits.extremes(bank.records, played.difficulty), 16),
-        (exhibits.record_figure(study.record_curves(bank, [0, 50, 100]), [0, 50, 100]), 3), (exhibits.roc(played), 1),
+        (exhibits.probe_figure(study.one_probe(bank), H), 2), (exhibits.extremes(bank.records, played.difficulty), 16),
+        (exhibits.record_figure(dict.fromkeys("ab", study.record_curves(bank, [0, 50, 100])), [0, 50, 100]), 6),
+        (exhibits.roc({"one": played, "two": played}), 2),
         (exhibits.steps_figure(scale), 1), (exhibits.costs_figure(named, counted, played, 6, 2), 2),
         (exhibits.private_figure(trained, epsilons), 1), (exhibits.private_figure(trained, epsilons[:1]), 1),
-        (exhibits.sizes_figure(swept["random"]), 1), (exhibits.coreset_figure(swept), 2),
-        (exhibits.coreset_figure({**swept, "matched": {}}), 2),
+        (exhibits.sizes_figure(swept["random"], POOL), 2), (exhibits.coreset_figure(swept, POOL, {12: 0.9}), 2),
+        (exhibits.coreset_figure({**swept, "matched": {}}, POOL, {12: 0.9}), 2),
         (exhibits.theory_figure(exhibits.mechanisms(20), WORLD, np.geomspace(1, 1e5, 20)), 2))
     for figure, axes in figures:
         assert len(figure.axes) == axes
@@ -864,6 +953,33 @@ def test_figures_draw(bank, played, named, swept, tmp_path, quick, closed):
     assert table["ε"].tolist()[:3] == [f"{epsilon:g}" for epsilon in epsilons] and table["ε spent"][3] == tables.NOTHING
     assert table["ε spent"].tolist()[:3] == [f"{spent:.2f}" for spent in trained.epsilon[:3]]
     assert table["Curv ZO NLL"][0] == exhibits.percent(study.over_targets(trained.scores["nll"][0], trained.members))
+
+
+def test_the_authors_numbers_stand_at_their_share_of_the_pool():
+    sizes, sets = exhibits.authors("fig6"), exhibits.authors("fig7", "balanced_accuracy")
+    assert set(sizes) == set(sets) == {"nll", "lr", "lira_released", "yeom"}
+    shares, values = sizes["nll"]
+    assert len(shares) == 13 and len(sets["nll"][0]) == 12
+    assert dict(zip(shares, values, strict=True))[1.0] == pytest.approx(0.9030)  # 500 of 50,000
+
+
+def test_a_probe_can_be_moved(bank, tmp_path):
+    chart = exhibits.probe_chart(study.one_probe(bank), H).to_dict()
+    rows, steps = chart["datasets"]["rows"], chart["datasets"]["steps"]
+    assert {param["name"] for param in chart["params"]} >= {"power", "seen", "given"}
+    middle = len(study.STEPS)
+    assert len(rows) == 8 * (2 * middle + 1) and len(steps) == 4 * middle
+    slider = next(param for param in chart["params"] if param["name"] == "power")
+    for power in np.arange(slider["bind"]["min"], slider["bind"]["max"] + 0.01, 0.05):  # each has its points and its number
+        k = round((power + 5) / 0.05) + 1
+        assert [row["h"] for row in steps if row["k"] == k] == pytest.approx([10**power] * 4, rel=1e-6)
+        assert sum(abs(row["k"]) == k for row in rows) == 16
+
+
+def test_a_claim_says_how_many_of_its_parts_hold():
+    sure, open_ = metrics.t_interval([1.0, 1.1, 0.9]), metrics.t_interval([1.0, -1.1, 0.2])
+    verdict = claims.judge("curvature", "C4", {"less a": sure, "less b": open_, "less c": None}, "not run")
+    assert exhibits.held(verdict) == {"won": "1", "all": "2", "rest": "less b"}
 
 
 def test_the_first_and_last_images_of_figure_1_curve_least_and_most(bank, played, closed):

@@ -224,7 +224,7 @@ def places(which: np.ndarray) -> np.ndarray:
 
 
 def scored(played: study.Play, attack: Attack, metric: str) -> tuple[np.ndarray, str]:
-    """Scores [T, N'] and a metric of `mia_lib.metrics` that together give one of `study.METRICS`: the accuracy of calls is
+    """Scores [T, N'] and a metric of `mia_lib.metrics` that together give one of `study.per_target`: the accuracy of calls is
     their AUC."""
     if attack == study.GAP:
         return baselines.gap(played.correct), "auc"

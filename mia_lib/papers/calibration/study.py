@@ -360,7 +360,8 @@ def per_target(played: Play, attack: tuple[str, str], metric: str) -> np.ndarray
 
     Args:
         attack: `GAP`, of which every number is its AUC, or one of `ATTACKS`.
-        metric: of `METRICS`: "accuracy" is at the threshold from the rehearsal on public records, "default_accuracy" at zero.
+        metric: of `metrics.evaluate`, or "accuracy", at the threshold from the rehearsal on public records, or
+            "default_accuracy", at zero.
     """
     members = played.members
     if attack == GAP:

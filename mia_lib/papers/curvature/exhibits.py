@@ -23,6 +23,14 @@ PANELS = ("CIFAR10", "CIFAR100", "ImageNet")
 SHORT = study.NAMES | {"lira_released": "LiRA, as released", "yeom": "Yeom"}  # in figures and verdicts
 SWEPT = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom")
 PRIVATE = ("nll", "lr", "lira", "yeom")
+MAIN = (*study.PAPER, "log_ratio", "lira", "rmia")  # of the paper's eight and ours, what the main line compares
+LIRAS = ("lira_released", "lira_lr", "lira_top", "lira", "lira_fixed")  # from the released code to the attack's own paper
+CURVES = ("nll", "lr", "sablayrolles", "lira_released", "lira")  # of Figure 4
+LOOKS = {method: plotting.style_of(SHORT[method]) for method in ("nll", "lr", "log_ratio", "lira", "yeom")} | {
+    "sablayrolles": plotting.style_of("MAST") | {"label": "MAST (Sablayrolles)"},
+    "lira_released": plotting.style_of("Quantile regression") | {"linestyle": ":"},
+    "lira_fixed": plotting.style_of("LOSS") | {"linestyle": "-.", "marker": "D"}}
+AUTHORS_POOL = 50_000  # records of CIFAR-100 that their training sets are drawn from
 EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
 LOWEST = "tpr_at_fpr=0.001"
 
@@ -43,18 +51,119 @@ def printed(table: str, metric: str) -> dict[tuple[str, str, str], str]:
 # ------------------------------------------------------------------------------------------------------------- the idea
 
 
-def slices_figure(found: study.Slices) -> plt.Figure:
-    """The loss of one record along a line, a curve a model."""
-    figure, (axis,) = panels.grid(1, 3.6)
-    for side, name in ((found.members, "members"), (~found.members, "non-members")):
-        look = plotting.STYLE[name]
-        label = "models trained on it" if name == "members" else "models that never saw it"
-        for k, loss in enumerate(found.loss[side]):
-            axis.plot(found.t, loss, color=look["color"], ls=look["linestyle"], lw=1.2, alpha=0.8,
-                      label=label if not k else None)
-    axis.set(yscale="log", xlabel="step along a direction of +1 and -1 (pixels run from -1 to 1)", ylabel="loss (nats)")
-    panels.legend(figure)
+def look_of(method: str, **other) -> dict:
+    """Colour, line, marker and name of a method in this chapter's figures."""
+    return {"label": SHORT[method], **LOOKS[method], **other}
+
+
+SEEN = ("a model that never saw it", "the model that was trained on it")
+LABELS = ("the record's label", "the label that the model gives")
+LINES = ("along u + v", "along u - v")
+PAIRS = {"never saw it": (0, 0), "never saw it, its own label": (0, 1), "trained on it": (1, 0)}  # model, label
+COLOURS = (plotting.BLUE, plotting.RED)  # of the two lines
+
+
+def probe_figure(found: study.Probe, h: float) -> plt.Figure:
+    """Left: the loss less its tangent along the two lines of a probe, with its four points; right: the estimate against the
+    step.
+
+    Args:
+        h: where the four points lie; the nearest of the probe's steps is drawn.
+    """
+    figure, (left, right) = panels.grid(["around the record", "what four losses say"], 4.2)
+    k = int(np.abs(np.log(found.h / h)).argmin())
+    near, middle = np.abs(found.t) <= 2 * found.h[k], len(found.h)
+    for line, (name, color) in enumerate(zip(LINES, COLOURS, strict=True)):
+        bent = found.bent[0, 0, line]
+        left.plot(found.t[near], bent[near], color=color, ls=("-", "--")[line], label=f"loss {name}")
+        ends = middle + np.array([-k - 1, k + 1])
+        left.plot(found.t[ends], bent[ends], "o", color=color, ms=7)
+        crossed = np.flatnonzero(found.kinks[0, line])
+        at = (found.t[crossed] + found.t[crossed + 1]) / 2
+        at = at[np.abs(at) <= 2 * found.h[k]]
+        left.plot(at, np.full(len(at), 0.02 + 0.04 * line), "|", color=color, ms=8, transform=left.get_xaxis_transform())
+    left.set(xlabel="step from the record", ylabel="loss less its tangent (nats)")
+    left.ticklabel_format(axis="both", style="sci", scilimits=(-2, 2))
+    for (name, (model, given)), color, line in zip(
+            PAIRS.items(), (plotting.ORANGE, plotting.PINK, plotting.BLUE), ("-", ":", "--"), strict=True):
+        right.plot(found.h, np.maximum(np.abs(found.q[model, given]), TINY), color=color, ls=line, label=name)
+        right.axhline(max(abs(found.product[model, given]), TINY), color=color, ls=line, lw=0.8, alpha=0.7)
+    right.axvline(found.h[k], color=plotting.INK, lw=1, ls=":")
+    right.set(xscale="log", yscale="log", xlabel="step h", ylabel="|q|")
+    panels.legend(figure, 3)
     return figure
+
+
+TINY = 1e-12  # of what a logarithmic axis shows
+
+
+def probe_chart(found: study.Probe, h: float):
+    """The same for readers to move: the step, the model and the label.
+
+    Args:
+        h: where the slider starts.
+    """
+    alt = plotting.altair()
+    start = int(np.abs(np.log(found.h / h)).argmin())
+    middle, rows, steps, marks = len(found.h), [], [], []
+    place = np.arange(-middle, middle + 1)
+    for m in range(len(SEEN)):
+        for line, name in enumerate(LINES):
+            marks += [{"model": m, "line": name, "t": float((found.t[i] + found.t[i + 1]) / 2)}
+                      for i in np.flatnonzero(found.kinks[m, line])]
+        for g in range(len(LABELS)):
+            for line, name in enumerate(LINES):
+                rows += [{"model": m, "label": g, "line": name, "k": int(k), "t": float(t), "y": float(y)}
+                         for k, t, y in zip(place, found.t, found.bent[m, g, line], strict=True)]
+            inside = [found.kinks[m][:, middle - k:middle + k].sum() for k in range(1, middle + 1)]
+            steps += [{"model": m, "label": g, "k": k + 1, "h": float(found.h[k]), "q": float(found.q[m, g, k]),
+                       "size": max(abs(float(found.q[m, g, k])), TINY), "crossed": int(inside[k]),
+                       "exact": float(found.product[m, g])} for k in range(middle)]
+    power = alt.param("power", value=round(float(np.log10(found.h[start])), 2), bind=alt.binding_range(
+        min=-5, max=-1, step=0.05, name="Step h, power of ten "))
+    model = alt.param("seen", value=SEEN[0], bind=alt.binding_select(options=list(SEEN), name="Model "))
+    given = alt.param("given", value=LABELS[0], bind=alt.binding_select(options=list(LABELS), name="Loss for "))
+    here = f"datum.model == (seen == '{SEEN[1]}' ? 1 : 0)"
+    asked = f"{here} && datum.label == (given == '{LABELS[1]}' ? 1 : 0)"
+    k = "round((power + 5) / 0.05) + 1"
+    colour = alt.Color("line:N", title=None, legend=alt.Legend(orient="top"),
+                       scale=alt.Scale(domain=list(LINES), range=list(COLOURS)))
+    curve = alt.Chart(alt.NamedData("rows")).transform_filter(asked).transform_filter(
+        "abs(datum.t) <= 2.01 * pow(10, power)").transform_calculate(s="datum.t / pow(10, power)")
+    x = alt.X("s:Q", title="step from the record, in units of h", scale=alt.Scale(domain=[-2.05, 2.05], nice=False))
+    y = alt.Y("y:Q", title="loss less its tangent (nats)", axis=alt.Axis(format=".1~e", tickCount=5))
+    dash = alt.StrokeDash("line:N", legend=None, scale=alt.Scale(domain=list(LINES), range=[[1, 0], [5, 3]]))
+    bent = curve.mark_line(strokeWidth=2, aria=False).encode(x, y, colour, dash, order="t:Q")
+    four = curve.transform_filter(f"abs(datum.k) == {k}").mark_point(filled=True, size=130, opacity=1).encode(
+        x, y, colour, tooltip=[alt.Tooltip("line:N"), alt.Tooltip("t:Q", format=".3~g"), alt.Tooltip("y:Q", format=".3~g")])
+    ticks = alt.Chart(alt.NamedData("marks")).transform_filter(here).transform_filter(
+        "abs(datum.t) <= 2 * pow(10, power)").transform_calculate(s="datum.t / pow(10, power)").mark_tick(
+        thickness=1.5, size=9, aria=False).encode(x, y=alt.value(SIDE - 6), color=colour)
+    left = alt.layer(bent, ticks, four).properties(width=SIDE, height=SIDE)
+    whole = alt.Chart(alt.NamedData("steps")).transform_filter(asked)
+    scale = alt.Scale(type="log", nice=False)
+    at = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5, grid=False))
+    chosen = whole.transform_filter(f"datum.k == {k}")
+    lines = ["'Step ' + format(datum.h, '.2~g') + ', kinks crossed on the way to the four points: ' + datum.crossed",
+             "'Four losses: q = ' + format(datum.q, '.3~g')",
+             "'Hessian between kinks: ' + format(datum.exact, '.3~g')"]
+    text = chosen.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
+        align="left", baseline="top", lineHeight=17).encode(
+        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=2 * SIDE, height=17 * len(lines))
+    size = alt.Y("size:Q", title="|q|", scale=alt.Scale(type="log"),
+                 axis=alt.Axis(format=".0e", tickCount=5, grid=False))
+    against = whole.mark_line(color=plotting.INK, strokeWidth=2, aria=False).encode(at, size)
+    point = chosen.mark_point(filled=True, size=130, color=plotting.INK, opacity=1).encode(at, size)
+    exact = chosen.transform_calculate(level=f"max(abs(datum.exact), {TINY})").mark_rule(
+        color=plotting.FAINT, strokeDash=[5, 4], strokeWidth=1.5, aria=False).encode(
+        y=alt.Y("level:Q", scale=alt.Scale(type="log")))
+    right = alt.layer(exact, against, point).properties(width=SIDE, height=SIDE)
+    both = alt.concat(left, right, columns=2, spacing=24)
+    return alt.vconcat(text, both, spacing=8, datasets={"rows": rows, "steps": steps, "marks": marks}).add_params(
+        power, model, given)
+
+
+SIDE = 280  # pixels of a panel
 
 
 # --------------------------------------------------------------------------------------------------------- single records
@@ -75,22 +184,23 @@ def extremes(records, difficulty: np.ndarray, count: int = 8) -> plt.Figure:
     return figure
 
 
-def record_figure(found: study.RecordCurves, percentiles: Sequence[float]) -> plt.Figure:
-    """Log curvature of single records over all models, with kernel estimate and Gaussian (Figure 3)."""
-    figure, axes = panels.grid([f"{percentile:g}th percentile" for percentile in percentiles], 3.2, "density")
-    for axis, values, members in zip(axes, found.values, found.members, strict=True):
+def record_figure(found: Mapping[str, study.RecordCurves], percentiles: Sequence[float]) -> plt.Figure:
+    """Log curvature of single records over all models, a tick a model, with the two Gaussians (Figure 3); a row a data set."""
+    titles = [f"{name}: {percentile:g}th percentile" for name in found for percentile in percentiles]
+    figure, axes = panels.grid(titles, 2.9 * len(found) + 0.3, "density", rows=len(found))
+    records = [pair for one in found.values() for pair in zip(one.values, one.members, strict=True)]
+    for axis, (values, members) in zip(axes, records, strict=True):
         grid = np.linspace(values.min() - 1, values.max() + 1, 200)
-        for name, side in (("members", members), ("non-members", ~members)):
+        for place, (name, side) in enumerate((("members", members), ("non-members", ~members))):
             look, own = plotting.STYLE[name], values[side]
             word = "trained on it" if name == "members" else "not trained on it"
-            axis.hist(own, np.histogram_bin_edges(values, 12), density=True, color=look["color"], alpha=0.25,
-                      label=f"models {word}")
-            axis.plot(grid, stats.norm.pdf(grid, own.mean(), own.std(ddof=1)), color=look["color"], ls="-", label="Gaussian")
-            if np.ptp(own) > 0:
-                axis.plot(grid, stats.gaussian_kde(own)(grid), color=look["color"], ls="--", label="kernel estimate")
+            axis.plot(grid, stats.norm.pdf(grid, own.mean(), max(own.std(ddof=1), 1e-9)), color=look["color"],
+                      ls=look["linestyle"], label=f"models {word}")
+            axis.plot(own, np.full(len(own), 0.03 + 0.06 * place), "|", color=look["color"], ms=9,
+                      transform=axis.get_xaxis_transform())
         axis.set_xlabel("log curvature")
         axis.grid(False)
-    panels.legend(figure, 3)
+    panels.legend(figure, 2)
     return figure
 
 
@@ -120,17 +230,18 @@ def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
         for name, found in plays.items()])
 
 
-def table_one(plays: Mapping[str, study.Play]) -> pd.DataFrame:
-    """Table 1: AUC and peak balanced accuracy of all methods, ours and the paper's, in percent; a peak has no interval."""
+def table_one(plays: Mapping[str, study.Play], methods: Sequence[str] = tuple(study.NAMES)) -> pd.DataFrame:
+    """Table 1: AUC as released and with one view for every method, and peak balanced accuracy, ours and the paper's, in
+    percent; a peak has no interval."""
     theirs = {metric: {key[:2]: value for key, value in printed("table1", metric).items()}
               for metric in ("auroc", "balanced_accuracy")}
     rows = []
-    for method in study.NAMES:
+    for method in methods:
         row = {"method": label(method)}
         for name, found in plays.items():
-            row[f"{name}: AUC"] = percent(number(found.scores[method], found.members))
-            row[f"{name}: accuracy"] = (
-                f"{100 * metrics.balanced_accuracy(found.scores[method], found.members).mean():.1f}")
+            row |= {f"{name}: AUC": percent(number(found.scores[method], found.members)),
+                    f"{name}: AUC, one view": percent(number(found.one_view.get(method, found.scores[method]), found.members)),
+                    f"{name}: accuracy": f"{100 * metrics.balanced_accuracy(found.scores[method], found.members).mean():.1f}"}
         for data in PANELS:
             pair = [theirs[metric].get((data, study.PAPER.get(method, "")), tables.NOTHING) for metric in theirs]
             row[f"paper, {data}"] = " / ".join(pair) if method in study.PAPER else tables.NOTHING
@@ -180,9 +291,22 @@ def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def roc(found: study.Play, methods: Sequence[str] = ("nll", "lr", "log_ratio", "lira_released", "lira", "yeom", "ye", "rmia")):
-    """Figure 4."""
-    return plotting.roc({SHORT[m]: found.scores[m] for m in methods}, found.members)
+def roc(plays: Mapping[str, study.Play], methods: Sequence[str] = CURVES) -> plt.Figure:
+    """Figure 4: ROC on logarithmic axes, the mean TPR over targets, a panel a data set. It begins where one record counts."""
+    figure, axes = panels.grid(list(plays), 4.6, "true positive rate", sharey=True)
+    for axis, found in zip(axes, plays.values(), strict=True):
+        low = 1 / min((~found.members).sum(1).min(), found.members.sum(1).min())
+        grid = np.geomspace(low, 1, 300)
+        for method in methods:
+            each = []
+            for scores, members in zip(found.scores[method], found.members, strict=True):
+                fpr, tpr, _ = metrics.roc_curve(scores, members)
+                each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
+            axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), drawstyle="steps-post", **look_of(method, marker="none"))
+        axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
+        axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
+    panels.legend(figure, 3)
+    return figure
 
 
 def logs_and_ratios(bank: study.Bank) -> pd.DataFrame:
@@ -199,27 +323,55 @@ def logs_and_ratios(bank: study.Bank) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def ladder_table(found: study.Play) -> pd.DataFrame:
+def ladder_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """The steps between the log-likelihood ratio and the released scores, each with what it changes, in percentage points."""
-    rows, rates = [], [rate for rate in (0.01, 0.001) if metrics.resolves(found.members, rate)]
-    measures = [("auc", "AUC"), *((f"tpr_at_fpr={rate:g}", f"TPR at {100 * rate:g} %") for rate in rates)]
+    measures = {}
+    for name, found in plays.items():
+        rates = [rate for rate in (0.01, 0.001) if metrics.resolves(found.members, rate)]
+        measures[name] = [("auc", "AUC"), *((f"tpr_at_fpr={rate:g}", f"TPR at {100 * rate:g} %") for rate in rates)]
 
-    def row(name: str, scores: np.ndarray, before: np.ndarray | None) -> dict[str, str]:
-        cells = {"step": name}
-        for metric, word in measures:
-            cells[word] = f"{100 * number(scores, found.members, metric).value:.1f}"
-            if before is not None:
-                cells[word] += f"\n({percent(number(scores, found.members, metric, before))})"
+    def row(towards: str, step: str, pick, before) -> dict[str, str]:
+        cells = {"towards": towards, "step": step}
+        for name, found in plays.items():
+            scores, earlier = pick(found), before and before(found)
+            for metric, word in measures[name]:
+                cell = f"{100 * number(scores, found.members, metric).value:.1f}"
+                if before:
+                    cell += f"\n({percent(number(scores, found.members, metric, earlier))})"
+                cells[f"{name}: {word}"] = cell
         return cells
 
-    for end, steps in found.ladders.items():
-        before = None
-        for step, scores in steps.items():
-            rows.append(row(f"{step} = {end}" if step == list(steps)[-1] else step, scores, before))
-            before = scores
-    start = found.ladders["NLL"]["log-likelihood ratio"]
-    rows += [row(f"*control: {control}*", scores, start) for control, scores in found.controls.items()]
+    rows = []
+    for end, steps in attack.LADDERS.items():
+        names = list(steps)
+        for place, step in enumerate(names):
+            rows.append(row(end, f"{step} = {end}" if step == names[-1] else step,
+                            lambda found, end=end, step=step: found.ladders[end][step],
+                            (lambda found, end=end, last=names[place - 1]: found.ladders[end][last]) if place else None))
+    rows += [row("control", control, lambda found, control=control: found.controls[control],
+                 lambda found: found.ladders["NLL"]["log-likelihood ratio"]) for control in attack.CONTROLS]
     return pd.DataFrame(rows)
+
+
+def base_table(found: Mapping[float, Mapping[str, np.ndarray]], members: np.ndarray) -> pd.DataFrame:
+    """AUC of the log-likelihood ratio, and with variances for standard deviations, logarithms to each base, in percent."""
+    rows = []
+    for base, steps in found.items():
+        proper, squared = steps.values()
+        rows.append({"base of the logarithm": "e" if base == np.e else f"{base:g}", "log-likelihood ratio": percent(
+            number(proper, members)), "variance for standard deviation": percent(number(squared, members)),
+            "difference": percent(number(squared, members, minus=proper))})
+    return pd.DataFrame(rows)
+
+
+def references_table(counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int) -> pd.DataFrame:
+    """AUC of the log-likelihood ratio and of its two released variants with fewer references, in percent."""
+    every = {**counted, most: played.scores}
+    return pd.DataFrame([{"references": n, **{SHORT[m]: percent(number(every[n][m], played.members))
+                                              for m in ("log_ratio", "nll", "lr")},
+                          **{f"{SHORT[m]} less log ratio": percent(number(every[n][m], played.members,
+                                                                          minus=every[n]["log_ratio"]))
+                             for m in ("nll", "lr")}} for n in sorted(every)])
 
 
 # ------------------------------------------------------------------------------------------------ what the number measures
@@ -227,8 +379,28 @@ def ladder_table(found: study.Play) -> pd.DataFrame:
 
 def estimators_table(found: study.Estimators, h: float, iterations: int) -> pd.DataFrame:
     """Estimates of curvature: what they are like, and how well the same likelihood ratio does on each."""
+    members, easy = found.members, found.easy
+    return pd.DataFrame([
+        {"signal": name, "needs": needs, "AUC of its log ratio": percent(number(one.ranks, members)),
+         "AUC, all models right": (percent(number(one.ranks[:, easy], members[:, easy])) if easy.sum() >= 10
+                                   else tables.NOTHING),
+         "rank correlation with the norm": float(one.norm_correlation.mean()),
+         "over the norm, right / wrong": " / ".join(tables.NOTHING if np.isnan(size) else f"{size:.2g}" for size in one.size)}
+        for name, needs, one in _estimates(found, h, iterations)])
+
+
+def signals_table(found: study.Estimators, h: float, iterations: int) -> pd.DataFrame:
+    """What the main line needs of `estimators_table`: exact curvature, the released estimate with either label, and single
+    confidences."""
+    wanted = [found.named[name] for name in ("exact", "exact_norm", "own_label", "top", "true")] + [found.released]
+    return pd.DataFrame([{"signal": name, "needs": needs, "AUC of its log ratio": percent(number(one.ranks, found.members))}
+                         for name, needs, one in _estimates(found, h, iterations) if any(one is each for each in wanted)])
+
+
+def _estimates(found: study.Estimators, h: float, iterations: int) -> list[tuple[str, str, study.Estimate]]:
+    """Name, what it needs of the target, and estimate."""
     named, many = found.named, f"{4 * iterations} queries"
-    estimates = [
+    return [
         ("trace, exact", "parameters", named["exact"]), ("Frobenius norm, exact", "parameters", named["exact_norm"]),
         ("trace, Hutchinson", "parameters", named["hutchinson"]), ("trace, four losses, as printed", many, named["printed"]),
         ("the same, log of its size", many, named["printed_log"]),
@@ -239,14 +411,6 @@ def estimators_table(found: study.Estimators, h: float, iterations: int) -> pd.D
         (f"as released, h = {h:g}, the model's own label", many, named["own_label"]),
         ("largest confidence (no curvature)", "1 query", named["top"]),
         ("true class's confidence (no curvature)", "1 query", named["true"])]
-    members, easy = found.members, found.easy
-    return pd.DataFrame([
-        {"signal": name, "needs": needs, "AUC of its log ratio": percent(number(one.ranks, members)),
-         "AUC, all models right": (percent(number(one.ranks[:, easy], members[:, easy])) if easy.sum() >= 10
-                                   else tables.NOTHING),
-         "rank correlation with the norm": float(one.norm_correlation.mean()),
-         "over the norm, right / wrong": " / ".join(tables.NOTHING if np.isnan(size) else f"{size:.2g}" for size in one.size)}
-        for name, needs, one in estimates])
 
 
 def steps_figure(found: study.StepSizes) -> plt.Figure:
@@ -261,7 +425,7 @@ def steps_figure(found: study.StepSizes) -> plt.Figure:
         axis.fill_between(found.h, low, high, color=color, alpha=0.2, lw=0, label=f"{dtype}, 5th to 95th percentile")
     axis.axhline(1, color=plotting.INK, ls="-.", lw=1.4, label="the Hessian's, same probes")
     axis.set(xscale="log", yscale="log", xlabel="step h", ylabel=r"mean $|q|$ / mean $|v^\top Hu|$")
-    panels.legend(figure, 3)
+    panels.legend(figure, 2)
     return figure
 
 
@@ -270,15 +434,15 @@ def costs_figure(found: study.Estimators, counted: Mapping[int, Mapping[str, np.
     """TPR at 1 % FPR against references, and against queries."""
     figure, (left, right) = panels.grid(["references", "queries"], 4.2, "TPR at 1 % FPR (%)", sharey=True)
     every = {**counted, most: played.scores}
-    for place, method in enumerate(study.COMPARED):
+    for method in study.COMPARED:
         values = [number(every[n][method], played.members, "tpr_at_fpr=0.01") for n in sorted(every)]
-        panels.bars(left, sorted(every), values, 100, label=SHORT[method], **plotting.style_of(SHORT[method], place))
+        panels.bars(left, sorted(every), values, 100, **look_of(method))
     left.set(xscale="log", xlabel="reference models")
     panels.ticks(left.xaxis, sorted(every))
     of = dict(sorted({**{4 * n: one for n, one in found.by_probes.items()}, 4 * iterations: found.released}.items()))
     at, values = list(of), [number(one.ranks, found.members, "tpr_at_fpr=0.01") for one in of.values()]
-    panels.bars(right, at, values, 100, label="Curv, log ratio, one view", **plotting.style_of("Curv, log ratio"))
-    for place, key, color, name in ((0.85, "true", plotting.BLUE, "true class, log odds"),
+    panels.bars(right, at, values, 100, **look_of("log_ratio", label="Curv, log ratio, one view"))
+    for place, key, color, name in ((0.85, "true", plotting.SKY, "true class, log odds"),
                                     (1.15, "top", plotting.GREEN, "likeliest class, log odds")):
         value = number(found.named[key].ranks, found.members, "tpr_at_fpr=0.01")
         panels.bars(right, [place], [value], 100, color=color, ls="none", label=name, marker="s" if key == "true" else "D")
@@ -314,8 +478,7 @@ def private_table(found: study.PrivateTraining, epsilons: Sequence[float],
                "noise": f"{found.noise[k]:.2f}" if private else tables.NOTHING,
                "accuracy": f"{found.train[k].mean():.2f} / {found.test[k].mean():.2f}"}
         at = frame[frame["epsilon"] == epsilon]
-        rows.append(row | {name: percent(value) for name, value in zip(at["method"], at["interval"], strict=True)
-                           if name != SHORT["lr"]})
+        rows.append(row | {name: percent(value) for name, value in zip(at["method"], at["interval"], strict=True)})
     return pd.DataFrame(rows)
 
 
@@ -326,16 +489,22 @@ def theorem_shape(epsilon, scale, offset):
 
 def private_figure(found: study.PrivateTraining, epsilons: Sequence[float],
                    records: np.ndarray | None = None) -> plt.Figure:
-    """AUC against epsilon with the paper's curve fitted (Figure 5)."""
+    """AUC against epsilon, mean over targets, with the paper's curve fitted to that of LR (Figure 5)."""
     frame = private_frame(found, epsilons, records)
-    frame = frame[np.isfinite(frame["epsilon"])]
-    figure = plotting.against(frame, "epsilon", "value", "method", log=True, xlabel="ε (logarithmic)", ylabel="AUC",
-                              chance=0.5)
-    axis, own = figure.axes[0], frame[frame["method"] == "Curv ZO LR"]
+    frame = frame[np.isfinite(frame["epsilon"])].sort_values("epsilon")
+    figure, (axis,) = panels.grid(1, 4.0, "AUC")
+    for method in PRIVATE:
+        own = frame[frame["method"] == SHORT[method]]
+        axis.plot(own["epsilon"], own["value"], **look_of(method))
+    own = frame[frame["method"] == SHORT["lr"]]
     if len(own) > 2:
         fitted, _ = curve_fit(theorem_shape, own["epsilon"], own["value"], p0=[0.1, 0.7], maxfev=10000)
         fine = np.geomspace(min(epsilons), max(epsilons), 200)
-        axis.plot(fine, theorem_shape(fine, *fitted), color=plotting.INK, ls="-", lw=1, alpha=0.7, zorder=1)
+        axis.plot(fine, theorem_shape(fine, *fitted), color=plotting.INK, ls="-", lw=1, alpha=0.7, label="fit to Curv ZO LR")
+    axis.axhline(0.5, **panels.CHANCE)
+    axis.set(xscale="log", xlabel="ε (logarithmic)")
+    panels.ticks(axis.xaxis, sorted(epsilons))
+    panels.legend(figure, 3)
     return figure
 
 
@@ -346,53 +515,84 @@ def _at(records: Records | None, kind: str, size: int) -> np.ndarray | None:
     return None if records is None else records[kind][size]
 
 
-def sizes_frame(swept: Mapping[int, study.Sized], records: Mapping[int, np.ndarray] | None = None) -> pd.DataFrame:
-    """AUC of methods at each size, tidy."""
-    return pd.DataFrame([{"size": size, "method": SHORT[method],
-                          **plotting.ends(study.over_targets(found.scores[method], found.members,
-                                                             records=records and records[size]))}
-                         for size, found in swept.items() for method in SWEPT])
+def authors(figure: str, metric: str = "auroc") -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What the authors' own notebooks hold behind a figure that the paper prints without numbers.
+
+    Args:
+        figure: "fig6" or "fig7". metric: "auroc" or "balanced_accuracy".
+
+    Returns:
+        method -> share of the pool in percent, [n], and the metric as a fraction, [n].
+    """
+    found = tables.printed("curvature", f"{figure}_authors_code", "setting", "attack", "metric")
+    names, out = {name: method for method, name in study.PAPER.items()}, {}
+    for (setting, name, of), value in found.items():
+        if of == metric:
+            records = next(int(part.removeprefix(" m = ")) for part in setting.split(";") if part.startswith(" m = "))
+            shares, values = out.setdefault(names[name], ([], []))
+            shares.append(100 * records / AUTHORS_POOL)
+            values.append(value / 100)
+    return {method: (np.array(shares), np.array(values)) for method, (shares, values) in out.items()}
 
 
-def sizes_figure(swept: Mapping[int, study.Sized], records: Mapping[int, np.ndarray] | None = None) -> plt.Figure:
-    """AUC against the size of random training sets (Figure 6)."""
-    return plotting.against(sizes_frame(swept, records), "size", "value", "method", log=True, ylabel="AUC", chance=0.5,
-                            xlabel="training records (logarithmic)")
+def sizes_figure(swept: Mapping[int, study.Sized], pool: int) -> plt.Figure:
+    """AUC against the size of random training sets, mean over targets, beside the authors' (Figure 6).
 
-
-def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]], records: Records | None = None) -> plt.Figure:
-    """AUC and peak balanced accuracy of NLL on each kind of training set, and of what needs no target (Figure 7)."""
-    figure, axes = panels.grid(["AUC", "balanced accuracy"], 4.0, sharey=True)
-    looks = {"random": (plotting.BLUE, "o", "-"), "coreset": (plotting.PINK, "v", "-"), "matched": (plotting.GREEN, "D", "--")}
-    for axis, metric in zip(axes, ("auc", "balanced_accuracy"), strict=True):
-        for kind, (color, marker, line) in looks.items():
-            at = list(swept[kind])
-            if metric == "auc":
-                values = [study.over_targets(found.scores["nll"], found.members, records=_at(records, kind, size))
-                          for size, found in swept[kind].items()]
-                panels.bars(axis, at, values, color=color, marker=marker, ls=line, label=kind)
-            else:  # a peak has no interval
-                axis.plot(at, [metrics.balanced_accuracy(found.scores["nll"], found.members).mean()
-                               for found in swept[kind].values()], color=color, marker=marker, ls=line)
-        at = list(swept["coreset"])
-        none = [getattr(metrics, metric)(found.untouched, found.members).mean() for found in swept["coreset"].values()]
-        axis.plot(at, none, "X:", color=plotting.INK, label="coreset, no target at all")
-        axis.set(xscale="log", xlabel="training records (logarithmic)")
-        panels.ticks(axis.xaxis, at)
+    Args:
+        pool: records that the sets are drawn from.
+    """
+    figure, axes = panels.grid(["ours", "the authors' notebooks, CIFAR-100"], 4.0, "AUC", sharey=True)
+    shares = [100 * size / pool for size in swept]
+    for method in SWEPT:
+        axes[0].plot(shares, [metrics.auc(found.scores[method], found.members).mean() for found in swept.values()],
+                     **look_of(method))
+    for method, (at, values) in authors("fig6").items():
+        axes[1].plot(at, values, **look_of(method, mfc="white"))
+    for axis in axes:
         axis.axhline(0.5, **panels.CHANCE)
-    panels.legend(figure)
+        axis.set(xscale="log", xlabel="training set, share of the pool (%)")
+        panels.ticks(axis.xaxis, [1, 3, 10, 30, 100])
+    panels.legend(figure, 3, [axes[0]])
     return figure
 
 
-def coreset_table(swept: Mapping[str, Mapping[int, study.Sized]], records: Records | None = None) -> pd.DataFrame:
+def coreset_figure(swept: Mapping[str, Mapping[int, study.Sized]], pool: int, told: Mapping[int, float]) -> plt.Figure:
+    """AUC of NLL on each kind of training set, what tells a coreset without any target, and the authors' (Figure 7).
+
+    Args:
+        pool: records that the sets are drawn from. told: of `study.told_without_a_target`.
+    """
+    figure, axes = panels.grid(["AUC", "balanced accuracy"], 4.0, sharey=True)
+    looks = {"random": (plotting.BLUE, "o", "-"), "coreset": (plotting.PINK, "v", "-"), "matched": (plotting.GREEN, "D", "--")}
+    theirs = {"random": "fig6", "coreset": "fig7"}
+    for axis, metric in zip(axes, ("auc", "balanced_accuracy"), strict=True):
+        for kind, (color, marker, line) in looks.items():
+            axis.plot([100 * size / pool for size in swept[kind]],
+                      [getattr(metrics, metric)(found.scores["nll"], found.members).mean() for found in swept[kind].values()],
+                      color=color, marker=marker, ls=line, label=kind)
+            if kind in theirs:
+                of = authors(theirs[kind], "auroc" if metric == "auc" else metric)
+                if "nll" in of:
+                    axis.plot(*of["nll"], marker=marker, mec=color, label=f"{kind}, the authors'", **panels.HOLLOW)
+        axis.set(xscale="log", xlabel="training set, share of the pool (%)")
+        panels.ticks(axis.xaxis, [1, 3, 10, 30, 100])
+        axis.axhline(0.5, **panels.CHANCE)
+    axes[0].plot([100 * size / pool for size in told], list(told.values()), "X:", color=plotting.INK,
+                 label="coreset, no target at all")
+    panels.legend(figure, 3)
+    return figure
+
+
+def coreset_table(swept: Mapping[str, Mapping[int, study.Sized]], told: Mapping[int, float],
+                  records: Records | None = None) -> pd.DataFrame:
     """AUC of methods on each kind of training set, in percent."""
     rows = []
     for kind, of_kind in swept.items():
         for size, found in of_kind.items():
             rows.append({"training set": kind, "records": size, **{
                 SHORT[m]: percent(study.over_targets(found.scores[m], found.members, records=_at(records, kind, size)))
-                for m in ("nll", "lr", "lira", "yeom")},
-                "no target at all": f"{100 * metrics.auc(found.untouched, found.members).mean():.1f}"})
+                for m in ("nll", "lr", "lira_released", "lira", "yeom")},
+                "no target at all": f"{100 * told[size]:.1f}" if kind == "coreset" else tables.NOTHING})
     return pd.DataFrame(rows)
 
 
@@ -493,7 +693,7 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
             `study.record_curves`. estimated: of `study.estimators`. normal: of `study.normality`.
     """
     played = next(iter(plays.values()))
-    few = min(counted, key=lambda n: abs(n - (len(records.values[0]) - 2) / 4))
+    few = quarter_of(counted, len(records.values[0]) - 2)
     ids = ("C1", "C2", "C3", "C3v", "C4", "C5", "C6", "C7", "A1", "A2", "A3")
     allowed, quarter = (claims.margin("curvature", claim, "allowed_points") for claim in ("A3", "C7"))
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
@@ -533,6 +733,18 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
     unresolved = "fewer than 1,000 non-members, which cannot resolve a false positive rate of 0.1 %"
     return [claims.judge("curvature", claim, found, reasons.get(claim, unresolved) if None in found.values() else None)
             for claim, found in parts.items()]
+
+
+def quarter_of(counted: Mapping[int, object], most: int) -> int:
+    """The number of references nearest to a quarter of `most`."""
+    return min(counted, key=lambda n: abs(n - most / 4))
+
+
+def held(verdict: claims.Verdict) -> dict[str, str]:
+    """How many parts of a claim lie above zero beyond chance, of how many, and which do not."""
+    parts = {name: part for name, part in verdict.parts.items() if part is not None}
+    rest = [name for name, part in parts.items() if part.sign <= 0]
+    return {"won": str(len(parts) - len(rest)), "all": str(len(parts)), "rest": "; ".join(rest) or "none"}
 
 
 def rejections(share: float, left_out: np.ndarray, most: float) -> Interval | None:

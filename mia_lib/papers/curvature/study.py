@@ -315,6 +315,34 @@ def check_counts(bank: Bank, counts: Sequence[int]) -> None:
                            "that each record has two references of either kind.")
 
 
+def by_base(bank: Bank, bases: Sequence[float]) -> dict[float, dict[str, np.ndarray]]:
+    """The log-likelihood ratio of log curvature, and the same with variances in the place of standard deviations, when the
+    logarithm is to another base; two views; kept in the store.
+
+    Args:
+        bases: above 1.
+
+    Returns:
+        base -> step of `attacks.curvature.LADDERS` -> ranks [T, N].
+    """
+    steps = list(attack.LADDERS["LR"])[:2]
+
+    def compute() -> dict[str, np.ndarray]:
+        out = {}
+        for base in bases:
+            log = bank.signals["curvature"] / np.log(base)
+            rows = []
+            for target in bank.game.attacked:
+                references = bank.game.references(target)
+                found = attack.ladder(log[target], log[references], bank.game.members[references])["LR"]
+                rows.append({step: found[step] for step in steps})
+            out |= {f"{base:g}.{step}": one for step, one in _ranks(rows).items()}
+        return out
+
+    kept = store.study("curvature.by_base", {**bank.spec, "bases": list(bases)}, compute)
+    return {base: {step: kept[f"{base:g}.{step}"] for step in steps} for base in bases}
+
+
 # ------------------------------------------------------------------------------------------------------ single records
 
 
@@ -478,35 +506,78 @@ def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Seque
 
 
 @dataclass(frozen=True, eq=False)
-class Slices:
-    """The loss of one record along a line, under all models: steps t [P], loss [M, P], members bool [M], and which record."""
+class Probe:
+    """One probe of one record under two models, from small steps to large ones.
 
-    t: np.ndarray
-    loss: np.ndarray
-    members: np.ndarray
-    record: np.ndarray
+    The four points of a probe lie two by two on the lines along u + v and u - v, at a distance h on either side. Models are
+    the first target, which was not trained on the record, and its complement, which was; labels the record's own and the one
+    that the model gives.
 
-
-def slices(bank: Bank, percentile: float, reach: float = 0.05, points: int = 41) -> Slices:
-    """The loss of one record along one random direction; kept in the store.
-
-    Args:
-        percentile: of the pool's records by how far their mean log curvatures IN and OUT lie apart. reach: farthest point, in
-            the unit of h.
+    Attributes:
+        h: steps [H], rising. t: places on a line, [2H + 1], those at -h, the record and those at h.
+        bent: the loss less its tangent at the record, [2 models, 2 labels, 2 lines, 2H + 1].
+        kinks: bool [2 models, 2 lines, 2H], whether logits have a kink between one place and the next.
+        q: by four losses, [2 models, 2 labels, H]. product: v^T H u by automatic differentiation, [2 models, 2 labels].
+        record: which one. labels: int [2 models, 2 labels].
     """
-    def compute() -> dict[str, np.ndarray]:
-        record = int(record_curves(bank, [percentile]).record[0])
-        one, t = bank.records.take([record]), np.linspace(-reach, reach, points)
-        x = outputs.inputs(one.x, 0, 1, torch.device("cpu"), torch.float64)
-        direction = torch.from_numpy(np.random.default_rng(31).choice([-1.0, 1.0], tuple(x.shape)))
-        line, y = x + torch.from_numpy(t)[:, None, None, None] * direction, torch.from_numpy(np.repeat(one.y, points))
-        with torch.no_grad():
-            losses = [precise_loss(outputs.in_precision(bank.models.model(m), "float64")(line), y).numpy()
-                      for m in range(len(bank.models))]
-        return {"t": t, "loss": np.stack(losses), "members": bank.game.members[:, record], "record": np.array(record)}
 
-    return Slices(**store.study("curvature.slices", {**bank.spec, "percentile": percentile, "reach": reach, "points": points},
-                                compute))
+    h: np.ndarray
+    t: np.ndarray
+    bent: np.ndarray
+    kinks: np.ndarray
+    q: np.ndarray
+    product: np.ndarray
+    record: np.ndarray
+    labels: np.ndarray
+
+
+STEPS = np.round(10.0 ** np.arange(-5.0, -0.69, 0.05), 12)  # of the probe that is looked at
+BENT = 1e-6  # of the steepest slope: less is rounding
+
+
+def one_probe(bank: Bank, seed: int = 0) -> Probe:
+    """A probe of the record of median loss among those that the first target was not trained on and gets wrong (among all
+    that it was not trained on, where there is none); kept in the store."""
+    def compute() -> dict[str, np.ndarray]:
+        pair, outside = bank.models.part([0, 1]), ~bank.game.members[0]
+        given, loss = signals.logits(pair, bank.records).argmax(-1), signals.loss(pair, bank.records)[0]
+        wrong = outside & (given[0] != bank.records.y)
+        among = np.flatnonzero(wrong if wrong.any() else outside)
+        record = int(among[np.argsort(loss[among], kind="stable")[len(among) // 2]])
+        one, rng = bank.records.take([record]), np.random.default_rng([37, seed])
+        x = outputs.inputs(one.x, 0, 1, torch.device("cpu"), torch.float64).contiguous()
+        u, v = (torch.from_numpy(rng.choice([-1.0, 1.0], tuple(x.shape))) for _ in range(2))
+        t = np.concatenate([-STEPS[::-1], [0.0], STEPS])
+        places = torch.from_numpy(t)[:, None, None, None]
+        labels = np.stack([np.repeat(one.y, 2), given[:, record]], 1)
+        out = [_probed(outputs.in_precision(bank.models.model(m), "float64"), x, u, v, places, labels[m]) for m in range(2)]
+        return {"h": STEPS, "t": t, "record": np.array(record), "labels": labels,
+                **{name: np.stack([of[name] for of in out]) for name in out[0]}}
+
+    return Probe(**store.study("curvature.one_probe", {**bank.spec, "steps": STEPS.tolist(), "seed": seed}, compute))
+
+
+def _probed(network, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, places: torch.Tensor,
+            labels: np.ndarray) -> dict[str, np.ndarray]:
+    """`Probe.bent`, `kinks`, `q` and `product` of one network, with each of the labels."""
+    t, middle, own = places.flatten().numpy(), len(places) // 2, [torch.tensor([int(label)]) for label in labels]
+    with torch.no_grad():
+        logits = torch.stack([network(x + places * line) for line in (u + v, u - v)])  # [2, P, K]
+        loss = np.stack([[precise_loss(one, y.expand(len(one))).numpy() for one in logits] for y in own])
+    slope = (loss[..., middle + 1] - loss[..., middle - 1]) / (t[middle + 1] - t[middle - 1])
+    q = [loss[:, 0, middle + k] + loss[:, 0, middle - k] - loss[:, 1, middle + k] - loss[:, 1, middle - k]
+         for k in range(1, middle + 1)]
+    steepness = np.diff(logits.numpy(), axis=1) / np.diff(t)[:, None]
+    turns = np.abs(np.diff(steepness, axis=1)).max(-1) > BENT * np.abs(steepness).max()
+    kinks = np.zeros(steepness.shape[:2], bool)
+    kinks[:, 1:-1] = turns[:, :-1] & turns[:, 1:]  # before a kink the slope is another than after it
+    product, moved = [], x.clone().requires_grad_()
+    for y in own:
+        [gradient] = torch.autograd.grad(precise_loss(network(moved), y).sum(), moved, create_graph=True)
+        [times] = torch.autograd.grad((gradient * v).sum(), moved)
+        product.append(float((times * u).sum()))
+    return {"bent": loss - loss[..., middle:middle + 1] - slope[..., None] * t, "kinks": kinks,
+            "q": np.stack(q, 1) / (4 * t[middle + 1:] ** 2), "product": np.array(product)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -578,6 +649,32 @@ def training_sets(bank: Bank, kind: str, size: int, seeds: int) -> tuple[np.ndar
             row[rng.permutation(among)[:size]] = True
             judged[s] = np.isin(np.arange(len(row)), among)
     return members, judged
+
+
+def told_without_a_target(bank: Bank, sizes: Sequence[int]) -> dict[int, float]:
+    """AUC with which the records of lowest curvature under one half of the models are told from the rest by their curvature
+    under the other half, both ways; kept in the store.
+
+    Told by the very numbers that chose it a coreset is told perfectly, whatever they are. Here they share no model,
+    and no target is attacked.
+
+    Args:
+        sizes: of coresets.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        log, members = bank.signals["curvature"][..., 0], bank.game.members
+        first = np.arange(len(members)) // 2 % 2 == 0  # complementary pairs stay together
+        one, other = (np.average(log[half], 0, ~members[half]) for half in (first, ~first))
+        return {"auc": np.array([np.mean([_told(one, other, size), _told(other, one, size)]) for size in sizes])}
+
+    kept = store.study("curvature.told_without_a_target", {**bank.spec, "sizes": list(sizes)}, compute)
+    return dict(zip(sizes, kept["auc"].tolist(), strict=True))
+
+
+def _told(chosen_by: np.ndarray, ranked_by: np.ndarray, size: int) -> float:
+    members = np.zeros(len(chosen_by), bool)
+    members[np.argsort(chosen_by, kind="stable")[:size]] = True
+    return float(metrics.auc(-ranked_by, members))
 
 
 @dataclass(frozen=True, eq=False)
