@@ -4,84 +4,144 @@ Into the file that `MIA_CALLS` names go lines of JSON: {"code", "reached"} for e
 and {"code", "called"} for each function, "module:name", that is called while it is computed; in a process of the pool, which
 does not know what for, the code is "". And {"page", "ran"} for each function that ran at all, with the number of the kernel
 for which it did, and {"page", "said"} for each that the page displays, or names as an attack.
+
+The library's modules are compiled with a call of `NOTE` at the head of each function, so that the rest of Python, Torch first,
+runs as fast as ever; `sys.settrace` made a run of a notebook a third longer.
 """
 
+import ast
+import builtins
+import hashlib
+import importlib.machinery
 import inspect
 import json
+import marshal
 import os
 import sys
-import threading
+from pathlib import Path
 
-LIBRARY = os.environ.get("MIA_CALLS_LIBRARY", "")
+NOTE, LEAVE = "__mia_note__", "__mia_leave__"
+STORE = "mia_lib.store"  # which computes nothing itself
+COMPUTES, KEEPS = f"{STORE}:_compute", f"{STORE}:keep"
+SEES = {COMPUTES, KEEPS, "mia_lib.evidence.tables:show_source", "mia_lib.attacks:threat_model"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _at(node: ast.AST, code: str) -> ast.stmt:
+    """A statement that stands where a node does."""
+    statement, = ast.parse(code).body
+    for part in ast.walk(statement):
+        ast.copy_location(part, node)
+    return statement
+
+
+def noting(tree: ast.Module, module: str) -> ast.Module:
+    """The module with a call at the head of each function that says its name and, of those in `SEES`, what it was given."""
+
+    def walk(node: ast.AST, scope: str):
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
+                walk(child, scope)
+                continue
+            name = f"{scope}{child.name}"
+            walk(child, f"{name}." if isinstance(child, ast.ClassDef) else f"{name}.<locals>.")
+            full = f"{module}:{name}"
+            if isinstance(child, ast.ClassDef) or module == STORE and full not in SEES:
+                continue
+            begins = int(ast.get_docstring(child, clean=False) is not None)
+            head, rest = child.body[:begins], child.body[begins:]
+            if full == COMPUTES:
+                rest = [ast.copy_location(ast.Try(rest, [], [], [_at(child, f"{LEAVE}()")]), child)]
+            given = ", locals()" if full in SEES else ""
+            child.body = [*head, _at(child, f"{NOTE}({full!r}{given})"), *rest]
+
+    walk(tree, "")
+    return tree
+
+
+class Loader(importlib.machinery.SourceFileLoader):
+    """Loads a module of the library with notes in it; what was compiled once is kept beside the file of notes."""
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        source = self.get_data(path)
+        made = Path(os.environ["MIA_CALLS"] + ".code") / hashlib.sha256(path.encode() + b"\0" + source).hexdigest()
+        try:
+            return marshal.loads(made.read_bytes())
+        except OSError:
+            code = compile(noting(ast.parse(source, path), fullname), path, "exec", dont_inherit=True)
+            made.parent.mkdir(exist_ok=True)
+            new = made.with_suffix(f".{os.getpid()}")
+            new.write_bytes(marshal.dumps(code))
+            new.replace(made)
+            return code
+
+
+class Finder(importlib.machinery.PathFinder):
+    """Finds the modules of the library, and no others."""
+
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        if fullname.partition(".")[0] != "mia_lib":
+            return None
+        spec = super().find_spec(fullname, path, target)
+        if spec is not None and spec.origin and spec.origin.startswith(os.environ["MIA_CALLS_LIBRARY"]):
+            spec.loader = Loader(spec.loader.name, spec.loader.path)
+        return spec
 
 
 def begin(path: str) -> None:
-    """Trace this process."""
-    noted, within, worker = set(), [], "spawn_main" in " ".join(sys.orig_argv)
+    """Note what this process calls."""
+    worker = "spawn_main" in " ".join(sys.orig_argv)
+    library, page = os.environ["MIA_CALLS_LIBRARY"], os.getppid() if worker else os.getpid()
+    within, noted, ran, called = [], set(), set(), set()
 
-    def note(line: dict) -> None:
+    def write(line: dict) -> None:
         text = json.dumps(line, sort_keys=True)
         if text not in noted:
             noted.add(text)
             with open(path, "a", encoding="utf-8") as out:
                 out.write(text + "\n")
 
-    seen, page = set(), os.getppid() if worker else os.getpid()
-
-    def name_of(code) -> str:
-        module = code.co_filename[len(LIBRARY):].strip(os.sep).removesuffix(".py").replace(os.sep, ".")
-        return f"mia_lib.{module}".removesuffix(".__init__") + f":{code.co_qualname}"
-
-    def said(frame) -> None:
-        """Note what `show_source` is to display, or `threat_model` to declare."""
-        values = [one for given in frame.f_locals.values() for one in (given.values() if isinstance(given, dict) else given)]
-        for code in (one.__code__ for one in values if inspect.isfunction(one)):
-            note({"page": page, "said": name_of(code)})
-
-    def importing(frame) -> bool:
+    def importing() -> bool:
         """Whether a module of the library that is being imported calls: a constant's statement counts with the constant."""
+        frame = sys._getframe(2)
         while frame is not None:
-            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(LIBRARY):
+            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(library):
                 return True
             frame = frame.f_back
         return False
 
-    def until_it_ends(frame, event, _):
-        if event == "return":
-            within.pop()
-        return until_it_ends
+    def said(given: dict) -> None:
+        """Note what `show_source` is to display, or `threat_model` to declare."""
+        values = [one for value in given.values() for one in (value.values() if isinstance(value, dict) else value)]
+        for one in filter(inspect.isfunction, values):
+            write({"page": page, "said": f"{one.__module__}:{one.__qualname__}"})
 
-    def trace(frame, event, _):
-        """Called once a call; it asks for more of that frame (its return) only of `_compute`."""
-        code = frame.f_code
-        if not code.co_filename.startswith(LIBRARY):
-            return None
-        name = code.co_qualname
-        if code.co_filename.endswith("store.py"):
-            if name == "keep":
-                found = sys.modules["mia_lib.definitions"].known(frame.f_locals["spec"]["code"])
-                if found is not None:
-                    note({"code": found.fingerprint, "reached": sorted(found.definitions)})
-            if name != "_compute":
-                return None
-            within.append(frame.f_locals["spec"]["code"])
-            frame.f_trace_lines = False
-            return until_it_ends
-        if code not in seen:
-            seen.add(code)
-            note({"page": page, "ran": name_of(code)})
-        if name in ("show_source", "threat_model"):
-            said(frame)
-        fingerprint = within[-1] if within else ""
-        of_function = code.co_flags & inspect.CO_OPTIMIZED  # and not of a module or of the body of a class
-        if (within or worker) and of_function and (code, fingerprint) not in seen and not importing(frame):
-            seen.add((code, fingerprint))
-            module, _, inside = name_of(code).partition(":")
-            note({"code": fingerprint, "called": f"{module}:{inside.partition('.')[0]}"})
-        return None
+    def note(name: str, given: dict | None = None) -> None:
+        if name == COMPUTES:
+            within.append(given["spec"]["code"])
+            return
+        if name == KEEPS:
+            found = sys.modules["mia_lib.definitions"].known(given["spec"]["code"])
+            if found is not None:
+                write({"code": found.fingerprint, "reached": sorted(found.definitions)})
+            return
+        if name not in ran:
+            ran.add(name)
+            write({"page": page, "ran": name})
+        if within or worker:
+            code = within[-1] if within else ""
+            if (code, name) not in called and not importing():
+                called.add((code, name))
+                module, _, inside = name.partition(":")
+                write({"code": code, "called": f"{module}:{inside.partition('.')[0]}"})
+        if given is not None:
+            said(given)
 
-    threading.settrace(trace)
-    sys.settrace(trace)
+    setattr(builtins, NOTE, note)
+    setattr(builtins, LEAVE, lambda: within.pop())
+    sys.meta_path.insert(0, Finder)
 
 
 started_as = " ".join(sys.orig_argv)
