@@ -56,7 +56,7 @@ def idea_chart(bank: study.Bank, seen: study.Summary, threshold: float, records:
                 for side, held in (("with", members[:, i]), ("without", ~members[:, i]))}} for i in drawn]
     shown = [row[side] for row in rows for side in ("out", "in")]
     ends = [min(shown) / 2, 2 * max(shown)]
-    power = alt.param("power", value=round(float(np.log10(threshold)), 2), bind=alt.binding_range(
+    power = alt.param("power", value=round(float(np.log10(np.clip(threshold, *ends))), 2), bind=alt.binding_range(
         min=round(np.log10(ends[0]), 2), max=round(np.log10(ends[1]), 2), step=0.02,
         name="Threshold for all, power of ten (nats) "))
     hover = alt.selection_point("record", on="pointerover", empty=False)
