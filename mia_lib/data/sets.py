@@ -340,7 +340,7 @@ def get(name: str) -> Path:
     except MiaError:
         raise
     except (OSError, RuntimeError, ValueError, ImportError, EOFError) as problem:  # urllib, requests, pooch
-        reason = f"{type(problem).__name__}: {problem}"
+        reason = " ".join(f"{type(problem).__name__}: {problem}".split())  # on one line, as the last of a traceback
         raise MiaError(f"Data set {name!r} is not here and could not be downloaded ({reason}). "
                        f"With network `{_how(name)}` fetches it; {instead}") from problem
 

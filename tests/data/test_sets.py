@@ -627,3 +627,16 @@ def test_genuine_tables(folder, name, shape, n_train, ones):
 def test_genuine_mnist(folder):
     subprocess.run([sys.executable, SHARED / "unpack.py", folder, "mnist"], check=True, capture_output=True)
     assert data.load("mnist").y[:5].tolist() == [5, 0, 4, 1, 9]
+
+
+def test_why_a_download_failed_is_said_on_one_line(tmp_path, monkeypatch):
+    """The last line of a traceback is what a rerun shows."""
+
+    def fail(name):
+        raise RuntimeError("no network\n(tried three times)\n")
+
+    monkeypatch.setenv("MIA_DATA", str(tmp_path))
+    monkeypatch.setattr(sets, "_download", fail)
+    with pytest.raises(MiaError) as caught:
+        data.get("mnist")
+    assert "(RuntimeError: no network (tried three times))" in str(caught.value) and "\n" not in str(caught.value)
