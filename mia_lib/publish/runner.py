@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ RESULTS = OURS + "results+json"
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
+WRITTEN_EVERY = 10.0  # seconds between two writings of a notebook that runs
 
 
 class NotebookFailed(RuntimeError):
@@ -333,6 +335,7 @@ class _Session:
         try:
             self.result = papermill.execute_notebook(
                 self.notebook, self.output, parameters=self.different, kernel_name="python3", language="python",
+                engine_name=_engine(),
                 progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
                 on_cell_executed=self._end_cell, coalesce_streams=True)
@@ -405,8 +408,8 @@ class _Session:
     def _sample(self) -> None:
         """Note who belongs to the kernel and how much memory they hold together, shared pages counted once.
 
-        Counting those takes the system a hundred times as long as the rest, so it is asked only when they hold more than ever
-        before with shared pages counted for each.
+        Counting those takes the system a hundred times as long as the rest, so it is asked only when they hold a hundredth
+        more than ever before with shared pages counted for each.
         """
         import psutil
 
@@ -416,7 +419,7 @@ class _Session:
             return
         self._family |= {process.pid: process for process in family}
         held = _total(family, lambda process: process.memory_info().rss)
-        if held > self._most:
+        if held > 1.01 * self._most:
             self._most = held
             self.peak = max(self.peak, _total(family, _own_memory))
 
@@ -448,6 +451,35 @@ class _Session:
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
                               f"{plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
+
+
+@cache
+def _engine() -> str:
+    """Name of an engine of Papermill that writes the notebook now and then, and at its end however it ends.
+
+    Papermill's own writes all of it twice a cell: of a chapter, whose figures weigh megabytes, a quarter of a minute.
+    """
+    from papermill.engines import NBClientEngine, papermill_engines
+
+    class Engine(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, nb_man, kernel_name, **how):
+            save, saved = nb_man.save, time.monotonic()
+
+            def now_and_then(**given):
+                nonlocal saved
+                if time.monotonic() - saved > WRITTEN_EVERY:
+                    save(**given)
+                    saved = time.monotonic()
+
+            nb_man.save = now_and_then
+            try:
+                super().execute_managed_notebook(nb_man, kernel_name, **how)
+            finally:
+                save()
+
+    papermill_engines.register("mia", Engine)
+    return "mia"
 
 
 def _total(family: list, number: Callable) -> int:
