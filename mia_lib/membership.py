@@ -182,3 +182,20 @@ def leave_one_out(members: np.ndarray, records) -> np.ndarray:
     turned = np.repeat(members[None], len(records), 0)
     turned[np.arange(len(records)), records] ^= True
     return turned
+
+
+def at_most(judged: np.ndarray, members: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """Of the records `judged` by each model at most so many members and so many others, drawn at random.
+
+    Args:
+        judged, members: bool [M, N]. most: of each kind, in each row.
+
+    Returns:
+        bool [M, N].
+    """
+    kept = np.zeros_like(judged)
+    for m, (row, inside) in enumerate(zip(judged, members, strict=True)):
+        rng = np.random.default_rng([seed, m])
+        for side in (row & inside, row & ~inside):
+            kept[m, rng.permutation(np.flatnonzero(side))[:most]] = True
+    return kept

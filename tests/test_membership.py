@@ -45,6 +45,17 @@ def test_leave_one_out_turns_one_record_at_a_time():
     assert (turned != members).tolist() == [[True, False, False, False], [False, False, False, True]]
 
 
+@given(st.integers(1, 12), st.integers(0, 3))
+def test_so_many_of_each_kind_are_drawn_from_those_that_are_judged(most, seed):
+    members = membership.random_halves(20, 4, seed)
+    judged = membership.random_subsets(20, 15, 4, seed + 1)
+    kept = membership.at_most(judged, members, most, seed)
+    assert not (kept & ~judged).any() and (kept == membership.at_most(judged, members, most, seed)).all()
+    for side in (members, ~members):
+        assert ((kept & side).sum(1) == np.minimum((judged & side).sum(1), most)).all()
+    assert (membership.at_most(judged, members, 20, seed) == judged).all()
+
+
 @pytest.mark.parametrize("call,words", [
     (lambda: membership.random_subsets(10, 11, 1), "11 members cannot be drawn from n = 10"),
     (lambda: membership.random_halves(1, 1), "n (records) = 1"),

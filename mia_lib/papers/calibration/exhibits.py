@@ -277,7 +277,7 @@ def label_scores(found: study.LabelOnly, variant: str, metric: str) -> np.ndarra
 def of_labels(found: study.LabelOnly, games: study.Games, terms: list[tuple[float, np.ndarray]]) -> Interval:
     """A weighted sum of AUCs over the plays of the label-only attack."""
     plays = len(found.members)
-    which = study.at_most(games.private[:plays], games.members[:plays, 0], study.LABEL_ONLY_RECORDS)
+    which = study.label_only_records(games.private[:plays], games.members[:plays, 0])
     return over_plays(games, "auc", terms, found.members, which)
 
 

@@ -676,7 +676,7 @@ def label_only(games: Games, queries: int, plays: int) -> LabelOnly:
 
 def _distances(games: Games, queries: int, keep: range) -> dict[str, np.ndarray]:
     own = games.members[keep, 0]
-    judged = at_most(games.private[keep], own, LABEL_ONLY_RECORDS)
+    judged = label_only_records(games.private[keep], own)
     found = [boundary.distance(models.part(keep), games.models.records, queries, signed=True, judged=judged)
              for models in (games.attacked, games.scratch, games.forgotten)]
     target, scratch, forgetting = (_finite(_of(one.distance.astype(np.float64), judged)) for one in found)
@@ -686,14 +686,9 @@ def _distances(games: Games, queries: int, keep: range) -> dict[str, np.ndarray]
             "distance.forgetting": calibrated(target, forgetting, own="keep")}
 
 
-def at_most(judged: np.ndarray, members: np.ndarray, most: int) -> np.ndarray:
-    """Of the records `judged` in each row at most so many members and so many others, drawn at random; all bool [M, N]."""
-    kept = np.zeros_like(judged)
-    for m, (row, inside) in enumerate(zip(judged, members, strict=True)):
-        rng = np.random.default_rng([11, m])
-        for side in (row & inside, row & ~inside):
-            kept[m, rng.permutation(np.flatnonzero(side))[:most]] = True
-    return kept
+def label_only_records(private: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Which records the label-only attack judges, for it takes hundreds of queries for each; all bool [M, N]."""
+    return membership.at_most(private, members, LABEL_ONLY_RECORDS, seed=11)
 
 
 def _finite(distance: np.ndarray) -> np.ndarray:

@@ -733,12 +733,7 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
 def _sample(members: np.ndarray, judged: np.ndarray, most: int) -> np.ndarray:
     """Equally many members and others among the judged of each row, as many in all rows, bool [S, N]."""
     count = min([most, *(side.sum(1).min() for side in (members & judged, ~members & judged))])
-    asked = np.zeros_like(members)
-    for s, row in enumerate(asked):
-        rng = np.random.default_rng([29, s])
-        for side in (members[s], ~members[s]):
-            row[rng.permutation(np.flatnonzero(side & judged[s]))[:count]] = True
-    return asked
+    return membership.at_most(judged, members, count, seed=29)
 
 
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD
