@@ -253,7 +253,7 @@ def both_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
         tpr, fpr = (np.average(both, 1, kind).mean() for kind in (members, ~members))
         alone = max(_at(found.l_attack_at[rate] if name == "l_attack" else found.scores[name], members, fpr)
                     for name in ("iha", key))
-        rows.append({"IHA and": COMPARED.get(key, label(key)), "FPR of both (%)": f"{100 * fpr:.1f}",
+        rows.append({"IHA and": (COMPARED | CONTROLS)[key], "FPR of both (%)": f"{100 * fpr:.1f}",
                      "TPR of both (%)": f"{100 * tpr:.1f}", "TPR of the better alone (%) at that FPR": f"{100 * alone:.1f}"})
     return pd.DataFrame(rows)
 
