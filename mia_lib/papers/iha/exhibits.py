@@ -316,7 +316,7 @@ def sizes_table(plays: Mapping[str, study.Play], conditionings: Mapping[str, stu
         swept = conditionings[name]
         for k, heading in enumerate(dampings):
             values = swept.kept["percentiles", "full"][:, k]
-            lines = [over_targets(values[:, i], metric) for i, metric in enumerate(pair)]
+            lines = [_too_fine(found, metric) or over_targets(values[:, i], metric) for i, metric in enumerate(pair)]
             row[heading] = "\n".join([*dict.fromkeys(lines), f"ε = {swept.epsilon[:, k].mean():.2g}"])
         row[label("gradient")] = stack(found, "gradient", pair)
         rows.append(row)
@@ -431,7 +431,7 @@ def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Fi
     """What training left of the gradient beside a record's own share of it, and where the noise of both tests comes from."""
     figure, axes = panels.grid([*(f"{name}" for name in found_by_schedule)] * 2, 6.0, rows=2, sharey="row")
     edges = [f"{edge:g}" for edge in study.EDGES[1:-1]]
-    names = [f"< {edges[0]}", *(f"{low} to\n{high}" for low, high in pairwise(edges)), f"> {edges[-1]}"]
+    names = [f"below\n{edges[0]}", *(f"{low}\nto {high}" for low, high in pairwise(edges)), f"above\n{edges[-1]}"]
     at = np.arange(len(names))
     for place, found in enumerate(found_by_schedule.values()):
         above, below = axes[place], axes[place + len(found_by_schedule)]
@@ -446,8 +446,8 @@ def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Fi
                       label=f"noise of {name}")
         above.set(yscale="log", title=list(found_by_schedule)[place])
         below.set(xlabel="eigenvalue of the Hessian", title="")
-        for axis in (above, below):
-            panels.ticks(axis.xaxis, at, names)
+        panels.ticks(above.xaxis, at, [""] * len(at))
+        panels.ticks(below.xaxis, at, names)
     axes[0].set_ylabel("size along a direction\n(root mean square)")
     axes[len(found_by_schedule)].set_ylabel("share of the noise (%)")
     panels.legend(figure, 2)

@@ -577,7 +577,11 @@ def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> 
                 part[order[:max(1, round(fraction * len(order)))]] = True
                 known.append(part)
         targets = [target for target in case.bank.attacked for _ in fractions]
-        found = audits(case, targets, [Conditioning(case.damping)], known)
+        whole = [bool((part == models.members[target]).all()) for target, part in zip(targets, known, strict=True)]
+        kept = iter(audits(case, [target for target, one in zip(targets, whole, strict=True) if one]))  # as of the play
+        rest = iter(audits(case, [target for target, one in zip(targets, whole, strict=True) if not one],
+                           [Conditioning(case.damping)], [part for part, one in zip(known, whole, strict=True) if not one]))
+        found = [next(kept if one else rest) for one in whole]
         for k, (target, one, part) in enumerate(zip(targets, found, known, strict=True)):
             members, n, inside = models.members[target][case.rows], models.members[target].sum(), part[case.rows]
             own, honest = loss[k // len(fractions)], inside / part.sum()
