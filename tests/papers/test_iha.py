@@ -841,7 +841,7 @@ def test_sizes_have_a_damping_of_their_own(case, played, conditioned):
     table = exhibits.sizes_table({"tiny": played}, {"tiny": conditioned}, SWEEP.percentiles).set_index("case")
     own = metrics.t_interval(conditioned.kept["percentiles", "full"][:, 1, 0], bounds=(0, 1))
     lines = table.loc["tiny", "IHA, damping at percentile 99"].split("\n")
-    assert lines[0] == f"{own:.3f}" and lines[-1] == f"ε = {conditioned.epsilon[:, 1].mean():.2g}"
+    assert lines == [f"{own:.3f}", tables.BELOW, f"ε = {conditioned.epsilon[:, 1].mean():.2g}"]
     assert table.loc["tiny", "IHA, damping at percentile 1"].startswith("indefinite\nε = ")
     assert table.loc["tiny", "*gradient alone*"].split("\n")[0] == f"{exhibits.of_attack(played, 'gradient'):.3f}"
     assert table.loc["paper: Purchase-100, MLP-2", "IHA"] == "0.703\n13.69"

@@ -61,10 +61,10 @@ def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> st
     return "\n".join(_too_fine(play, metric) or cell(of_attack(play, method, metric), metric) for metric in kept)
 
 
-def stack_targets(play: study.Play, values: np.ndarray) -> str:
+def stack_targets(play: study.Play, values: np.ndarray, kept: Sequence[str] = study.KEPT) -> str:
     """The same from values [T, 3] of the targets of a play."""
     return "\n".join(_too_fine(play, metric) or over_targets(one, metric)
-                     for metric, one in zip(study.KEPT, values.T, strict=True))
+                     for metric, one in zip(kept, values.T[:len(kept)], strict=True))
 
 
 def _too_fine(play: study.Play, metric: str) -> str:
@@ -316,8 +316,8 @@ def sizes_table(plays: Mapping[str, study.Play], conditionings: Mapping[str, stu
         swept = conditionings[name]
         for k, heading in enumerate(dampings):
             values = swept.kept["percentiles", "full"][:, k]
-            lines = [_too_fine(found, metric) or over_targets(values[:, i], metric) for i, metric in enumerate(pair)]
-            row[heading] = "\n".join([*dict.fromkeys(lines), f"ε = {swept.epsilon[:, k].mean():.2g}"])
+            lines = [INDEFINITE] if np.isnan(values).any() else stack_targets(found, values, pair).split("\n")
+            row[heading] = "\n".join([*lines, f"ε = {swept.epsilon[:, k].mean():.2g}"])
         row[label("gradient")] = stack(found, "gradient", pair)
         rows.append(row)
     theirs = {(data, model, attack): numbers for (data, model, attack, _), numbers in printed("table7").items()}
