@@ -908,8 +908,8 @@ results.name({"narrower": (narrow.high - narrow.low) / (wide.high - wide.low)}, 
 # The Hessian of a member's training set holds the member's own curvature, which an auditor who knows the others alone would lack.
 
 # %%
-others = {f"{one.name}, {one.bank.judged[0].sum()} members": study.hessian_of_others(one, 100)
-          for one in (first, left_out_case, *shallow, *deep)}
+others = {f"{one.name}, {one.bank.judged[0].sum()} members": study.hessian_of_others(one, 60)
+          for one in (first, shallow[0], *deep)}
 
 # %% tags=["hide-input"]
 results.show_table(
