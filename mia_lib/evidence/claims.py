@@ -144,10 +144,9 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     """Judge a claim by intervals.
 
     - reproduced: every part lies above zero;
-    - contradicted: some part, widened for the number of parts (Bonferroni), lies below zero; many parts would
-      otherwise find one below zero by chance alone;
-    - no difference: not contradicted, and every part has a width and lies within the claim's margin "same" or
-      "same_points" of zero;
+    - contradicted: some part, widened for the number of parts (Bonferroni), lies below zero, and below minus the claim's
+      margin "same" or "same_points" where it has one; many parts would otherwise find one below zero by chance alone;
+    - no difference: not contradicted, and every part has a width and lies within that margin of zero;
     - inconclusive: anything else;
     - not run: there are no parts.
 
@@ -171,7 +170,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
         return Verdict(paper, claim_id, text, "not run", "", named, reason)
     if all(interval.sign > 0 for interval in run.values()):
         verdict = "reproduced"
-    elif any((i if len(run) == 1 else i.at(1 - (1 - i.level) / len(run))).sign < 0 for i in run.values()):
+    elif any(((i if len(run) == 1 else i.at(1 - (1 - i.level) / len(run))) + _same(claim)).sign < 0 for i in run.values()):
         verdict = "contradicted"
     elif all(not i.degenerate and max(-i.low, i.high) < _same(claim) for i in run.values()):
         verdict = "no difference"

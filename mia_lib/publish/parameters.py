@@ -35,6 +35,7 @@ PRESETS = {  # what each is for; a notebook may have others
     "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
     "cpu": "what of the paper's sizes a CPU reaches, minutes to hours", "paper": "the paper's sizes, a GPU or hours",
     "banks": "many repetitions of the quick run, for what few leave open (bayes alone)",
+    "network": "a network at the paper's size in every exhibit, hours on a CPU (iha alone)",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}

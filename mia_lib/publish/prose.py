@@ -7,7 +7,8 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 - ``{param}`seeds` `` a parameter; ``{param}`dataset:title` `` the name of a data set in words;
 - ``{printed}`table1 | n = 400 | MATT | attack_accuracy` `` a number of the paper, by its table and what tells its row from the
   others;
-- ``{verdict}`C7` `` the verdict on a claim, and ``{says}`C7` `` the sentence that the claims file has for that verdict.
+- ``{verdict}`C7` `` the verdict on a claim, ``{verdict}`C7:numbers` `` what it rests on, ``{says}`C7` `` the sentence that
+  the claims file has for that verdict.
 
 On another page the notebook's name goes first: ``{ours}`bayes lead` ``. A part fenced with ``:::{about} PRESET`` was written
 about the numbers of one preset: it is shown where that preset ran unchanged, or, of a recorded preset, beside its exhibits.
@@ -241,8 +242,10 @@ def _param(run: Run, asked: str, where: str) -> str:
 
 
 def _verdict(run: Run, asked: str, where: str) -> str:
-    _known(asked, run.claims, "claim", where)
-    return run.claims[asked]["verdict"]
+    claim, _, how = asked.partition(":")
+    _known(claim, run.claims, "claim", where)
+    _known(how, ("", "numbers"), "form of a verdict", where)
+    return run.claims[claim]["estimate" if how else "verdict"]
 
 
 def _says(run: Run, asked: str, where: str) -> str:

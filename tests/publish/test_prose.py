@@ -45,6 +45,7 @@ def run(preset="quick", unchanged=True, **more):
         ("{param}`sizes`", "400, 1,000"),
         ("{param}`dataset:title`", "FashionMNIST"),
         ("{verdict}`C7`", "reproduced"),
+        ("{verdict}`C7:numbers`", verdict(0.1)["estimate"]),
         ("{printed}`table1 | n = 400 | MATT | attack_accuracy`", "57.0"),
         ("no {term}`role` of ours", "no {term}`role` of ours"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from scipy import stats
 
 from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines, iha
+from mia_lib.data import Dataset
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, beyond_chance, difference, over
 from mia_lib.metrics.numbers import chance, number
@@ -60,10 +61,10 @@ def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> st
     return "\n".join(_too_fine(play, metric) or cell(of_attack(play, method, metric), metric) for metric in kept)
 
 
-def stack_targets(play: study.Play, values: np.ndarray) -> str:
+def stack_targets(play: study.Play, values: np.ndarray, kept: Sequence[str] = study.KEPT) -> str:
     """The same from values [T, 3] of the targets of a play."""
     return "\n".join(_too_fine(play, metric) or over_targets(one, metric)
-                     for metric, one in zip(study.KEPT, values.T, strict=True))
+                     for metric, one in zip(kept, values.T[:len(kept)], strict=True))
 
 
 def _too_fine(play: study.Play, metric: str) -> str:
@@ -118,15 +119,38 @@ def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 
 def main_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
-    """Table 2: all attacks, and scores that know nothing; AUC as a fraction, TPR at low FPR in percent."""
+    """Table 2: the paper's attacks, and scores that know nothing; AUC as a fraction, TPR at low FPR in percent."""
     theirs = {(data, attack.removesuffix(" (Exact)")): stack_printed(numbers)
               for (data, _, attack, _), numbers in printed("table2").items()}
-    rows = [{"attack": label(method)} | {f"{name}: {MEASURED}": stack(found, method) for name, found in plays.items()} |
-            {f"paper, {data}": theirs.get((data, study.PAPER.get(method)), tables.NOTHING) for data in DATA}
-            for method in study.NAMES]
-    nothing = {f"{name}: {MEASURED}": "\n".join(
-        ["0.500", *(chance(found.members, rate) or tables.BELOW for rate in study.RATES)]) for name, found in plays.items()}
+    rows = [{"attack": name} | {f"{case}: {MEASURED}": stack(found, method) for case, found in plays.items()} |
+            {f"paper, {data}": theirs[data, name] for data in DATA} for method, name in study.PAPER.items()]
+    nothing = {f"{case}: {MEASURED}": "\n".join(
+        ["0.500", *(chance(found.members, rate) or tables.BELOW for rate in study.RATES)]) for case, found in plays.items()}
     return pd.DataFrame([*rows, {"attack": "*scores that know nothing*"} | nothing]).fillna(tables.NOTHING)
+
+
+INGREDIENTS = ("iha", "whole", "stationary", "gradient", "gradient_plain", "gradient_whole")  # of one decomposition or of none
+LIRA = ("lira", "lira_fixed", "lira_self")
+
+
+def against_iha(plays: Mapping[str, study.Play], methods: Sequence[str]) -> pd.DataFrame:
+    """AUC of some attacks, by how much it is above IHA's, paired, and TPR at 1 %, for each case."""
+    rows = []
+    for method in methods:
+        row = {"score": label(method)}
+        for case, found in plays.items():
+            row |= {f"{case}: AUC": cell(of_attack(found, method)),
+                    f"{case}: less IHA's": tables.NOTHING if method == "iha" else cell(of_attack(found, method, minus="iha")),
+                    f"{case}: TPR (%) at 1 %": stack(found, method, study.KEPT[1:2])}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def lira_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
+    """LiRA in three forms, beside the paper's: which of them are its numbers?"""
+    theirs = {data: numbers["auc"] for (data, _, attack, _), numbers in printed("table2").items() if attack == "LiRA"}
+    table = against_iha(plays, LIRA)
+    return table.assign(**{f"paper, {data}: AUC": [value, *[tables.NOTHING] * 2] for data, value in theirs.items()})
 
 
 def others_table(found_by_case: Mapping[str, study.Others]) -> pd.DataFrame:
@@ -220,6 +244,30 @@ def printed_agreement(rate: float) -> pd.DataFrame:
     return _matrix({**COMPARED, "truth": "truth"}, rates)
 
 
+def both_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
+    """Section 4.5: what is left where two attacks must agree, beside the better of the two alone at as many false alarms."""
+    decided, members = study.called(found, rate), found.members
+    rows = []
+    for key in ("lira", "l_attack", "lira_l", "gradient"):
+        both = decided["iha"] & decided[key]
+        tpr, fpr = (np.average(both, 1, kind).mean() for kind in (members, ~members))
+        alone = max(_at(found.l_attack_at[rate] if name == "l_attack" else found.scores[name], members, fpr)
+                    for name in ("iha", key))
+        rows.append({"IHA and": (COMPARED | CONTROLS)[key], "FPR of both (%)": f"{100 * fpr:.1f}",
+                     "TPR of both (%)": f"{100 * tpr:.1f}", "TPR of the better alone (%) at that FPR": f"{100 * alone:.1f}"})
+    return pd.DataFrame(rows)
+
+
+def _at(scores: np.ndarray, members: np.ndarray, fpr: float) -> float:
+    """Mean TPR over targets where as many of each target's others are called as the rate allows, linear between counts."""
+    found = []
+    for score, inside in zip(scores, members, strict=True):
+        levels = np.r_[np.inf, np.sort(score[~inside])[::-1]]
+        tpr = [np.mean(score[inside] > level) for level in levels[1:]] + [1.0]
+        found.append(np.interp(fpr * (~inside).sum(), np.arange(len(levels)), tpr))
+    return float(np.mean(found))
+
+
 COSTS = {"iha": "IHA", "cg": "IHA (CG)", "lira": "LiRA", "loss": "LOSS"}
 
 
@@ -268,8 +316,8 @@ def sizes_table(plays: Mapping[str, study.Play], conditionings: Mapping[str, stu
         swept = conditionings[name]
         for k, heading in enumerate(dampings):
             values = swept.kept["percentiles", "full"][:, k]
-            lines = [over_targets(values[:, i], metric) for i, metric in enumerate(pair)]
-            row[heading] = "\n".join([*dict.fromkeys(lines), f"ε = {swept.epsilon[:, k].mean():.2g}"])
+            lines = [INDEFINITE] if np.isnan(values).any() else stack_targets(found, values, pair).split("\n")
+            row[heading] = "\n".join([*lines, f"ε = {swept.epsilon[:, k].mean():.2g}"])
         row[label("gradient")] = stack(found, "gradient", pair)
         rows.append(row)
     theirs = {(data, model, attack): numbers for (data, model, attack, _), numbers in printed("table7").items()}
@@ -338,11 +386,25 @@ def schedule_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def placebo_table(found: study.Placebo) -> pd.DataFrame:
-    """AUC on records that the models never saw, half of them called members."""
-    named = {"IHA": found.iha, FORMS["pair"]: found.pair, label("gradient"): found.gradient}
-    return pd.DataFrame([{"score": name, "AUC": over_targets(kept[:, 0]), "TPR (%) at 1 %": over_targets(kept[:, 1], LOW)}
-                         for name, kept in named.items()])
+CONTROLS = {"iha": "IHA", "pair": FORMS["pair"], "gradient": "*gradient alone*"}
+
+
+def control_table(play: study.Play, flags: study.Control, pretended: study.Control) -> pd.DataFrame:
+    """AUC of the audit where the others' gradient is taken by membership, by random flags, and by flags on records that no
+    target saw; each judged by what it was told.
+
+    Args:
+        play: of the case. flags, pretended: of `study.random_flags` and `study.placebo`.
+    """
+    kept = {"told membership": lambda key: told(play, key), "told random flags": lambda key: getattr(flags, key)[:, 0],
+            "records never seen, half of them flagged": lambda key: getattr(pretended, key)[:, 0]}
+    return pd.DataFrame([{"score": name} | {word: over_targets(of(key)) for word, of in kept.items()}
+                         for key, name in CONTROLS.items()])
+
+
+def told(play: study.Play, key: str) -> np.ndarray:
+    """AUC of each target for a score of `CONTROLS`, [T]."""
+    return play.terms["I1, I2"][:, 0] if key == "pair" else metrics.auc(play.ranks[key], play.members)
 
 
 def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.DataFrame:
@@ -365,9 +427,166 @@ def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.Data
 # ------------------------------------------------------------------------------------------------------------- the figures
 
 
-def roc(play: study.Play) -> plt.Figure:
-    """Figure 1, with the gradient alone."""
-    return plotting.roc({study.NAMES[method]: play.ranks[method] for method in (*study.PAPER, "gradient")}, play.members)
+def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Figure:
+    """What training left of the gradient beside a record's own share of it, and where the noise of both tests comes from."""
+    figure, axes = panels.grid([*(f"{name}" for name in found_by_schedule)] * 2, 6.0, rows=2, sharey="row")
+    edges = [f"{edge:g}" for edge in study.EDGES[1:-1]]
+    names = [f"below\n{edges[0]}", *(f"{low}\nto {high}" for low, high in pairwise(edges)), f"above\n{edges[-1]}"]
+    at = np.arange(len(names))
+    for place, found in enumerate(found_by_schedule.values()):
+        above, below = axes[place], axes[place + len(found_by_schedule)]
+        for key, name, color, line, marker in (("left", "left of the gradient", plotting.BLUE, "-", "o"),
+                                               ("own", "a record's share of it", plotting.ORANGE, "--", "s")):
+            values = getattr(found, key)
+            there = np.isfinite(values).any(0)
+            above.plot(at[there], np.nanmean(values[:, there], 0), color=color, ls=line, marker=marker, label=name)
+        for key, name, color, hatch, side in (("noise", "gradient alone", plotting.PINK, "", -0.2),
+                                              ("noise_iha", "I₁ + I₂, with the weight decay", plotting.BLACK, "//", 0.2)):
+            below.bar(at + side, 100 * getattr(found, key).mean(0), 0.38, color=color, alpha=0.75, hatch=hatch, ec="white",
+                      label=f"noise of {name}")
+        above.set(yscale="log", title=list(found_by_schedule)[place])
+        below.set(xlabel="eigenvalue of the Hessian", title="")
+        panels.ticks(above.xaxis, at, [""] * len(at))
+        panels.ticks(below.xaxis, at, names)
+    axes[0].set_ylabel("size along a direction\n(root mean square)")
+    axes[len(found_by_schedule)].set_ylabel("share of the noise (%)")
+    panels.legend(figure, 2)
+    return figure
+
+
+SCORES = ("as printed", "with the weight decay")  # of the explorable figure
+
+
+def slide_figure(found: Mapping[str, study.Slide]) -> plt.Figure:
+    """AUC of I1 + I2 against the damping, by whose gradient is taken out: what the explorable figure moves through."""
+    figure, axes = panels.grid(list(found), 4.2, "AUC", sharey=True)
+    looks = ((plotting.BLUE, "o"), (plotting.ORANGE, "s"), (plotting.FAINT, "^"))
+    for axis, one in zip(axes, found.values(), strict=True):
+        for t, (taken, (color, marker)) in enumerate(zip(study.TAKEN, looks, strict=True)):
+            for form, line in enumerate(("--", "-")):
+                axis.plot(one.dampings, [metrics.auc(score, _judged(one, t)) for score in one.scores[form, t]], color=color,
+                          ls=line, marker=marker, ms=4, label=f"{taken}, {SCORES[form]}")
+        axis.axhline(0.5, **panels.CHANCE)
+        axis.set(xscale="log", xlabel="damping ε (logarithmic)")
+    panels.legend(figure, 2)
+    return figure
+
+
+def _judged(found: study.Slide, taken: int) -> np.ndarray:
+    """What a score is judged by: the flags where these were taken out, else membership."""
+    return found.flags if taken == 1 else found.members
+
+
+def slide_chart(found: Mapping[str, study.Slide], damping: float, bins: int = 18):
+    """The same for readers to move: damping, schedule, score, and whose gradient is taken out.
+
+    Args:
+        found: schedule -> slide. damping: where the slider starts.
+    """
+    alt, names = plotting.altair(), list(found)
+    shared = sorted(set.intersection(*(set(one.dampings.tolist()) for one in found.values())))
+    start = int(np.abs(np.log(np.array(shared) / damping)).argmin())
+    groups, bars, points, told = [], [], [], []
+    for s, one in enumerate(found.values()):
+        for k, epsilon in enumerate(shared):
+            e = int(np.flatnonzero(one.dampings == epsilon)[0])
+            weight = 1 / (one.eigenvalue + epsilon) ** 2
+            for f in range(len(SCORES)):
+                noise, signal = one.noise[f] * weight**2, one.own * weight
+                groups += [{"s": s, "k": k, "f": f, "x": float(x), "w": float(w), "n": float(n), "g": float(g)}
+                           for x, w, n, g in zip(one.eigenvalue, weight / weight.max(), noise / noise.sum(),
+                                                 signal / signal.sum(), strict=True)]
+                for t in range(len(study.TAKEN)):
+                    here = {"s": s, "k": k, "f": f, "t": t}
+                    score, judged = one.scores[f, t, e].astype(float), _judged(one, t)
+                    low, high = np.quantile(score, [0.01, 0.99])
+                    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
+                    shares = [np.histogram(np.clip(score[side], edges[0], edges[-1]), edges)[0] / side.sum()
+                              for side in (judged, ~judged)]
+                    bars += [here | {"b": b, "m": float(m), "o": float(o)}
+                             for b, (m, o) in enumerate(zip(*shares, strict=True))]
+                    fpr, tpr, _ = metrics.roc_curve(score, judged)
+                    grid = np.geomspace(1 / (~judged).sum(), 1, 10)
+                    points += [here | {"p": float(p), "q": float(max(q, 1 / judged.sum()))} for p, q in zip(
+                        grid, tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1], strict=True)]
+                    told.append(here | {"e": epsilon, "auc": float(metrics.auc(score, judged))})
+    names_of = {"schedule": ("Learning rate ", names), "score": ("Score I1 + I2 ", list(SCORES)),
+                "taken": ("Own gradient taken out of ", list(study.TAKEN))}
+    begin = {"score": SCORES[1]}
+    lists = [alt.param(name, value=begin.get(name, options[0]), bind=alt.binding_select(options=options, name=word))
+             for name, (word, options) in names_of.items()]
+    step = alt.param("step", value=start, bind=alt.binding_range(
+        min=0, max=len(shared) - 1, step=1, name=f"Damping (0 least, {len(shared) - 1} most) "))
+
+    def place(name: str) -> str:
+        return f"indexof({names_of[name][1]!r}, {name})"
+
+    of_group = f"datum.s == {place('schedule')} && datum.k == step && datum.f == {place('score')}"
+    chosen = f"{of_group} && datum.t == {place('taken')}"
+    lines = ["'Damping ' + format(datum.e, '.2~g') + ', ' + schedule",
+             "'AUC ' + format(datum.auc, '.3f') + (datum.t == 1 ? ' for finding the random records' : ' for finding members')"]
+    said = alt.Chart(alt.NamedData("told")).transform_filter(chosen).transform_calculate(
+        lines=f"[{', '.join(lines)}]").mark_text(align="left", baseline="top", lineHeight=17).encode(
+        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=17 * len(lines))
+    parts = {"w": "weight (highest is one)", "g": "share of the signal", "n": "share of the noise"}
+    directions = alt.Chart(alt.NamedData("groups")).transform_filter(of_group).transform_fold(
+        list(parts), as_=["kind", "value"]).transform_calculate(name=f"({parts!r})[datum.kind]").mark_line(
+        point=True, aria=False).encode(
+        alt.X("x:Q", title="eigenvalue of the Hessian", scale=alt.Scale(type="log", nice=False),
+              axis=alt.Axis(format="~e", tickCount=5)),
+        alt.Y("value:Q", title="by direction", scale=alt.Scale(domain=[0, 1])),
+        alt.Color("name:N", title=None, legend=alt.Legend(orient="top", columns=1, labelLimit=260), scale=alt.Scale(
+            domain=list(parts.values()), range=[plotting.INK, plotting.BLUE, plotting.RED])),
+        alt.StrokeDash("name:N", legend=None, scale=alt.Scale(domain=list(parts.values()), range=[[1, 0], [6, 3], [2, 2]]))
+        ).properties(width=SIDE, height=170)
+    kinds = {"m": "members, or flagged", "o": "others"}
+    shares = alt.Chart(alt.NamedData("bars")).transform_filter(chosen).transform_fold(
+        list(kinds), as_=["kind", "share"]).transform_calculate(
+        name=f"({kinds!r})[datum.kind]", next="datum.b + 1").mark_bar(
+        opacity=0.5, binSpacing=0, aria=False).encode(
+        alt.X("b:Q", bin="binned", title="score, low to high, ends gathered", axis=alt.Axis(labels=False, ticks=False)),
+        x2="next:Q", y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
+        color=alt.Color("name:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
+            domain=list(kinds.values()), range=[plotting.BLUE, plotting.ORANGE]))).properties(width=SIDE, height=150)
+    low = min(row["p"] for row in points)
+    scale, axis = alt.Scale(type="log", domain=[low, 1], nice=False), alt.Axis(format="~g", tickCount=4)
+    curve = alt.Chart(alt.NamedData("points")).transform_filter(chosen).mark_line(
+        color=plotting.INK, strokeWidth=2.5, aria=False)
+    chance = alt.Chart(alt.Data(values=[{"p": low, "q": low}, {"p": 1, "q": 1}])).mark_line(
+        color=plotting.FAINT, strokeDash=[5, 4], strokeWidth=1.2, aria=False)
+    where = {"x": alt.X("p:Q", title="false positive rate", scale=scale, axis=axis),
+             "y": alt.Y("q:Q", title="true positive rate", scale=scale, axis=axis)}
+    rates = alt.layer(chance.encode(**where), curve.encode(**where)).properties(width=SIDE, height=SIDE - 40)
+    left, right = alt.vconcat(said, directions, spacing=8), alt.vconcat(shares, rates, spacing=8)
+    left = left.resolve_scale(color="independent", strokeDash="independent")
+    return alt.concat(left, right, columns=2, spacing=24, datasets={
+        "groups": groups, "bars": bars, "points": points, "told": told}).resolve_scale(
+        color="independent", strokeDash="independent").add_params(*lists, step)
+
+
+SIDE = 280  # pixels of a panel
+
+
+def roc(plays: Mapping[str, study.Play]) -> plt.Figure:
+    """Figure 1, with the gradient alone: ROC on logarithmic axes, the mean TPR over targets, a panel a case. Axes begin where
+    one record counts."""
+    figure, axes = panels.grid(list(plays), 4.4, "true positive rate (logarithmic)", rows=-(-len(plays) // 3))
+    for axis, found in zip(axes, plays.values(), strict=False):
+        low = 1 / min((~found.members).sum(1).min(), found.members.sum(1).min())
+        grid = np.geomspace(low, 1, 300)
+        for method in (*study.PAPER, "gradient"):
+            each = []
+            for scores, members in zip(found.ranks[method], found.members, strict=True):
+                fpr, tpr, _ = metrics.roc_curve(scores, members)
+                each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
+            name = study.NAMES[method]
+            axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), drawstyle="steps-post", label=name,
+                      **plotting.style_of(name) | {"marker": "none"})
+        axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
+        axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
+                 xlabel="false positive rate (logarithmic)")
+    panels.legend(figure, 3)
+    return figure
 
 
 def _over_targets(axis: plt.Axes, x: Sequence[float], values: np.ndarray, **look) -> np.ndarray:
@@ -510,33 +729,62 @@ def stationary_figure(found: dict) -> plt.Figure:
     return figure
 
 
-def idea_figure(seed: int = 3) -> plt.Figure:
-    """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
-    world = theory.linear_regression(12, 2, noise=1.0, condition=3.0, seed=seed)
-    distance = theory.leave_one_out(world)["distance"]
-    record = int(np.argsort(distance)[-2])
+@dataclass(frozen=True, eq=False)
+class Idea:
+    """Ends of SGD on a regression with two parameters, with and without one record.
+
+    Attributes:
+        others: the world of the other records. minima: [2, 2], with the record and without it.
+        ends: [2, chains, 2], where SGD ended, trained with it and without it.
+    """
+
+    others: theory.LinearWorld
+    minima: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def nearer(self) -> np.ndarray:
+        """[2], share of the ends that are nearer to their own minimum than to the other."""
+        far = np.linalg.norm(self.ends[:, :, None] - self.minima, axis=-1)  # [2, chains, 2]
+        return np.array([(far[0, :, 0] < far[0, :, 1]).mean(), (far[1, :, 1] < far[1, :, 0]).mean()])
+
+
+def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0) -> Idea:
+    """A linear regression of the class on two columns, and where many runs of SGD end, with and without one record.
+
+    Args:
+        records: a table with two classes. columns: two. count: how many records, the first of them. chains: runs of SGD.
+    """
+    x = records.x[:count, list(columns)].astype(float)
+    world = theory.LinearWorld((x - x.mean(0)) / x.std(0), 2.0 * records.y[:count] - 1)
+    record = int(np.argsort(theory.leave_one_out(world)["distance"])[-1])
     others = theory.LinearWorld(np.delete(world.x, record, 0), np.delete(world.y, record))
-    with_it, without = world.optimum(), others.optimum()
-    runs = {"trained with the record": with_it + theory.simulate_sgd(world, 4, 0.02, 0.5, chains=1, seed=seed)[0],
-            "trained without it": without + theory.simulate_sgd(others, 4, 0.02, 0.5, chains=1, seed=seed)[0]}
-    points = np.array([with_it, without, *runs.values()])
-    middle, reach = (points.max(0) + points.min(0)) / 2, 0.75 * np.ptp(points, axis=0).max()
+    ends = [one.optimum() + theory.simulate_sgd(one, 8, 0.02, 0.5, chains=chains, seed=seed + k)
+            for k, one in enumerate((world, others))]
+    return Idea(others, np.stack([world.optimum(), others.optimum()]), np.stack(ends))
+
+
+def idea_figure(found: Idea) -> plt.Figure:
+    """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
+    points = np.concatenate([found.minima, *(np.quantile(one, [0.01, 0.99], axis=0) for one in found.ends)])
+    middle, reach = (points.max(0) + points.min(0)) / 2, 0.6 * np.ptp(points, axis=0).max()
     grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
-    heights = others.losses(grid).sum(-1) / len(world.x)
-    figure, axes = panels.grid(2, 4.7, "second parameter", sharey=True)
-    for axis, (name, end) in zip(axes, runs.items(), strict=True):
+    heights = found.others.losses(grid).mean(-1)
+    figure, axes = panels.grid(["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True)
+    for axis, ends, kind in zip(axes, found.ends, ("members", "non-members"), strict=True):
         axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
-        steps = {}
-        for place, (word, minimum, kind) in enumerate((("with", with_it, "members"), ("without", without, "non-members"))):
-            look, step = plotting.STYLE[kind], minimum - end
-            steps[word] = np.linalg.norm(step)
-            axis.annotate("", minimum, end, arrowprops={"arrowstyle": "-|>", "color": look["color"], "lw": 2,
+        axis.plot(*ends.T, ".", color=plotting.STYLE[kind]["color"], ms=4, mew=0, alpha=0.5)
+        end = ends[0]
+        for place, (word, minimum, one) in enumerate(zip(("with", "without"), found.minima, ("members", "non-members"),
+                                                         strict=True)):
+            look = plotting.STYLE[one]
+            axis.annotate("", minimum, end, arrowprops={"arrowstyle": "-|>", "color": plotting.INK, "lw": 1.6,
                                                         "ls": look["linestyle"], "shrinkA": 0, "shrinkB": 0})
-            axis.plot(*minimum, look["marker"], color=look["color"], ms=8,
+            axis.plot(*minimum, look["marker"], color=look["color"], ms=10, mec=plotting.INK, zorder=4,
                       label=f"minimum {word} the record $w_{1 - place}^*$")
-        axis.plot(*end, "*", color=plotting.INK, ms=13, label="where SGD ended")
-        axis.set(title=f"{name}:\nthe step to $w_{int(steps['with'] < steps['without'])}^*$ is shorter",
-                 xlabel="first parameter", box_aspect=1)
+        axis.plot(*end, "*", color=plotting.INK, ms=12, label="one end of SGD")
+        axis.set(xlabel="first parameter", box_aspect=1, xlim=(middle[0] - reach, middle[0] + reach),
+                 ylim=(middle[1] - reach, middle[1] + reach))
         axis.grid(False)
     panels.legend(figure, 3)
     return figure
@@ -582,75 +830,81 @@ def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
 
 
 def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], data: Mapping[str, str],
-                  constant: study.Play) -> list[claims.Verdict]:
-    """C3 to C5, C7 to C9, A1 to A5.
+                  constant: study.Play, tables_of: Mapping[str, study.Play], flags: Mapping[str, study.Control],
+                  ) -> list[claims.Verdict]:
+    """C3 to C5, C7 to C9, C7w, A1 to A6.
 
     Args:
         plays: by case, trained with a schedule that anneals. images: case -> whether its records are images.
-        data: case -> name of its data set. constant: trained at a constant rate.
+        data: case -> name of its data set, those of `tables_of` as well. constant: trained at a constant rate.
+        tables_of: further cases, with tables, on which C3 is judged, too. flags: case -> `study.random_flags`.
     """
     margin = partial(claims.margin, "iha")
-    allowed, within, small, change_at_most = (margin(claim, name) for claim, name in (
-        ("C4", "allowed"), ("C5", "within"), ("C7", "allowed"), ("C7", "change")))
-    kind = {"C3": [case for case in plays if not images[case]], "C4": [case for case in plays if images[case]]}
+    allowed, within, small = margin("C4", "allowed"), margin("C5", "within"), margin("C7", "allowed")
+    kind = {"C3": [*(case for case in plays if not images[case]), *tables_of], "C4": [case for case in plays if images[case]]}
     on = {claim: claims.on_own_data("iha", claim, {case: data[case] for case in kind.get(claim, plays)})
-          for claim in ("C3", "C4", "C5", "C7", "C8", "C9")}
-    parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
-                                                    ("C3", "C4", "C5", "C7", "C8", "C9", "A1", "A2", "A4", "A5")}
-    for case, found in plays.items():
-        def lead(a: str, b: str, metric: str = "auc", found=found) -> Interval | None:
-            return None if _too_fine(found, metric) else of_attack(found, a, metric, minus=b)
+          for claim in ("C3", "C4", "C5", "C7", "C7w", "C8", "C9")}
+    parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in (
+        "C3", "C4", "C5", "C7", "C8", "C9", "A1", "A2", "A4", "A5", "A6")}
 
-        def term(a: str, b: str, at: int = 0, found=found) -> Interval | None:
-            if _too_fine(found, study.KEPT[at]):
-                return None
-            change = found.terms[a][:, at] - found.terms[b][:, at]
-            return replace(over(change), exact=not change.any())  # terms that move no record are no matter of chance
+    def lead(found: study.Play, a: str, b: str, metric: str = "auc") -> Interval | None:
+        return None if _too_fine(found, metric) else of_attack(found, a, metric, minus=b)
 
-        of_case: dict[str, dict[str, Interval | None]] = {claim: {} for claim in on}
+    def term(found: study.Play, a: str, b: str, at: int = 0) -> Interval | None:
+        return None if _too_fine(found, study.KEPT[at]) else over(found.terms[a][:, at] - found.terms[b][:, at])
+
+    for case in on["C3"]:
+        found = {**plays, **tables_of}[case]
         for rival in ("lira", "lira_fixed"):
             name = f"{case}, less {study.NAMES[rival]}"
-            of_case["C3"] |= {f"{name}, AUC": lead("iha", rival), f"{name}, TPR at 1 %": lead("iha", rival, LOW)}
-            of_case["C4"][name] = lead("iha", rival) + allowed
+            parts["C3"] |= {f"{name}, AUC": lead(found, "iha", rival), f"{name}, TPR at 1 %": lead(found, "iha", rival, LOW)}
+    for case, found in plays.items():
+        of_case: dict[str, dict[str, Interval | None]] = {claim: {} for claim in on}
+        for rival in ("lira", "lira_fixed"):
+            of_case["C4"][f"{case}, less {study.NAMES[rival]}"] = lead(found, "iha", rival) + allowed
         for claim, compared in (("C4", ("iha", "lira", "lira_fixed")), ("C5", ("sif", "loss")), ("C7", ("iha",))):
             of_case[claim][f"{case}, {CONTROL}"] = beyond_chance(of_attack(found, attack) for attack in compared)
-        same, change = lead("sif", "loss"), term("I1, I2, I3, I4", "I1, I2")
+        same = lead(found, "sif", "loss")
         of_case["C5"] |= {f"{case}, {within:g} + difference": same + within,
                           f"{case}, {within:g} - difference": -same + within}
-        of_case["C7"] |= {f"{case}, I1 and I2 less all, + {small:g}": term("I1, I2", "all") + small,
-                          f"{case}, {change_at_most:g} + change by I3, I4": change + change_at_most,
-                          f"{case}, {change_at_most:g} - change": -change + change_at_most}
-        of_case["C8"] = {f"{case}, AUC, I2 less I1": term("I2", "I1"), f"{case}, TPR, sum less I1": term("I1, I2", "I1", 1),
-                         f"{case}, TPR, sum less I2": term("I1, I2", "I2", 1)}
-        of_case["C9"] = {f"{case}, AUC": term("loss, I1, I2", "I1, I2"),
-                         f"{case}, TPR at 1 %": term("loss, I1, I2", "I1, I2", 1)}
-        for claim, cases in on.items():
-            parts[claim] |= of_case[claim] if case in cases else {}
-        parts["A1"] |= {f"{case}, LOSS less nothing taken out": lead("loss", "whole") + margin("A1", "allowed"),
-                        f"{case}, IHA less nothing taken out": lead("iha", "whole")}
+        of_case["C7"][f"{case}, I1 and I2 less all, + {small:g}"] = term(found, "I1, I2", "all") + small
+        of_case["C8"] = {f"{case}, AUC, I2 less I1": term(found, "I2", "I1"),
+                         f"{case}, TPR, sum less I1": term(found, "I1, I2", "I1", 1),
+                         f"{case}, TPR, sum less I2": term(found, "I1, I2", "I2", 1)}
+        of_case["C9"] = {f"{case}, AUC": term(found, "loss, I1, I2", "I1, I2"),
+                         f"{case}, TPR at 1 %": term(found, "loss, I1, I2", "I1, I2", 1)}
+        for claim in ("C4", "C5", "C7", "C8", "C9"):
+            parts[claim] |= of_case[claim] if case in on[claim] else {}
+        parts["A1"] |= {f"{case}, LOSS less nothing taken out": lead(found, "loss", "whole") + margin("A1", "allowed"),
+                        f"{case}, IHA less nothing taken out": lead(found, "iha", "whole")}
         for mine, theirs, word in (("gradient_plain", "iha", "neither with weight decay"),
                                    ("gradient", "stationary", "both with weight decay")):
-            parts["A2"] |= {f"{case}, {word}, AUC": lead(mine, theirs), f"{case}, {word}, TPR at 1 %": lead(mine, theirs, LOW)}
-        parts["A4"][case] = lead("stationary", "iha")
-        parts["A5"][case] = lead("lira_self", "lira")
+            parts["A2"] |= {f"{case}, {word}, AUC": lead(found, mine, theirs),
+                            f"{case}, {word}, TPR at 1 %": lead(found, mine, theirs, LOW)}
+        parts["A4"][case] = lead(found, "stationary", "iha")
+        parts["A5"][case] = lead(found, "lira_self", "lira")
+        parts["A6"][case] = over(flags[case].pair[:, 0] - told(found, "pair")) + margin("A6", "allowed")
     lacking = {"C3": "no case with tables in this run", "C4": "no case with images in this run"}
     verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else
                              None if of_claim else lacking[claim]) for claim, of_claim in parts.items()]
+    moved = max(abs(float(np.mean(plays[case].terms["I1, I2, I3, I4"][:, 0] - plays[case].terms["I1, I2"][:, 0])))
+                for case in on["C7w"])
     ahead = {word: None if _too_fine(constant, metric) else of_attack(constant, "iha", metric, minus="gradient")
              for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
-    return [*verdicts, claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
+    return [*verdicts, claims.judge_identity("iha", "C7w", moved, margin("C7w", "change"), "largest change of mean AUC"),
+            claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
 
 
 def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.LeftOut, left_out_rows: np.ndarray,
                  swept: Mapping[str, study.Swept], sweep: study.Sweep, partial: study.Partial, fractions: Sequence[float],
-                 few: study.Play, many: study.Play, deep: study.Swept, shallow: study.Swept,
+                 few: study.Play, many: study.Play, deep: study.Swept | None, shallow: study.Swept,
                  work: Mapping[str, study.Work], data: Mapping[str, str]) -> list[claims.Verdict]:
     """C6, C10 to C16 and C11r.
 
     Args:
         conjugated, swept: by case, all with `sweep`. left_out_rows: of `study.left_out_records`. partial: of these fractions.
-        few, many: the same network with fewer and more members. deep, shallow: two networks. work: by case, each of
-        `conjugated` at least. data: case -> name of its data set.
+        few, many: the same network with fewer and more members. deep, shallow: two networks; None where there is one alone.
+        work: by case, each of `conjugated` at least. data: case -> name of its data set.
     """
     def own(claim: str, found: Mapping) -> dict:
         return {case: found[case] for case in claims.on_own_data("iha", claim, {case: data[case] for case in found})}
@@ -674,7 +928,7 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
             usable = best is not None and other is not None and np.isfinite(best - other).all()
             thirteen[f"{case}, less {WAYS[group]} {at:g}"] = over(best - other) if usable else None
     reason = ("some were not asked for, or leave a Hessian indefinite" if None in thirteen.values() else None)
-    gains = [_swept(one, sweep, "dampings", at) for one in (deep, shallow) for at in (0.5, 0.2)]
+    gains = [one and _swept(one, sweep, "dampings", at) for one in (deep, shallow) for at in (0.5, 0.2)]
     if any(one is None or not np.isfinite(one).all() for one in gains):
         fourteen = None
     else:
@@ -687,7 +941,8 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
         fifteen = None
     sixteen = {study.NAMES[a]: difference(of_attack(few, a), of_attack(many, a)) for a in ("loss", "lira", "iha")}
     no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
-    no_gain = "0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite"
+    no_gain = ("0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite" if deep else
+               "size_architectures has one network alone")
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
     return [claims.judge_identity("iha", "C6", worst, claims.margin("iha", "C6", "deviations"),
                                   "largest distance in standard deviations of the score"),
@@ -704,6 +959,18 @@ def _swept(found: study.Swept, sweep: study.Sweep, group: str, at: float) -> np.
     """AUC of the full score of each target at one conditioning, [T]; None where it was not asked for."""
     asked = list(getattr(sweep, group))
     return found.kept[group, "full"][:, asked.index(at), 0] if at in asked else None
+
+
+def assumption_table(found: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """What Assumption 3 drops beside what it keeps, over the records of a linear regression.
+
+    Args:
+        found: of `theory.leave_one_out`.
+    """
+    ratio = found["difference"] / found["lower"]
+    parts = {"difference of the minima": ratio, "upper end, the loss at w0* / n": found["upper"] / found["lower"]}
+    return pd.DataFrame([{"in units of the loss at w1* / n": name} | {f"{word}": float(np.quantile(one, q)) for word, q in (
+        ("least", 0), ("median", 0.5), ("most", 1))} for name, one in parts.items()])
 
 
 def closed_world_table(world: theory.NewtonWorld, damping: float) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from mia_lib import models as architectures
 from mia_lib.attacks import baselines, iha
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.metrics.numbers import TITLES, log_odds, ranks
+from mia_lib.metrics.numbers import TITLES, log_odds
 from mia_lib.papers import costs as counts
 from mia_lib.signals import hessian, outputs
 from mia_lib.training import Ensemble, TrainConfig, devices, ensemble, train
@@ -466,7 +466,7 @@ def play(case: Case) -> Play:
             sizes.append([np.linalg.norm(v) for v in (mean, mean + alpha * theta, theta)])
         first = found[0].forms[0]
         right = signals.correctness(models.part(targets), case.records)[:, case.rows]
-        return {"members": judged, **{name: np.stack([ranks(row[name]) for row in rows]) for name in NAMES},
+        return {"members": judged, **{name: np.stack([order(row[name]) for row in rows]) for name in NAMES},
                 **{f"terms.{name}": one for name, one in zip(ABLATION, np.moveaxis(terms, 1, 0), strict=True)},
                 "scatter": np.stack([2 * first.newton_mean, first.newton / n[targets[0]], loss[0]]).astype(np.float32),
                 "smallest": np.array([one.values[0] for one in found]), "size": np.array(sizes),
@@ -476,6 +476,13 @@ def play(case: Case) -> Play:
                 "training": np.array([_training_seconds(case, target) for target in targets])}
 
     return Play.of(store.study("iha.play", case.spec, compute))
+
+
+def order(score: np.ndarray) -> np.ndarray:
+    """Places of scores [n] in their order, equal ones in one place: all that a metric here depends on, in two bytes each where
+    they fit."""
+    place = np.unique(score, return_inverse=True)[1]
+    return place.astype(np.uint16 if len(score) <= 2**16 else np.float32)
 
 
 def _check_definite(case: Case, target: int, found: Audit) -> None:
@@ -570,7 +577,11 @@ def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> 
                 part[order[:max(1, round(fraction * len(order)))]] = True
                 known.append(part)
         targets = [target for target in case.bank.attacked for _ in fractions]
-        found = audits(case, targets, [Conditioning(case.damping)], known)
+        whole = [bool((part == models.members[target]).all()) for target, part in zip(targets, known, strict=True)]
+        kept = iter(audits(case, [target for target, one in zip(targets, whole, strict=True) if one]))  # as of the play
+        rest = iter(audits(case, [target for target, one in zip(targets, whole, strict=True) if not one],
+                           [Conditioning(case.damping)], [part for part, one in zip(known, whole, strict=True) if not one]))
+        found = [next(kept if one else rest) for one in whole]
         for k, (target, one, part) in enumerate(zip(targets, found, known, strict=True)):
             members, n, inside = models.members[target][case.rows], models.members[target].sum(), part[case.rows]
             own, honest = loss[k // len(fractions)], inside / part.sum()
@@ -585,8 +596,8 @@ def partial_knowledge(case: Case, fractions: Sequence[float], seed: int = 0) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Placebo:
-    """`KEPT` of audits of records that no target was trained on, [T, 3] each.
+class Control:
+    """`KEPT` of audits of something else than membership, [T, 3] each.
 
     Attributes:
         iha: the full score. pair: I1 and I2 alone. gradient: no Hessian.
@@ -597,30 +608,121 @@ class Placebo:
     gradient: np.ndarray
 
 
-def placebo(case: Case) -> Placebo:
+def placebo(case: Case) -> Control:
     """The audits on records that a model never saw, a random half of which is called its training set; kept in the store.
 
     Each target's non-members take the place of all records, half of them that of the training set. Whatever the audit finds
     here is due to the sign that it gives the members by itself.
     """
     def compute() -> dict[str, np.ndarray]:
-        models, out, pretended = case.models, {"iha": [], "pair": [], "gradient": []}, []
+        models, pretended = case.models, []
         for target in case.bank.attacked:
             fresh = np.flatnonzero(~models.members[target])
             pretended.append(np.zeros(len(case.records), bool))
             pretended[-1][np.random.default_rng([41, target]).permutation(fresh)[:len(fresh) // 2]] = True
         found = audits(case, list(case.bank.attacked), [Conditioning(case.damping)], pretended)
-        loss = signals.loss(models.part(case.bank.attacked), case.records)[:, case.rows].astype(np.float64)
-        for target, one, own, known in zip(case.bank.attacked, found, loss, pretended, strict=True):
-            kept = ~models.members[target][case.rows]
-            members, n = known[case.rows], int(known.sum())
-            for name, score in (("iha", _score(case, one.forms[0], own, members / n, n)),
-                                ("pair", _score(case, one.forms[0], own, members / n, n, FORMS["pair"])),
-                                ("gradient", _gradient_alone(case, one, members / n, n))):
-                out[name].append(_measured(score[kept], members[kept]))
-        return {name: np.stack(rows) for name, rows in out.items()}
+        kept = [~models.members[target][case.rows] for target in case.bank.attacked]
+        return _controls(case, found, [known[case.rows] for known in pretended], [int(one.sum()) for one in pretended], kept)
 
-    return Placebo(**store.study("iha.placebo", case.spec, compute))
+    return Control(**store.study("iha.placebo", case.spec, compute))
+
+
+def random_flags(case: Case) -> Control:
+    """The audits told random flags in the place of membership, and judged by how well they find these; kept in the store.
+
+    Model, training set, mean gradient and Hessian are those of the attack. The flags are membership shuffled over the judged
+    records: as many as there are members, and they say nothing of who was trained on.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        targets = list(case.bank.attacked)
+        flags = [np.random.default_rng([45, target]).permutation(inside)
+                 for target, inside in zip(targets, case.judged, strict=True)]
+        return _controls(case, audits(case, targets), flags, [int(case.models.members[target].sum()) for target in targets])
+
+    return Control(**store.study("iha.random_flags", case.spec, compute))
+
+
+def _controls(case: Case, found: Sequence[Audit], flags: Sequence[np.ndarray], sizes: Sequence[int],
+              kept: Sequence[np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    """Scores with a flag [J] a record in the place of its membership, measured against the flags, on the records `kept`."""
+    out: dict[str, list] = {"iha": [], "pair": [], "gradient": []}
+    loss = signals.loss(case.models.part(case.bank.attacked), case.records)[:, case.rows].astype(np.float64)
+    for k, (one, own, flag, n) in enumerate(zip(found, loss, flags, sizes, strict=True)):
+        where = slice(None) if kept is None else kept[k]
+        for name, score in (("iha", _score(case, one.forms[0], own, flag / n, n)),
+                            ("pair", _score(case, one.forms[0], own, flag / n, n, FORMS["pair"])),
+                            ("gradient", _gradient_alone(case, one, flag / n, n))):
+            out[name].append(_measured(score[where], flag[where]))
+    return {name: np.stack(rows) for name, rows in out.items()}
+
+
+TAKEN = ("members", "random records", "nobody")  # whose own gradient the explorable figure takes out
+SLIDE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)  # its dampings
+
+
+@dataclass(frozen=True, eq=False)
+class Slide:
+    """I1 + I2 of the first target under E dampings of one decomposition.
+
+    Attributes:
+        dampings: [E], those of `SLIDE` that leave the Hessian definite.
+        members, flags: bool [J], the truth and the random records of `TAKEN`.
+        scores: [2, 3, E, J]: as printed and with the weight decay; by `TAKEN`.
+        eigenvalue: [G], of groups of directions, geometric means. left: [2, G], sum over the directions of the squares of what
+            training left of the gradient, without and with that of the weight decay. own: [G], the same of a member's share
+            g / n, mean over members. noise: [2, G], sum of the products of the two.
+    """
+
+    dampings: np.ndarray
+    members: np.ndarray
+    flags: np.ndarray
+    scores: np.ndarray
+    eigenvalue: np.ndarray
+    left: np.ndarray
+    own: np.ndarray
+    noise: np.ndarray
+
+
+def slide(case: Case, groups: int = 14, count: int = 4000) -> Slide:
+    """What the explorable figure moves through; kept in the store.
+
+    Args:
+        groups: G, of directions, by eigenvalue; those at or below 1e-5 are one. count: J, at most.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        target, models = case.bank.attacked[0], case.models
+        rows, inside, kind = case.rows[:count], models.members[target], models.config.loss
+        x, y, n = case.records.x, case.records.y, int(inside.sum())
+        network, theta = models.model(target), models.parameters(target).astype(np.float64)
+        found = hessian.spectrum(hessian.exact(network, x[inside], y[inside], kind, case.precision), overwrite=True)
+        mean = _mean_gradient(network, x[inside], y[inside], kind, case.precision)
+        dampings = np.array([one for one in SLIDE if Conditioning(one).inverse(found) is not None])
+        members, square = inside[rows], np.zeros(len(mean))
+
+        def blocks():
+            start = 0
+            for block in signals.record_gradients(network, x[rows], y[rows], kind, case.precision):
+                own = block[members[start:start + len(block)]] @ found.vectors
+                square[:] += (own.astype(np.float64)**2).sum(0)
+                start += len(block)
+                yield block
+
+        forms = iha.forms(blocks(), [found.inverse(one) for one in dampings], mean, theta)
+        flags = np.random.default_rng([45, target]).permutation(members)
+        nobody = np.zeros(len(rows))
+        scores = [[_score(case, forms, nobody, taken / n, n, FORMS["pair"], stationary)
+                   for taken in (members, flags, nobody)] for stationary in (False, True)]
+        own = square / members.sum() / n**2
+        left = np.stack([mean, mean + models.config.weight_decay * theta]) @ found.vectors
+        edges = np.geomspace(1e-5, max(found.values[-1], 1e-4), groups)
+        place = np.searchsorted(edges[:-1], found.values)
+        there = [place == k for k in range(groups) if (place == k).any()]
+        return {"dampings": dampings, "members": members, "flags": flags, "scores": np.array(scores, np.float32),
+                "eigenvalue": np.array([np.exp(np.log(np.maximum(found.values[k], 1e-5)).mean()) for k in there]),
+                "left": np.stack([(left[:, k]**2).sum(1) for k in there], 1), "own": np.array([own[k].sum() for k in there]),
+                "noise": np.stack([(left[:, k]**2 * own[k]).sum(1) for k in there], 1)}
+
+    return Slide(**store.study("iha.slide", {**case.spec, "groups": groups, "count": count}, compute))
 
 
 EDGES = (-np.inf, 5e-4, 0.01, 0.1, 1.0, np.inf)  # of eigenvalues
@@ -650,7 +752,7 @@ def residuals(case: Case) -> Residuals:
         for target in case.bank.attacked:
             network, inside = models.model(target), models.members[target]
             x, y, loss = case.records.x, case.records.y, models.config.loss
-            found = hessian.spectrum(hessian.exact(network, x[inside], y[inside], loss))
+            found = hessian.spectrum(hessian.exact(network, x[inside], y[inside], loss), overwrite=True)
             left = (_mean_gradient(network, x[inside], y[inside], loss)
                     + models.config.weight_decay * models.parameters(target).astype(np.float64)) @ found.vectors
             asked, square = case.rows[inside[case.rows]], 0.0
