@@ -692,8 +692,8 @@ def test_arrays_are_kept_under_the_names_that_recorded_ones_have(tables, forest_
     assert set(kept_as["quantile.growth"]) == {"sizes"} | {f"{what}.{name}" for what in ("pinball", "auc", "tpr")
                                                            for name in ("marginal", "gauss_xy")}
     assert set(kept_as["quantile.one_target"]) == {"members", "score", "mean", "spread", "aside_score", "aside_position"}
-    assert set(kept_as["quantile.quarters"]) == {"shift", "spread_loss", "ratio_tpr"} | {f"{what}.{name}" for what in ("pinball", "above", "tpr", "fpr")
-                                                             for name in ("marginal", "gauss_xy", "lira_off_2")}
+    assert set(kept_as["quantile.quarters"]) == {"shift", "spread_loss", "ratio_tpr"} | {
+        f"{what}.{name}" for what in ("pinball", "above", "tpr", "fpr") for name in ("marginal", "gauss_xy", "lira_off_2")}
 
 
 def test_some_heads_alone_give_the_same_numbers(images, played, untrained):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -67,8 +67,9 @@ def of_attack(found, name, metric: str = "auc", minus=None) -> Interval:
     Args:
         found: with members [T, J] and ranks, name -> [T, J].
     """
+    together = tuple(RATE.format(rate) for rate in RATES if resolved(found, rate))  # from the same resamples, which take long
     return number(found.ranks[name], found.members, metric, None if minus is None else found.ranks[minus],
-                  measures=MEASURES if metric in MEASURES else (metric,))
+                  measures=MEASURES if metric in MEASURES else together if metric in together else (metric,))
 
 
 def tpr(found, name, rate: float, minus=None) -> Interval:
@@ -486,7 +487,8 @@ def idea_figure(seen: study.OneTarget, alpha: float = 0.05) -> plt.Figure:
     own = seen.mean + factor * seen.spread
     rules = {"one threshold for all": seen.score >= single, "a threshold for each record": seen.score >= own}
     figure, axes = panels.grid(2, 4.9, "score $s(x, y)$", sharey=True)
-    low, high = np.quantile(np.r_[own, seen.score], [0.002, 0.998])
+    low, high = np.quantile(seen.score, [0.002, 0.998])
+    left, right = np.quantile(own, [0.002, 0.998])
     for axis, (name, called) in zip(axes, rules.items(), strict=True):
         for kind, side in (("non-members", ~seen.members), ("members", seen.members)):
             look, rows = plotting.STYLE[kind], np.flatnonzero(side)[:SHOWN]
@@ -494,11 +496,12 @@ def idea_figure(seen: study.OneTarget, alpha: float = 0.05) -> plt.Figure:
                 some = rows[mask[rows]]
                 axis.plot(own[some], seen.score[some], ls="none", marker=look["marker"], ms=4, mew=0.8, mec=look["color"],
                           mfc=face, alpha=0.85, label=f"{kind}, {word}")
-        line = [low, high], ([single] * 2 if name == "one threshold for all" else [low, high])
+        line = [left, right], ([single] * 2 if name == "one threshold for all" else [left, right])
         axis.plot(*line, color=plotting.INK, lw=2.2, label="threshold")
         axis.set(title=f"{name}:\n{100 * called[seen.members].mean():.1f} % of members called,\n"
                        f"{100 * called[~seen.members].mean():.1f} % of non-members",
-                 xlabel="threshold of the record, by the regression", xlim=(low, high), ylim=(low, high))
+                 xlabel="threshold of the record, by the regression", xlim=(left, right),
+                 ylim=(low, max(high, right)))
         axis.title.set_fontsize(10)
         axis.grid(False)
     panels.legend(figure, 3)
@@ -711,14 +714,14 @@ def quarters_chart(found: study.Quarters):
     hits = [{"mean": mean, "quarter": name, "k": k, "tpr": float(found.ratio_tpr[m, q, k])}
             for m, mean in enumerate(study.MEANS) for q, name in enumerate(QUARTERS) for k in range(2 * size - 1)]
     whose = alt.param("whose", value=study.MEANS[1], bind=alt.binding_select(options=list(study.MEANS), name="Mean "))
-    start = [int(np.abs(np.log(study.SPREADS / spread)).argmin()) for spread in _spreads(found, OURS)]
+    start = best_spreads(found, study.MEANS[1])
     words = "Spread on the {} half (0 narrowest, " + f"{size - 1} widest) "
     hard, easy = (alt.param(name, value=value, bind=alt.binding_range(min=0, max=size - 1, step=1, name=words.format(word)))
                   for name, value, word in zip(("hard", "easy"), start, ("harder", "easier"), strict=True))
     order = [*(method.title for method in methods), YOURS]
     looks = [plotting.style_of(method.title, k)["color"] for k, method in enumerate(methods)] + [plotting.INK]
     colour = alt.Color("attack:N", title=None, scale=alt.Scale(domain=order, range=looks),
-                       legend=alt.Legend(orient="top", columns=2))
+                       legend=alt.Legend(orient="top", columns=2, labelLimit=SIDE))
     y = alt.Y("quarter:N", title=None, sort=list(QUARTERS), scale=alt.Scale(domain=list(QUARTERS)))
     offset = alt.YOffset("attack:N", sort=order, scale=alt.Scale(domain=order))
     ratio = f"hard - easy + {size - 1}"
@@ -732,10 +735,10 @@ def quarters_chart(found: study.Quarters):
             tooltip=[alt.Tooltip("quarter:N"), alt.Tooltip(f"{field}:Q", format=".3~g")])
         return alt.layer(fixed, own).properties(width=SIDE, height=260)
 
-    most_loss = 2.5 * max(row["loss"] for row in given)
+    most_loss = 1.3 * max(row["loss"] for row in given)
     left = bars("loss", "losses", "datum.k == (datum.half ? easy : hard)", "pinball loss at 1 %",
                 alt.Scale(domain=[0, most_loss]))
-    right = bars("tpr", "hits", f"datum.k == {ratio}", "share of members found, at 1 % of strangers",
+    right = bars("tpr", "hits", f"datum.k == {ratio}", "share of members found, at 1 % of all strangers",
                  alt.Scale(domain=[0, max(1.2 * max(row["tpr"] for row in given), 1.1 * float(found.ratio_tpr.max()))]))
     spreads = "0.05 * pow(10, 0.05 * {})"
     told = [f"'{method.title}: loss {found.pinball[method.name].mean():.4f}, members found "
@@ -759,11 +762,10 @@ def quarters_chart(found: study.Quarters):
 SIDE = 280  # pixels of a panel
 
 
-def _spreads(found: study.Quarters, name: str) -> tuple[float, float]:
-    """Of a Gaussian with the losses of a method on the harder and on the easier half of the records."""
-    least = theory.gaussian_pinball(stats.norm.ppf(0.99), 0.99)
-    each = found.pinball[name].mean(0) / least
-    return float(each[:2].mean()), float(each[2:].mean())
+def best_spreads(found: study.Quarters, mean: str) -> tuple[int, int]:
+    """Places in `study.SPREADS` of the least loss around a mean, on the harder and on the easier half of the records."""
+    losses = found.spread_loss[study.MEANS.index(mean)]
+    return int(losses[:2].mean(0).argmin()), int(losses[2:].mean(0).argmin())
 
 
 def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
@@ -922,7 +924,7 @@ def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Fi
     words = [str(k) for k in range(len(records))] if names is None or len(names) > 20 else list(names)
     long = len(words) <= 20 and max(map(len, words)) > 6
     every = -(-len(words) // 20)  # of many classes a few are numbered
-    axis.set_xticks(range(0, len(records), every), words[::every], rotation=35 if long else 0, ha="right" if long else "center")
+    axis.set_xticks(range(0, len(records), every), words[::every], rotation=35 * long, ha="right" if long else "center")
     axis.set(xlabel="class", ylabel="achieved FPR (%)", ylim=(0, None))
     panels.legend(figure)
     return figure
@@ -1140,13 +1142,14 @@ def judge_studies(mismatched: study.Mismatch | None,
     return [_judge("C9", nine, "one architecture in this run"), _judge("A3", three, "not asked for in this run")]
 
 
+@cache
 def mismatch_cost(found: study.Mismatch, rate: float) -> Interval:
     """TPR at a rate of LiRA with the target's own architecture less that with another, mean over all pairs of two."""
     kinds = found.architectures
     terms = [(1.0 if shadow == target else -1 / (len(kinds) - 1), found.ranks[target, shadow])
              for target in kinds for shadow in kinds]
     return metrics.contrast(RATE.format(rate), [(weight / len(kinds), score, found.members, None) for weight, score in terms],
-                            draws=200)
+                            draws=100)
 
 
 def judge_reach(data: Plays | None = None, transferred: Mapping[str, study.Transfer] | None = None,
