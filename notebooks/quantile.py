@@ -167,8 +167,8 @@ plotting.show(
         "it are called. Right, a diagonal: the dots above it are called.")
 
 # %% [markdown]
-# Every dot to the right is a record that the regression expects to score high. The level line calls these, whoever they are.
-# The diagonal asks more of them, and less of the hard records on the left.
+# Far to the right are records like which a stranger may well score high. The level line calls these first, whoever they are.
+# The diagonal asks more of them, and less of the records on the left.
 #
 # ## One target by hand
 #
