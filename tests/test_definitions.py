@@ -85,7 +85,7 @@ BEARS = {
     "a helper three calls down": ("training/stacking.py", "def _flat(", "@staticmethod\ndef _flat(",
                                  EVERYTHING_TRAINED | {"Hessian"}),
     "a drawing": ("evidence/plotting.py", "def roc(", "@staticmethod\ndef roc(",
-                  {"bayes page", "iha page", "quantile page"}),
+                  {"bayes page", "quantile page"}),
     "a piece of drawings": ("evidence/panels.py", "def legend(", "@staticmethod\ndef legend(", ALL_PAGES),
     "a reader of data": ("data/readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
 }

@@ -80,6 +80,16 @@ STYLE = {
     "LiRA (n = 16)": _style(SKY, ":", "v"),
     "LiRA (n = 32)": _style(SKY, "--", "X"),
     "LiRA (n = 64)": _style(BLUE, "-", "X"),
+    "LiRA, own spreads (n = 4)": _style(ORANGE, (0, (5, 1, 1, 1)), "<"),
+    "LiRA, own spreads (n = 6)": _style(ORANGE, (0, (5, 1, 1, 1)), "^"),
+    "LiRA, own spreads (n = 8)": _style(ORANGE, (0, (5, 1, 1, 1)), "p"),
+    "LiRA, own spreads (n = 16)": _style(ORANGE, (0, (5, 1, 1, 1)), "v"),
+    "LiRA, own spreads (n = 32)": _style(ORANGE, (0, (5, 1, 1, 1)), "X"),
+    "LiRA, offline, own spreads (n = 4)": _style(ORANGE, (0, (1, 1)), "<"),
+    "LiRA, offline, own spreads (n = 6)": _style(ORANGE, (0, (1, 1)), "^"),
+    "LiRA, offline, own spreads (n = 8)": _style(ORANGE, (0, (1, 1)), "p"),
+    "LiRA, offline, own spreads (n = 16)": _style(ORANGE, (0, (1, 1)), "v"),
+    "LiRA, offline, own spreads (n = 32)": _style(ORANGE, (0, (1, 1)), "X"),
     "LiRA, offline (n = 2)": _style(PINK, (0, (1, 1)), ">"),
     "LiRA, offline (n = 4)": _style(PINK, (0, (1, 1)), "<"),
     "LiRA, offline (n = 6)": _style(PINK, (0, (1, 1)), "v"),
@@ -135,7 +145,7 @@ def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: s
 
 
 def roc(scores: Mapping[str, np.ndarray], members,
-        paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "") -> Figure:
+        paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "", band: bool = True) -> Figure:
     """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
 
     With several targets the line is the mean TPR at each FPR and the band reaches from the lowest target to
@@ -146,6 +156,7 @@ def roc(scores: Mapping[str, np.ndarray], members,
         members: bool [N] or [T, N].
         paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks.
         printed: what a legend calls those; nothing leaves them out of it.
+        band: whether that is drawn.
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
@@ -170,7 +181,7 @@ def roc(scores: Mapping[str, np.ndarray], members,
         look = style_of(name, place)
         ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post",
                 **{**look, "marker": "none"})
-        if len(each) > 1:
+        if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
                             lw=0, step="post")
     for name, points in (paper or {}).items():

@@ -2,21 +2,24 @@
 
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
 
+import jupytext
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from mia_lib import data, membership, metrics, signals, store
-from mia_lib.attacks import baselines
+from mia_lib import data, membership, metrics, signals, store, training
+from mia_lib.attacks import baselines, quantile
 from mia_lib.attacks.quantile import GaussianQuantile, PinballQuantile, networks, pinball_position, trees
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.errors import MiaError
 from mia_lib.papers.quantile import study
+from mia_lib.publish.parameters import find_root
 from mia_lib.training import TrainConfig
 from mia_lib.training.backends import pool
 
@@ -191,7 +194,10 @@ def test_real_cases_hold_what_was_asked_for(images, tables):
     for case, records in ((images, images.seen), (tables, tables.seen)):
         assert [len(one) for one in records] == [400] * len(records) and len(case.bank.members) == 6
         assert (case.bank.attacked, case.counts) == ((0, 1), (2, 4))
-        assert case.methods == (study.MARGINAL, study.lira(2), study.lira(4), study.lira(4, offline=True))
+        assert case.methods == (study.MARGINAL, study.lira(2), study.lira(4), study.lira(4, own=True),
+                                study.lira(4, offline=True))
+        assert replace(case, counts=(2,)).methods == (study.MARGINAL, study.lira(2), study.lira(2, offline=True))
+        assert study.lira(64, own=True) not in replace(case, counts=(64,)).methods  # which has own spreads anyway
         for part, rows in zip(("fit", "selection", "calibration"), (FIT, SELECTION, CALIBRATION), strict=True):
             assert_array_equal(case.splits[part], np.arange(400)[rows])
     inside, outside = ({one.tobytes() for one in part.x} for part in images.seen[:2])
@@ -452,7 +458,7 @@ def test_a_frozen_backbone_is_asked_once_for_features(drawn, counted):
     [(_, said)] = asked(drawn, settings, "gauss_xy")
     assert counted == ["_features_task"] * 3 + ["_regress_task"]  # 60 records, 500 and 120
     x = [networks.features(settings, one.x) for one in drawn.seen]
-    for own, kept in zip(x, study._inputs(drawn, settings), strict=True):
+    for own, kept in zip(x, study.inputs(drawn, settings), strict=True):
         assert kept.x.dtype == np.float32
         assert_allclose(kept.x, own, rtol=2e-3, atol=1e-3)  # kept in half precision
     y, score = drawn.public.y, drawn.scores[1][0]
@@ -519,7 +525,7 @@ def test_the_seed_is_in_the_key_of_features_where_it_draws_the_backbone(drawn, m
 
 
 def test_features_of_another_seed_are_others(drawn):
-    first, second = (study._inputs(drawn, NetworkConfig("mlp:5", frozen=True, seed=seed))[0].x for seed in (0, 1))
+    first, second = (study.inputs(drawn, NetworkConfig("mlp:5", frozen=True, seed=seed))[0].x for seed in (0, 1))
     expected = networks.features(NetworkConfig("mlp:5", frozen=True, seed=1), drawn.pool.x)
     assert (first != second).any()
     assert_allclose(second, expected, rtol=2e-3, atol=1e-3)
@@ -588,11 +594,10 @@ def test_a_play_is_what_loops_say(game, target):
         given = pool, case.scores[0][rows], case.bank.members[rows]
         online = baselines.lira_online(*given, fixed_variance=True)
         assert_array_equal(found.ranks[f"lira_{count}"][target] / 2, stats.rankdata(online))
-        assert (~case.bank.members[rows]).sum(0).tolist() == [count // 2] * 400  # as many left a judged record out
-        quantiles[f"lira_{count}"] = [lira_bars(case, rows[::2], level) for level in study.LEVELS]
-        for k, level in enumerate(study.LEVELS):
-            expected = pinball(public[CALIBRATION], lira_bars(case, rows, level), level)
-            assert found.pinball_all[f"lira_{count}"][target, k] == pytest.approx(expected)
+        quantiles[f"lira_{count}"] = [lira_bars(case, rows, level) for level in study.LEVELS]
+    score["lira_own_4"] = baselines.lira_online(*given, fixed_variance=False)
+    under = case.scores[1][rows][:, CALIBRATION]
+    quantiles["lira_own_4"] = [under.mean(0) + under.std(0, ddof=1) * stats.norm.ppf(level) for level in study.LEVELS]
     score["lira_off_4"] = baselines.lira_offline(*given, fixed_variance=True)
     quantiles["lira_off_4"] = quantiles["lira_4"]
     for name, values in score.items():
@@ -631,8 +636,8 @@ def test_a_play_has_a_row_for_each_target_and_all_its_methods(game):
         assert found.fpr["calibrated"][name].shape == found.tpr["raw"][name].shape == (2, len(study.ALPHAS))
         assert (np.isnan(found.fpr["calibrated"][name]) == (np.array(study.ALPHAS) < 1 / 121)).all()
         assert (np.isnan(found.tpr["calibrated"][name]) == np.isnan(found.fpr["calibrated"][name])).all()
-    for name in ("lira_2", "lira_4"):
-        assert name not in found.fpr["raw"] and name not in found.fpr["calibrated"] and name in found.pinball_all
+    for name in ("lira_2", "lira_4", "lira_own_4"):
+        assert name not in found.fpr["raw"] and name not in found.fpr["calibrated"]
 
 
 def test_false_positives_are_counted_by_class(game):
@@ -672,12 +677,13 @@ def kept_as(monkeypatch):
 def test_arrays_are_kept_under_the_names_that_recorded_ones_have(tables, forest_played, kept_as):
     study.play(tables, FORESTS, HEADS, GRID), study.flattery(tables, of(FOREST), GRID, 3), study.mismatch({"a": tables}, 2)
     study.growth(tables, FOREST, [60], GRID, ["gauss_xy"]), study.quarters(tables, FOREST, GRID)
-    regressions, online = ["marginal", *HEADS], ["lira_2", "lira_4"]
+    study.one_target(tables, FOREST, GRID)
+    regressions, online = ["marginal", *HEADS], ["lira_2", "lira_4", "lira_own_4"]
     rates = [f"{how}{end}.{name}" for how in ("raw", "calibrated") for end in ("", "_tpr") for name in regressions]
     assert set(kept_as["quantile.play"]) == {
         "members", "labels", "calibration", "train", "test", "class_all", "seconds.reference", *regressions, *online, *rates,
         "lira_off_4", "raw.lira_off_4", "raw_tpr.lira_off_4", *(f"seconds.{head}" for head in HEADS),
-        *(f"pinball.{name}" for name in (*regressions, *online, "lira_off_4")), *(f"pinball_all.{name}" for name in online),
+        *(f"pinball.{name}" for name in (*regressions, *online, "lira_off_4")),
         "crossing.pinball_x", "crossing.pinball_xy",
         *(f"class_false.{name}.{how}" for name in ("marginal", "gauss_x", "gauss_xy") for how in ("calibrated", "by_class"))}
     assert set(kept_as["quantile.flattery"]) == {f"{name}.{what}" for name in study.PROTOCOLS for what in (
@@ -685,8 +691,9 @@ def test_arrays_are_kept_under_the_names_that_recorded_ones_have(tables, forest_
     assert set(kept_as["quantile.mismatch"]) == {"members", "a|a"}
     assert set(kept_as["quantile.growth"]) == {"sizes"} | {f"{what}.{name}" for what in ("pinball", "auc", "tpr")
                                                            for name in ("marginal", "gauss_xy")}
-    assert set(kept_as["quantile.quarters"]) == {"shift"} | {f"{what}.{name}" for what in ("pinball", "above", "tpr", "fpr")
-                                                             for name in ("marginal", "gauss_xy", "lira_off_2")}
+    assert set(kept_as["quantile.one_target"]) == {"members", "score", "mean", "spread", "aside_score", "aside_position"}
+    assert set(kept_as["quantile.quarters"]) == {"shift", "spread_loss", "ratio_tpr"} | {
+        f"{what}.{name}" for what in ("pinball", "above", "tpr", "fpr") for name in ("marginal", "gauss_xy", "lira_off_2")}
 
 
 def test_some_heads_alone_give_the_same_numbers(images, played, untrained):
@@ -1107,6 +1114,20 @@ def test_a_candidate_without_a_loss_is_not_chosen(tables, forest_played, monkeyp
 # -------------------------------------------------------------------------------------------------------------- quarters
 
 
+def spread_of_public(case, references):
+    """Around each public record's own mean, over references that all left it out."""
+    under = case.scores[1][references]
+    return np.sqrt(((under - under.mean(0)) ** 2).sum() / ((len(under) - 1) * under.shape[1]))
+
+
+@contextmanager
+def threads(count):
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_quarters_are_what_loops_say(game):
     case, settings, found = game
     values = study.quarters(case, settings["gauss"], GRID)
@@ -1129,7 +1150,7 @@ def test_quarters_are_what_loops_say(game):
         [(one, said)] = asked(case, settings, "gauss_xy", target=t)
         bars = {"marginal": np.full(400, np.quantile(case.scores[1][t, FIT], 0.99)),
                 "gauss_xy": study.thresholds(one, said, "pool", [0.99])[0],
-                "lira_off_2": mean_out + stats.norm.ppf(0.99)}  # one stranger a record: the variance is 1
+                "lira_off_2": mean_out + stats.norm.ppf(0.99) * spread_of_public(case, rest)}
         ranking = {name: found.ranks[name][t] for name in ("marginal", "gauss_xy")} | {"lira_off_2": pool - mean_out}
         for name, bar in bars.items():
             rank = ranking[name]
@@ -1145,6 +1166,63 @@ def test_quarters_are_what_loops_say(game):
             assert overall == pytest.approx(called[~inside].mean()) and overall <= 0.01 + 1e-12
             hits = (values.tpr[name][t] * (100 - counts)).sum() / (100 - counts).sum()
             assert hits == pytest.approx(metrics.tpr_at_fpr(rank, inside, 0.01))
+
+
+def test_any_spread_is_that_of_thresholds_and_of_rankings(game):
+    case, settings, _ = game
+    values, size = study.quarters(case, settings["gauss"], GRID), len(study.SPREADS)
+    assert values.spread_loss.shape == (3, 4, size) and values.ratio_tpr.shape == (3, 4, 2 * size - 1)
+    losses, hits, hard, easy = [], [], 30, 17
+    for t in (0, 1):
+        sorting, rest = np.split(case.bank.pairs_after(t, 4), 2)
+        pool, inside = case.scores[0][t], case.bank.members[t]
+        order = np.argsort(np.average(case.scores[0][sorting], 0, ~case.bank.members[sorting]), kind="stable")
+        mean = np.average(case.scores[0][rest], 0, ~case.bank.members[rest])
+        spread = np.ones(400)
+        spread[order[:200]], spread[order[200:]] = study.SPREADS[hard], study.SPREADS[easy]
+        rank = (pool - mean) / spread
+        called = rank > sorted(rank[~inside])[-3]
+        bars = mean + spread * stats.norm.ppf(0.99)
+        losses.append([pinball(pool[rows], bars[rows], 0.99) for rows in (p[~inside[p]] for p in np.array_split(order, 4))])
+        hits.append([called[p[inside[p]]].mean() for p in np.array_split(order, 4)])
+    assert_allclose(np.mean(losses, 0), [*values.spread_loss[2, :2, hard], *values.spread_loss[2, 2:, easy]], rtol=1e-5)
+    assert_allclose(np.mean(hits, 0), values.ratio_tpr[2, :, hard - easy + size - 1], atol=0.011)  # a tie may fall either way
+
+
+def test_the_one_target_is_the_first_of_the_play(game):
+    case, settings, found = game
+    seen = study.one_target(case, settings["gauss"], GRID)
+    assert_array_equal(seen.members, case.bank.members[0])
+    place = (seen.score.astype(float) - seen.mean) / seen.spread
+    assert metrics.auc(place, seen.members) == pytest.approx(metrics.auc(found.ranks["gauss_xy"][0], seen.members), abs=1e-4)
+    assert seen.aside_score.shape == seen.aside_position.shape == (120,)
+
+
+def test_a_case_with_fewer_targets_shares_all_that_was_computed(images, tables, played, forest_played, untrained):
+    for case, settings, found in ((images, NETWORKS, played), (tables, FORESTS, forest_played)):
+        few = study.fewer(case, 1)
+        assert few.bank.attacked == (0,) and few.scores is case.scores
+        alone = study.play(few, settings, HEADS, GRID)
+        for name in found.ranks:
+            assert_array_equal(alone.ranks[name], found.ranks[name][:1])
+
+
+def test_the_target_by_hand_is_the_first_of_the_study(images, played):
+    """The cells of the chapter, on the images of these tests."""
+    sources = [cell.source for cell in jupytext.read(find_root() / "notebooks" / "quantile.py").cells]
+    cells = [next(one for one in sources if words in one) for words in ("known = source.take", "regression.fit(")]
+    page = {"data": data, "np": np, "membership": membership, "training": training, "signals": signals, "stats": stats,
+            "attack": quantile, "study": study, "first": images, "settings": NETWORK, "dataset": IMAGES["dataset"], "seed": 0,
+            "pool": 400, "models": 6, "architectures": ["mlp:8"], "recipe": lambda name: images.recipe}
+    with threads(1):
+        for cell in cells:
+            exec(cell, page)
+    assert_array_equal(page["score"], images.scores[0][0].astype(np.float32))
+    inside, at = images.bank.members[0], study.ALPHAS.index(0.01)
+    assert played.tpr["raw"]["gauss_xy"][0, at] == pytest.approx(page["called"][inside].mean(), abs=1e-12)
+    assert played.fpr["raw"]["gauss_xy"][0, at] == pytest.approx(page["called"][~inside].mean(), abs=1e-12)
+    by_hand = metrics.auc((page["score"] - page["mean"]) / page["spread"], inside)
+    assert by_hand == pytest.approx(metrics.auc(played.ranks["gauss_xy"][0], inside), abs=1e-4)
 
 
 def test_quarters_need_references_for_two_halves(untrained):
@@ -1254,6 +1332,7 @@ STUDIES = {"play": lambda case, settings: study.play(case, {"gauss": settings, "
            "flattery": lambda case, settings: study.flattery(case, of(settings), GRID),
            "quarters": lambda case, settings: study.quarters(case, settings, GRID),
            "views": lambda case, settings: study.views(case, settings, GRID),
+           "one_target": lambda case, settings: study.one_target(case, settings, GRID),
            "growth": lambda case, settings: study.growth(case, settings, [60], GRID),
            "tune": lambda case, settings: study.tune(case, settings, 3, GRID),
            "transfer": lambda case, settings: study.transfer(case, case, {"borrowed": settings, "own": settings}, GRID),

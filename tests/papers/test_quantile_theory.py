@@ -47,23 +47,23 @@ def test_expected_pinball_at_its_own_quantile():
 
 
 @pytest.mark.parametrize(("alpha", "other"), [(0.05, 0.2), (0.2, 0.05), (0.01, 0.011)])
-def test_a_uniform_residual_attains_lemma_3_and_refutes_the_printed_one(alpha, other):
+def test_a_uniform_residual_attains_lemma_3_and_refutes_the_square_alone(alpha, other):
     found = theory.lemma_three(alpha, other)
     assert found["gap"] == pytest.approx((alpha - other) ** 2 / 2, rel=1e-7)
-    assert found["gap"] == pytest.approx(found["corrected"], rel=1e-7) and found["gap"] < found["printed"]
+    assert found["gap"] == pytest.approx(found["bound"], rel=1e-7) and found["gap"] < found["square"]
 
 
 def test_the_gap_by_hand():
     assert theory.lemma_three(0.05, 0.2)["gap"] == pytest.approx(0.01125)
-    assert theory.lemma_three(0.05, 0.2)["printed"] == pytest.approx(0.0225)
+    assert theory.lemma_three(0.05, 0.2)["square"] == pytest.approx(0.0225)
 
 
 @pytest.mark.parametrize("name", list(theory.RESIDUALS))
 @pytest.mark.parametrize("alpha", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize("other", [0.9, 0.2, 0.011])
-def test_the_corrected_bound_holds_and_the_gap_is_a_difference_of_losses(name, alpha, other):
+def test_the_bound_holds_and_the_gap_is_a_difference_of_losses(name, alpha, other):
     law, found = theory.RESIDUALS[name], theory.lemma_three(alpha, other, name)
-    assert found["gap"] >= found["corrected"] * (1 - 1e-7) > 0
+    assert found["gap"] >= found["bound"] * (1 - 1e-7) > 0
 
     def loss(q):  # E PB = (1 - level) int_(-inf)^q F + level int_q^inf (1 - F)
         low, high = law.ppf(1e-15), law.ppf(1 - 1e-15)
@@ -77,7 +77,7 @@ def test_the_corrected_bound_holds_and_the_gap_is_a_difference_of_losses(name, a
 def test_lemma_3_of_a_residual_of_ones_own():
     narrow = theory.Residual(stats.uniform(0, 0.1).cdf, stats.uniform(0, 0.1).ppf, 10.0)
     found = theory.lemma_three(0.05, 0.2, narrow)
-    assert found["gap"] == pytest.approx(found["corrected"]) and found["printed"] == pytest.approx(20 * found["corrected"])
+    assert found["gap"] == pytest.approx(found["bound"]) and found["square"] == pytest.approx(20 * found["bound"])
 
 
 # ------------------------------------------------------------------------------------------------- the world of Theorem 2

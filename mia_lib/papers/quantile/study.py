@@ -41,7 +41,8 @@ class Method:
     Attributes:
         name: in kept arrays and specs. title: in our tables. paper: in the paper's, nothing where it is ours.
         kind: of a regression, "gauss" or "pinball"; else nothing. labelled: whether the regression is given the label.
-        references: models that it trains to imitate the target. offline: whether none of these holds the record.
+        references: models that it trains to imitate the target. offline: whether none of these holds the record. own: whether
+            LiRA has a spread for each record where references are few; without, one for all.
     """
 
     name: str
@@ -51,12 +52,15 @@ class Method:
     labelled: bool = False
     references: int = 0
     offline: bool = False
+    own: bool = False
 
 
-def lira(references: int, offline: bool = False) -> Method:
+def lira(references: int, offline: bool = False, own: bool = False) -> Method:
     """LiRA with so many references."""
-    if offline:
-        return Method(f"lira_off_{references}", f"LiRA, offline (n = {references})", references=references, offline=True)
+    if offline or own:
+        how, words = ["off"] * offline + ["own"] * own, ["offline"] * offline + ["own spreads"] * own
+        return Method(f"lira_{'_'.join(how)}_{references}", f"LiRA, {', '.join(words)} (n = {references})",
+                      references=references, offline=offline, own=own)
     return Method(f"lira_{references}", f"LiRA (n = {references})", f"LiRA ({references} shadow models)",
                   references=references)
 
@@ -78,9 +82,9 @@ OWN_VARIANCE_FROM = 64  # references; with fewer, LiRA has one variance for all 
 
 
 def in_order(methods: Iterable[Method]) -> list[Method]:
-    """Each once: baseline and regressions, LiRA by the number of its references, and then LiRA offline."""
+    """Each once: baseline and regressions, LiRA by the number of its references, then with own spreads, and then offline."""
     def place(one: Method) -> tuple:
-        return one.offline, one.references, 0 if one.references else REGRESSIONS.index(one)
+        return one.offline, one.own, one.references, 0 if one.references else REGRESSIONS.index(one)
 
     return sorted(set(methods), key=place)
 
@@ -121,7 +125,9 @@ class Case:
     @property
     def methods(self) -> tuple[Method, ...]:
         """The attacks that are compared with regressions."""
-        return MARGINAL, *map(lira, self.counts), lira(self.counts[-1], offline=True)
+        most = self.counts[-1]
+        own = [lira(most, own=True)] if 4 <= most < OWN_VARIANCE_FROM else []  # a spread wants two references of each kind
+        return MARGINAL, *map(lira, self.counts), *own, lira(most, offline=True)
 
     @cached_property
     def seen(self) -> tuple[Dataset, ...]:
@@ -234,6 +240,13 @@ def table_case(dataset: str, config: TreeConfig, pool: int, public: int, models:
                 replace(config, seed=seed), seed=seed)
 
 
+def fewer(case: Case, targets: int) -> Case:
+    """The case with its first targets only; scores that were computed are shared."""
+    few = replace(case, bank=replace(case.bank, attacked=case.bank.attacked[:targets]))
+    few.__dict__.update({name: case.__dict__[name] for name in ("seen", "scores") if name in case.__dict__})
+    return few
+
+
 def check_tables(tables: Sequence[str], pools: Sequence[int], public: Sequence[int]) -> None:
     """Refuse lists that do not have one entry for each table.
 
@@ -326,8 +339,13 @@ class Regression:
     size: int | None = None
 
 
-def _inputs(case: Case, settings: Settings) -> tuple[Dataset, ...]:
-    """Records as regressors take them: features, where the backbone is frozen."""
+def seeded(case: Case, settings: Settings, target: int) -> Settings:
+    """Settings with the seed that a regression against a target starts from."""
+    return replace(settings, seed=settings.seed + 7919 * (1 + target) + case.seed)
+
+
+def inputs(case: Case, settings: Settings) -> tuple[Dataset, ...]:
+    """`Case.seen` as regressors take it: features, where the backbone is frozen."""
     if not case.is_image or not settings.frozen:
         return case.seen
     out = []
@@ -401,13 +419,12 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
 
     @cache
     def files(settings: Settings) -> list:
-        return [ensemble.records_file(each) for each in _inputs(case, settings)]
+        return [ensemble.records_file(each) for each in inputs(case, settings)]
 
     def task(k: int) -> tuple:
         one = wanted[k]
-        seeded = replace(one.settings, seed=one.settings.seed + 7919 * (1 + one.target) + case.seed)
         return (files(one.settings), [each.y for each in case.seen], case.scores[1][one.target], case.splits["fit"][:one.size],
-                case.splits["selection"], one.head, seeded, one.levels, len(case.pool.classes))
+                case.splits["selection"], one.head, seeded(case, one.settings, one.target), one.levels, len(case.pool.classes))
 
     return _kept(specs, _regress_task, task, f"regressions for {case.architecture} on {case.name}")
 
@@ -443,8 +460,7 @@ class Play:
         methods: the attacks, see `in_order`; what follows is by their names.
         members: bool [T, J]. labels: int [J]. calibration: int [K], records of that split by class.
         ranks: [T, J].
-        pinball: [T, 2] at `LEVELS` on the calibration split, LiRA's with as many references that left a record out as it has
-            for the judged ones, half of them; pinball_all: of LiRA online with all of its references.
+        pinball: [T, 2] at `LEVELS` on the calibration split; LiRA's with all of its references, for none saw these records.
         fpr, tpr: "raw", at nominal `ALPHAS` with a method's own thresholds, and "calibrated", with thresholds from the
             calibration split (not a number where it is too small) -> [T, A]; of those that have such thresholds.
         class_false: (name, "calibrated" on all records or "by_class") -> int [T, K], false positives at `CLASS_ALPHA`, of
@@ -459,7 +475,6 @@ class Play:
     calibration: np.ndarray
     ranks: dict[str, np.ndarray]
     pinball: dict[str, np.ndarray]
-    pinball_all: dict[str, np.ndarray]
     fpr: dict[str, dict[str, np.ndarray]]
     tpr: dict[str, dict[str, np.ndarray]]
     class_false: dict[tuple[str, str], np.ndarray]
@@ -482,7 +497,6 @@ class Play:
 
         return Play(
             methods=tuple(in_order(methods)), ranks=named("", methods), pinball=named("pinball.", methods),
-            pinball_all=named("pinball_all.", online),
             fpr={"raw": named("raw.", with_own), "calibrated": named("calibrated.", by_position)},
             tpr={"raw": named("raw_tpr.", with_own), "calibrated": named("calibrated_tpr.", by_position)},
             class_false={(name, how): arrays[f"class_false.{name}.{how}"] for name in BY_CLASS for how in CLASS_THRESHOLDS
@@ -552,12 +566,13 @@ def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict
     for count in case.counts:
         rows, fixed, name = case.bank.pairs_after(target, count), count < OWN_VARIANCE_FROM, lira(count).name
         signals_in, who = case.scores[0][rows], case.bank.members[rows]
-        half, whole = (_lira_quantiles(case, one, calibration, fixed) for one in (rows[::2], rows))
-        keep(name, baselines.lira_online(pool, signals_in, who, fixed), None, None, half)
-        out[f"pinball_all.{name}"] = np.array([metrics.pinball_loss(q, public[calibration], level)
-                                               for q, level in zip(whole, LEVELS, strict=True)])
+        predicted = _lira_quantiles(case, rows, calibration, fixed)
+        keep(name, baselines.lira_online(pool, signals_in, who, fixed), None, None, predicted)
+    if lira(count, own=True) in case.methods:
+        keep(lira(count, own=True).name, baselines.lira_online(pool, signals_in, who, False), None, None,
+             _lira_quantiles(case, rows, calibration, False))
     offline = lira(count, offline=True).name
-    keep(offline, pool, baselines.lira_threshold(signals_in, who, alphas, fixed), None, half)
+    keep(offline, pool, baselines.lira_threshold(signals_in, who, alphas, fixed), None, predicted)
     out[offline] = packed_ranks(baselines.lira_offline(pool, signals_in, who, fixed))
     out["seconds.reference"] = np.array(np.mean([case.training_seconds(m) for m in rows]))
     return out | _by_class(case, target, {name: positions[name] for name in BY_CLASS if name in positions})
@@ -598,6 +613,37 @@ def _by_class(case: Case, target: int, positions: Mapping[str, tuple[np.ndarray,
             moved = quantile.by_group(calibration, of_calibration, level, classes)[0]
             out[f"class_false.{name}.by_class"] = count(score >= moved[labels])
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class OneTarget:
+    """The first target and its Gaussian regression on record and label, record by record.
+
+    Attributes:
+        members: bool [J]. score, mean, spread: of the pool, [J]. aside_score, aside_position: of the calibration split, [n].
+    """
+
+    members: np.ndarray
+    score: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    aside_score: np.ndarray
+    aside_position: np.ndarray
+
+
+def one_target(case: Case, settings: Settings, levels: Sequence[float]) -> OneTarget:
+    """The first target, record by record, kept in the store; arguments as of `quarters`."""
+    def compute() -> dict[str, np.ndarray]:
+        one = Regression(case.bank.attacked[0], "gauss_xy", settings, tuple(levels))
+        [said] = regressions(case, [one])
+        (pool, public), aside = (scores[one.target] for scores in case.scores), case.splits["calibration"]
+        mean, spread = said["pool"]
+        return {"members": case.bank.members[one.target], "score": pool.astype(np.float32), "mean": mean, "spread": spread,
+                "aside_score": public[aside].astype(np.float32),
+                "aside_position": position(one, said, "public", public)[aside].astype(np.float32)}
+
+    spec = {**case.spec, "settings": asdict(settings), "levels": list(levels)}
+    return OneTarget(**store.study("quantile.one_target", spec, compute))
 
 
 @dataclass(frozen=True, eq=False)
@@ -801,6 +847,31 @@ def chosen(tuned: Tuned, base: Settings) -> Settings:
     return tried(tuned, base)[int(np.nanargmin(tuned.selection))]
 
 
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The searches of one case, "gauss" and "pinball".
+
+    Attributes:
+        base: what they began with. tuned: their trials. settings: the best of them.
+    """
+
+    base: Settings
+    tuned: dict[str, Tuned]
+    settings: dict[str, Settings]
+
+    @property
+    def tried(self) -> list[Settings]:
+        """The settings of all trials for the Gaussian."""
+        return tried(self.tuned["gauss"], self.base)
+
+
+def search(case: Case, base: Settings, trials: int, levels: Sequence[float], most_epochs: int = 50) -> Search:
+    """`tune` for the Gaussian and for the pinball loss, on record and label; arguments as there."""
+    tuned = {kind: tune(case, base, trials, levels, most_epochs, head)
+             for kind, head in (("gauss", "gauss_xy"), ("pinball", "pinball_xy"))}
+    return Search(base, tuned, {kind: chosen(found, base) for kind, found in tuned.items()})
+
+
 # -------------------------------------------------------------------------------------------------------------------- cost
 
 
@@ -926,6 +997,10 @@ def flattery(case: Case, candidates: Sequence[tuple[str, Settings]], levels: Seq
     return {name: Reported(*(arrays[f"{name}.{one.name}"] for one in fields(Reported))) for name in PROTOCOLS}
 
 
+SPREADS = np.geomspace(0.05, 20.0, 53)  # that a reader may give easy and hard records, a twentieth of a power of ten apart
+MEANS = ("one for all", "by the regression", "by references")  # of strangers, around which spreads lie
+
+
 @dataclass(frozen=True, eq=False)
 class Quarters:
     """Attacks by how hard a record is, four equal parts, the hardest first.
@@ -935,6 +1010,11 @@ class Quarters:
         shift: mean score under references trained on a record less that under the others, [T, 4].
         pinball: at 1 % of the strangers of the part, with a method's own thresholds. above: how far these lie above the mean
             score of strangers. tpr, fpr: within the part, at the one threshold of the ranking that gives 1 % overall.
+        spread_loss: mean pinball loss at 1 % of strangers of a part if thresholds lie ``Phi^-1(0.99)`` times a spread above
+            the mean that one of `MEANS` gives, [3, 4, S] for `SPREADS`.
+        ratio_tpr: mean TPR within the part at 1 % FPR overall, if records are ranked by their distance from that mean over a
+            spread that is so many times as large on the harder half as on the easier, [3, 4, 2 S - 1], for ratios
+            ``SPREADS / SPREADS[-1]`` and then ``SPREADS / SPREADS[0]``.
     """
 
     methods: tuple[Method, ...]
@@ -943,13 +1023,16 @@ class Quarters:
     above: dict[str, np.ndarray]
     tpr: dict[str, np.ndarray]
     fpr: dict[str, np.ndarray]
+    spread_loss: np.ndarray
+    ratio_tpr: np.ndarray
 
 
 def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> Quarters:
     """Where pinball loss is saved, and where members are found: by how hard a record is; kept in the store.
 
     Of LiRA's references one half sorts the records, by their mean score under those that were not trained on them, which makes
-    the parts. The other half is LiRA's in this comparison, and says what is typical.
+    the parts. The other half is LiRA's in this comparison, and says what is typical. Its one spread is that of public records
+    around their means, which all of these references left out: of a judged record as few as one did.
 
     Raises:
         MiaError: fewer than four references.
@@ -964,12 +1047,18 @@ def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> Quarter
 
     spec = {**case.spec, "settings": asdict(settings), "levels": list(levels)}
     arrays = store.study("quantile.quarters", spec, compute)
-    methods = MARGINAL, HEADS["gauss_xy"], lira(len(_halves_of_references(case, 0)[1]), offline=True)
+    methods = _of_quarters(len(_halves_of_references(case, 0)[1]))
     return Quarters(methods, arrays["shift"], *({one.name: arrays[f"{what}.{one.name}"] for one in methods}
-                                                for what in OF_QUARTERS))
+                                                for what in OF_QUARTERS),
+                    *(arrays[name].mean(0, dtype=np.float64) for name in ("spread_loss", "ratio_tpr")))
 
 
 OF_QUARTERS = ("pinball", "above", "tpr", "fpr")
+
+
+def _of_quarters(references: int) -> tuple[Method, ...]:
+    own = [lira(references, offline=True, own=True)] if 4 <= references < OWN_VARIANCE_FROM else []
+    return MARGINAL, HEADS["gauss_xy"], lira(references, offline=True), *own
 
 
 def _halves_of_references(case: Case, target: int) -> tuple[np.ndarray, np.ndarray]:
@@ -988,12 +1077,15 @@ def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: f
     parts = np.array_split(np.argsort(hardness, kind="stable"), 4)
     constant = np.full(len(pool), np.quantile(public[case.splits["fit"]], level))
     methods = {"marginal": (pool, constant),
-               "gauss_xy": (position(one, said, "pool", pool), thresholds(one, said, "pool", [level])[0]),
-               lira(len(rest), offline=True).name: (baselines.lira_offline(pool, under, who, fixed),
-                                                    baselines.lira_threshold(under, who, [level], fixed)[0])}
+               "gauss_xy": (position(one, said, "pool", pool), thresholds(one, said, "pool", [level])[0])}
+    for method in _of_quarters(len(rest))[2:]:
+        shared = fixed and not method.own
+        one_spread = np.sqrt(case.scores[1][rest].var(0, ddof=1).mean())
+        methods[method.name] = (baselines.lira_offline(pool, under, who, shared), mean_out + stats.norm.ppf(level) * one_spread
+                                if shared else baselines.lira_threshold(under, who, [level], shared)[0])
     out = {"shift": np.array([(mean_in - mean_out)[part].mean() for part in parts])}
     for name, (score, threshold) in methods.items():
-        called = score > np.sort(score[~inside])[::-1][int((1 - level) * (~inside).sum() + 1e-9)]
+        called = _called(score, inside, level)
         values = []
         for part in parts:
             strangers, members = part[~inside[part]], part[inside[part]]
@@ -1001,7 +1093,27 @@ def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: f
                            (threshold - mean_out)[part].mean(), called[members].mean(), called[strangers].mean()])
         for what, column in zip(OF_QUARTERS, np.array(values).T, strict=True):
             out[f"{what}.{name}"] = column
-    return out
+    means = np.full(len(pool), public[case.splits["fit"]].mean()), said["pool"][0].astype(np.float64), mean_out
+    return out | _any_spread(pool, inside, means, parts, level)
+
+
+def _called(score: np.ndarray, inside: np.ndarray, level: float) -> np.ndarray:
+    """Which records are called at the threshold of a ranking that `1 - level` of the strangers pass."""
+    return score > np.sort(score[~inside])[::-1][int((1 - level) * (~inside).sum() + 1e-9)]
+
+
+def _any_spread(score: np.ndarray, inside: np.ndarray, means: Sequence[np.ndarray], parts: Sequence[np.ndarray],
+                level: float) -> dict[str, np.ndarray]:
+    """`Quarters.spread_loss` and `Quarters.ratio_tpr` of one target."""
+    hard = np.isin(np.arange(len(score)), np.concatenate(parts[:2]))
+    ratios = np.r_[SPREADS / SPREADS[-1], SPREADS[1:] / SPREADS[0]]
+    losses = [[[metrics.pinball_loss(mean[rows] + spread * stats.norm.ppf(level), score[rows], level) for spread in SPREADS]
+               for rows in (part[~inside[part]] for part in parts)] for mean in means]
+    found = []
+    for mean in means:
+        called = [_called((score - mean) / np.where(hard, ratio, 1.0), inside, level) for ratio in ratios]
+        found.append([[one[part[inside[part]]].mean() for one in called] for part in parts])
+    return {"spread_loss": np.array(losses, np.float32), "ratio_tpr": np.array(found, np.float32)}
 
 
 VIEWED = ("none", "members", "all")  # whose scores are taken under augmentation

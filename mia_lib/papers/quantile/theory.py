@@ -71,15 +71,15 @@ def lemma_three(alpha: float, alpha_prime: float, residual: str | Residual = "un
 
     With F the distribution function of the residual, the loss falls by ``int_a^b (1 - alpha - F(u)) du`` from
     ``a = F^-1(1 - alpha')`` to ``b = F^-1(1 - alpha)``. F climbs no faster than rho, so the area is at least that of a
-    triangle, ``(alpha - alpha')^2 / (2 rho)``. The paper prints ``(alpha - alpha')^2``, of which a uniform residual, where the
-    triangle is all there is, has half.
+    triangle, ``(alpha - alpha')^2 / (2 rho)``. A uniform residual, where the triangle is all there is, has half of the square,
+    so no bound can do without rho. (Symbols of the paper's formula are lost in the text that we have.)
 
     Args:
         alpha: the rate that the threshold should have. alpha_prime: the one that it has.
         residual: a name in `RESIDUALS`, or a law of its own.
 
     Returns:
-        A dictionary of numbers: "shift" (b - a), "gap", "corrected" and "printed", the two bounds.
+        A dictionary of numbers: "shift" (b - a), "gap", the "bound" and the "square" (alpha - alpha')^2.
 
     Raises:
         MiaError: an unknown residual, or a rate outside (0, 1).
@@ -88,8 +88,8 @@ def lemma_three(alpha: float, alpha_prime: float, residual: str | Residual = "un
     level, start = 1 - float(_levels(alpha, "alpha")), 1 - float(_levels(alpha_prime, "alpha_prime"))
     a, b = float(law.ppf(start)), float(law.ppf(level))
     gap, _ = integrate.quad(lambda u: level - law.cdf(u), a, b, epsabs=1e-13, epsrel=1e-11)
-    printed = (alpha - alpha_prime) ** 2
-    return {"shift": b - a, "gap": gap, "corrected": float(printed / (2 * law.density)), "printed": printed}
+    square = (alpha - alpha_prime) ** 2
+    return {"shift": b - a, "gap": gap, "bound": float(square / (2 * law.density)), "square": square}
 
 
 # --------------------------------------------------------------------- a world with spreads of its own (Theorems 1 and 2)
