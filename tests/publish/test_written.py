@@ -11,8 +11,7 @@ from mia_lib.publish.parameters import find_root, notebooks
 
 ROOT = find_root()
 CHAPTERS = notebooks(ROOT)
-PROSE = ["game", "glossary", "how_to_read", "notation", "recorded", "references", "scorecard", "status"]
-PROSE_NOT_YET = ["data", "index", "machines", "rerun", "statistics", "teaching"]
+PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 WORDS, EXHIBITS = 2200, 8
 SHOWING = ("show", "explore", "show_table", "say")
 
@@ -148,7 +147,29 @@ FACTS = {
         "32": "its trials for images",
         "300": "its trials for tables",
     },
+    "data": {"4.0": "a licence's version"},
     "glossary": {"95 %": "level of intervals"},
+    "index": {"100": "minutes of a lesson", "five minutes": "of reading"},
+    "machines": {"ten times": "a test's tolerance"},
+    "rerun": {"3.11": "a version of Python", "2.5": "GB of an environment", "4": "GB of memory", "57.0": "an example",
+              "56.2": "an example", "57.8": "an example", "57.1": "an example"},
+    "statistics": {
+        "51 %": "an example", "95 %": "level of intervals", "90 %": "what such an interval holds at best",
+        "2.5 %": "what is due on a side", "1 %": "a rate", "0.1 %": "a rate", "5 %": "an example", "0.2 %": "one in 500",
+        "five times": "from the table, rounded", "1.5 %": "arithmetic, tested", "1.3 %": "arithmetic, tested",
+        "1.1 %": "arithmetic, tested", "98 %": "a row of a table", "99 %": "a row of a table", "ten times": "an example",
+        "90.9 %": "ten of eleven", "0.71 %": "one in 141, tested", "0.50 %": "a law's quantile, tested",
+        "1.60 %": "a law's quantile, tested", "4": "points that a benchmark's repetitions leave", "1.5": "a margin",
+        "1.3": "of `benchmarks/arithmetic.py`", "0.001": "a learning rate", "0.003": "a learning rate",
+        "16 %": "of `benchmarks/arithmetic.py`", "0.0002": "a learning rate", "0.5": "of `benchmarks/arithmetic.py`",
+        "6 %": "of `benchmarks/arithmetic.py`", "2.1 %": "of `benchmarks/arithmetic.py`",
+        "1.25 %": "of `benchmarks/arithmetic.py`",
+    },
+    "teaching": {
+        "50": "minutes of a lesson", "100": "minutes of a lesson", "25": "minutes of a lesson", "0.9": "of an exercise",
+        "0.6": "of an exercise", "0.05": "of an exercise", "0.001": "of an exercise", "five times": "mathematics",
+        "four points": "of a probe", "1 %": "a rate", "0.1 %": "a rate", "three times": "arithmetic on printed precisions",
+    },
     "recorded": {"8": "MB a file may have", "60": "MB they may have together"},
     "how_to_read": {"95 %": "level of intervals"},
 }
@@ -198,10 +219,6 @@ def shown_texts(code):
                 )
 
 
-def test_every_page_is_listed():
-    assert sorted(PROSE + PROSE_NOT_YET) == sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-
-
 @pytest.mark.parametrize(
     "text, found",
     [
@@ -236,6 +253,8 @@ def test_a_chapter_types_no_result(name):
 @pytest.mark.parametrize("name", PROSE)
 def test_a_page_of_prose_types_no_result(name):
     text = re.sub(r"^---\n.*?^---\n", "", (ROOT / "book" / f"{name}.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+    if name == "statistics":  # whose tables are computed again by test_statistics_page.py, or are a benchmark's
+        text = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
     assert not loose(text, FACTS.get(name, ()), MEASURED)
 
 
