@@ -97,6 +97,11 @@ def claims(paper: str) -> dict[str, dict]:
                           "rule": _filled(claim["rule"], claim.get("margins", {}))} for claim in _file(paper)["claims"]}
 
 
+def title(paper: str) -> str:
+    """Title of a paper, as its claims file has it."""
+    return _file(paper)["title"]
+
+
 def _filled(rule: str, margins: Mapping) -> str:
     for name, value in margins.items():
         rule = rule.replace(f"{{{name}}}", f"{value:g}")
@@ -379,11 +384,10 @@ def scorecard(records: Iterable[Mapping]) -> str:
         if not of_paper:
             continue
         table = tables.markdown_table(_table(of_paper))
-        title = _file(paper)["title"]
         where = f", recorded at preset `{run}`" if run else ""
-        heading = f"### Recorded at preset `{run}`" if run else f"## {title}"
+        heading = f"### Recorded at preset `{run}`" if run else f"## {title(paper)}"
         label = f"tab-scorecard-{paper}" + (f"-{run}" if run else "")
-        sections.append(f"{heading}\n\n{tally(of_paper)}\n\n:::{{table}} Claims of *{title}*{where}\n"
+        sections.append(f"{heading}\n\n{tally(of_paper)}\n\n:::{{table}} Claims of *{title(paper)}*{where}\n"
                         f":name: {label}\n\n{table}\n:::\n")
     return "\n".join(sections)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import prose, reference, runner
+from mia_lib.publish import exhibits, prose, reference, runner
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded
@@ -191,12 +191,16 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
     files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
-    claims, runs_of = [], {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
+    claims, shown_by = [], {}
+    runs_of = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
         held = recorded.exhibits(name, root)
         beside = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
                   for state, shown, _ in held}
         notebook = prose.told(notebook, runs_of[name], beside)
+        own, _ = prose.named(notebook)
+        shown_by[name] = [exhibits.Shown(runs_of[name].preset, own["tables"], own["figures"]),
+                          *(exhibits.Shown(state.preset, shown["tables"], shown["figures"]) for state, shown, _ in held)]
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
         runs = _other(held, notebook)
@@ -207,7 +211,8 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
     generated = {f"{reference.FOLDER}/index.md": lambda: reference.overview(library),
                  "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
-                 "book/recorded.md": lambda: records(recorded.states(root))}
+                 "book/recorded.md": lambda: records(recorded.states(root)),
+                 "book/exhibits.md": lambda: exhibits.index(shown_by, claims, FIGURES.removeprefix("book/").rstrip("/"))}
     if "book/scorecard.md" in files:
         from mia_lib.evidence.claims import scorecard
 
