@@ -143,12 +143,12 @@ class Engine(papermill.engines.Engine):
 @contextlib.contextmanager
 def kernels_replaced():
     """As long as it lasts, `runner` runs notebooks in this process."""
-    engines = papermill.engines.papermill_engines._engines
-    real, engines[None] = engines[None], Engine
+    papermill.engines.papermill_engines.register("in process", Engine)
+    real, runner._engine = runner._engine, lambda: "in process"
     try:
         yield
     finally:
-        engines[None] = real
+        runner._engine = real
 
 
 def run_in_process(name: str, values: dict, root: Path | None = None) -> dict:

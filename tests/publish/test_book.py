@@ -195,7 +195,7 @@ def test_every_figure_and_table_of_a_chapter_has_a_number_and_a_caption(built_bo
         for table in article(built_book, page).select(".cell_output table.table"):
             if table.find_parent(class_="solution"):
                 continue
-            assert re.match(r"Table \d+ \S", table.find("caption").get_text().strip()), table.get("id")
+            assert re.match(r"Table \d+(\.\d+)? \S", table.find("caption").get_text().strip()), table.get("id")
         for picture in article(built_book, page).select(".cell_output img"):
             assert picture.find_parent("figure"), picture["src"]
 

@@ -88,7 +88,8 @@ def test_a_kernel_makes_the_same_notebook(tiny):
 
 
 def test_nothing_of_a_run_is_left_in_the_process(tiny):
-    import matplotlib
+    import jupyter_events.logger  # noqa: F401  which adds a filter of warnings when it is first imported
+    import matplotlib.pyplot
 
     def state():
         return (os.getcwd(), dict(os.environ), list(sys.path), sys.modules["__main__"], sys.stdout, sys.stderr,
