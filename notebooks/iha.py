@@ -582,10 +582,13 @@ plotting.show(
 
 # %%
 left_one = theory.leave_one_out(world)
-results.say(results.markdown_table(exhibits.assumption_table(left_one)))
+results.show_table(
+    exhibits.assumption_table(left_one), name="iha-assumption",
+    caption="What Assumption 3 sets to zero, the difference of the losses at the two minima, beside the upper end of what it keeps; over the "
+            "records of the linear regression, in units of the loss of a record at $w_1^*$, divided by $n$.")
 
 # %% [markdown]
-# The first row is what Assumption 3 sets to zero, in units of what it keeps. With the difference restored the coefficient of the loss has
+# The first row is what Assumption 3 sets to zero, in units of what it keeps ({numref}`iha-assumption`). With the difference restored the coefficient of the loss has
 # another sign at the minimum ({ref}`exercise <iha-exercise-sign>`).
 #
 # ### The library's own lines

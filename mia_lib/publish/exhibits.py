@@ -91,7 +91,12 @@ def _row(exhibit: str, what: str, runs: Sequence[Shown], verdicts: Iterable[Mapp
         "exhibit": f"**{exhibit}**\n{what}",
         "here": "\n".join([*([thumbnail] if thumbnail else []), *(f"{{numref}}`{name}`" for name in own)]) or tables.NOTHING,
         "level": "\n".join(levels) or "not run",
-        "found": "\n".join(f"{one['claim']} **{one['said']}**" + (f": {one['brief'].splitlines()[0]}" if one["brief"] else "")
-                           for one in verdicts) or tables.NOTHING,
+        "found": "\n".join(map(_found, verdicts)) or tables.NOTHING,
         "paper": "\n".join(dict.fromkeys(f"{one['claim']}: {one['evidence']}" for one in verdicts)) or tables.NOTHING,
     }
+
+
+def _found(one: Mapping) -> str:
+    """Verdict on a claim and its numbers, in a line; the scorecard says which parts were not run."""
+    partly = " (in part)" if one["said"] != one["verdict"] else ""
+    return f"{one['claim']} **{one['verdict']}**{partly}" + (f": {one['brief'].splitlines()[0]}" if one["brief"] else "")

@@ -42,7 +42,8 @@ def test_a_row_says_where_at_what_level_and_what_was_found():
                           {"bayes-idea": {"caption": "**Figure 1 of the paper**"},
                            "own": {"caption": "Ours, not Table 2 of the paper"}})
     recorded = exhibits.Shown("cpu", {"bayes-table-1": {"caption": "**Tables 1 and 2 of the paper**"}}, {})
-    verdict = {"paper": "bayes", "claim": "C5", "exhibit": "Table 1", "said": "reproduced", "brief": "MATT - MALT: 1 [0, 2]",
+    verdict = {"paper": "bayes", "claim": "C5", "exhibit": "Table 1", "verdict": "reproduced", "said": "reproduced",
+               "brief": "MATT - MALT: 1 [0, 2]",
                "evidence": "57.0"}
     found = exhibits.index({"bayes": [live, recorded]}, [verdict, {**verdict, "run": "cpu", "claim": "C6"}], "_figures")
     row = {line.split("|")[1].split("<br>")[0].strip(" *"): line for line in found.splitlines() if line.startswith("| **")}
