@@ -44,9 +44,18 @@
     }
   }
 
-  // What scrolls sideways must be reachable without a mouse; what fits must not be one more stop.
+  // What scrolls sideways must be reachable without a mouse; what fits must not be one more stop. Fonts, charts and
+  // mathematics come late, and change what fits.
+  const boxes = ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)";
+  const sizes = new ResizeObserver(scrollable);
+
+  function watch() {
+    for (const box of document.querySelectorAll(boxes)) {
+      for (const part of [box, ...box.children]) sizes.observe(part);
+    }
+  }
+
   function scrollable() {
-    const boxes = ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)";
     for (const box of document.querySelectorAll(boxes)) {
       const style = getComputedStyle(box);
       const scrolls = box.scrollWidth > box.clientWidth + 1 && ["auto", "scroll"].includes(style.overflowX);
@@ -63,6 +72,7 @@
     bibliography();
     verdicts();
     scrollable();
+    watch();
   }
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", tidy);
