@@ -46,10 +46,9 @@ def ranks(score: np.ndarray) -> np.ndarray:
 
 
 def packed_ranks(score: np.ndarray) -> np.ndarray:
-    """Places of scores [n] within a target, equal ones in one place: all that a metric here depends on, in two bytes each
-    where they fit."""
-    place = np.unique(score, return_inverse=True)[1]
-    return place.astype(np.uint16 if len(score) <= 2**16 else np.float32)
+    """Twice the ranks of scores [n] within a target, whole numbers even where records tie: all that a metric here depends on,
+    in two bytes each where they fit."""
+    return (2 * stats.rankdata(score)).astype(np.uint16 if len(score) < 2**15 else np.float32)
 
 
 def log_odds(loss: np.ndarray) -> np.ndarray:

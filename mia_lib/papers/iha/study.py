@@ -28,7 +28,7 @@ from mia_lib import models as architectures
 from mia_lib.attacks import baselines, iha
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.metrics.numbers import TITLES, log_odds, packed_ranks
+from mia_lib.metrics.numbers import TITLES, log_odds
 from mia_lib.papers import costs as counts
 from mia_lib.signals import hessian, outputs
 from mia_lib.training import Ensemble, TrainConfig, devices, ensemble, train
@@ -466,7 +466,7 @@ def play(case: Case) -> Play:
             sizes.append([np.linalg.norm(v) for v in (mean, mean + alpha * theta, theta)])
         first = found[0].forms[0]
         right = signals.correctness(models.part(targets), case.records)[:, case.rows]
-        return {"members": judged, **{name: np.stack([packed_ranks(row[name]) for row in rows]) for name in NAMES},
+        return {"members": judged, **{name: np.stack([order(row[name]) for row in rows]) for name in NAMES},
                 **{f"terms.{name}": one for name, one in zip(ABLATION, np.moveaxis(terms, 1, 0), strict=True)},
                 "scatter": np.stack([2 * first.newton_mean, first.newton / n[targets[0]], loss[0]]).astype(np.float32),
                 "smallest": np.array([one.values[0] for one in found]), "size": np.array(sizes),
@@ -476,6 +476,13 @@ def play(case: Case) -> Play:
                 "training": np.array([_training_seconds(case, target) for target in targets])}
 
     return Play.of(store.study("iha.play", case.spec, compute))
+
+
+def order(score: np.ndarray) -> np.ndarray:
+    """Places of scores [n] in their order, equal ones in one place: all that a metric here depends on, in two bytes each where
+    they fit."""
+    place = np.unique(score, return_inverse=True)[1]
+    return place.astype(np.uint16 if len(score) <= 2**16 else np.float32)
 
 
 def _check_definite(case: Case, target: int, found: Audit) -> None:
