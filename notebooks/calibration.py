@@ -56,8 +56,9 @@ plotting.set_style()
 # %% tags=["hide-input"]
 results.show_table(
     attacks.threat_model({"gap": baselines.gap, "loss": bayes.malt,
-                          **{name: study.NEEDS[name] for name in ("gradient norm", "confidence", "label-only")},
-                          "loss, calibrated": calibration.calibrate, "any score, by forgetting": study.NEEDS["any score, by forgetting"]}),
+                          **{name: calibration.SIGNALS[name] for name in ("gradient norm", "confidence", "label-only")},
+                          "loss, calibrated": calibration.calibrate,
+                          "any score, by forgetting": calibration.SIGNALS["any score, by forgetting"]}),
     name="calibration-threat-model",
     caption="What each attack of this chapter needs for its score, as declared where it is computed. A score calibrated by references from scratch "
             "needs what the score needs, and the last two columns of the calibrated loss. *Gap* calls a record a member when it is classified correctly.")

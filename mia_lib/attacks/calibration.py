@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.attacks import check_present, check_references, needs
+from mia_lib.attacks import Needs, check_present, check_references, needs
+
+SIGNALS = {  # what attacks have whose score is a signal of the target as it is, and forgetting
+    "gradient norm": Needs("parameters", "none", "nothing"),
+    "confidence": Needs("output vector", "none", "nothing, not even the true label"),
+    "label-only": Needs("label", "none", "answers to a few thousand queries for each record"),
+    "any score, by forgetting": Needs("parameters", "out only", "the training recipe and the distribution of records"),
+}
 
 
 @needs("loss", "out only", "the training recipe and the distribution of records")

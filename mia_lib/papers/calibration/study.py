@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from mia_lib import membership, metrics, signals, store
 from mia_lib import models as architectures
-from mia_lib.attacks import Needs, baselines, bayes, calibration
+from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval, t_interval
@@ -31,12 +31,6 @@ VARIANTS = {"original": "Orig", "scratch": "Cal.", "forgetting": "Cal.-F"}
 ATTACKS = tuple((score, variant) for score in SCORES for variant in VARIANTS)
 GAP = ("gap", "original")
 LABEL_ONLY_RECORDS = 1000  # members, and as many others, of a play that the label-only attack is tried on, as in the paper
-NEEDS = {  # of attacks whose score is a signal of the target as it is, and of forgetting
-    "gradient norm": Needs("parameters", "none", "nothing"),
-    "confidence": Needs("output vector", "none", "nothing, not even the true label"),
-    "label-only": Needs("label", "none", "answers to a few thousand queries for each record"),
-    "any score, by forgetting": Needs("parameters", "out only", "the training recipe and the distribution of records"),
-}
 TABLES = tuple(name for name, shared in ensembles.SHARED.items() if "calibration" in shared.chapters)
 PAPER_ROWS = {"german_credit": "German Credit", "hepatitis": "Hepatitis", "adult": "Adult", "mnist": "MNIST",
               "fashion_mnist": "MNIST", "fashion_mnist_20k": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
