@@ -1,6 +1,7 @@
 """How well scores tell members from non-members: the ROC curve and its summaries, with intervals."""
 
 from mia_lib.metrics.interval import Interval, beyond_chance, over, share_over, t_interval
+from mia_lib.metrics.pairs import Pairs, holm, pairwise
 from mia_lib.metrics.ranking import (
     EpsilonBound,
     accuracy_at_threshold,
@@ -28,8 +29,8 @@ from mia_lib.metrics.ranking import (
     tpr_at_fpr,
 )
 
-__all__ = ["EpsilonBound", "Interval", "accuracy_at_threshold", "auc", "average_precision", "average_precision_non_members",
-           "balanced_accuracy", "best_threshold", "beyond_chance", "bootstrap", "chance_tpr", "compare",
-           "conformal_tpr_at_fpr", "contrast", "epsilon_lower_bound", "evaluate", "intervals", "over", "pinball_loss",
-           "precision", "precision_at_fpr", "rehearsed_accuracy", "rehearsed_calls", "resolves", "roc_curve", "share_over",
-           "t_interval", "tally", "tpr_at_fpr"]
+__all__ = ["EpsilonBound", "Interval", "Pairs", "accuracy_at_threshold", "auc", "average_precision",
+           "average_precision_non_members", "balanced_accuracy", "best_threshold", "beyond_chance", "bootstrap",
+           "chance_tpr", "compare", "conformal_tpr_at_fpr", "contrast", "epsilon_lower_bound", "evaluate", "holm",
+           "intervals", "over", "pairwise", "pinball_loss", "precision", "precision_at_fpr", "rehearsed_accuracy",
+           "rehearsed_calls", "resolves", "roc_curve", "share_over", "t_interval", "tally", "tpr_at_fpr"]

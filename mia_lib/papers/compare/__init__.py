@@ -1,0 +1,1 @@
+"""All attacks of the library on the same targets, records and references."""

@@ -1,0 +1,490 @@
+"""Tables, figures and verdicts of the chapter that compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from mia_lib import metrics
+from mia_lib.attacks import ACCESS, REFERENCES
+from mia_lib.evidence import claims, panels, plotting
+from mia_lib.evidence import tables as results
+from mia_lib.metrics.interval import Interval, over
+from mia_lib.metrics.numbers import number
+from mia_lib.papers.compare import study
+from mia_lib.papers.compare.attacks import ATTACKS
+from mia_lib.papers.compare.case import Case
+
+MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "precision_at_fpr=0.01")
+SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offline", "lira", "rmia", "curvature", "iha")
+OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia")
+COLOURS = {"none": plotting.BLUE, "out only": plotting.GREEN, "in and out": plotting.RED}  # of references
+MARKS = dict(zip(ACCESS, "so^D", strict=True))
+EXPOSED = 10  # images of the most exposed records
+FREE = 1e5  # operations at which what needs none stands on a logarithmic axis, less than any training takes
+Plays = Mapping[str, study.Play]
+
+
+def of(played: study.Play, name: str, metric: str = "auc", minus: str | None = None) -> Interval:
+    """A metric of an attack over the targets of a case, or its paired difference from another attack's."""
+    return number(played.ranks[name], played.members, metric, None if minus is None else played.ranks[minus],
+                  measures=MEASURES)
+
+
+def title(name: str) -> str:
+    """What tables call an attack."""
+    return ATTACKS[name].title
+
+
+def _together(plays: Plays) -> list[str]:
+    """Attacks that ran in some case, in the order of `ATTACKS`."""
+    return [name for name in ATTACKS if any(name in one.ranks for one in plays.values())]
+
+
+# -------------------------------------------------------------------------------------------------------------- the tables
+
+
+def access_table(cases: Mapping[str, Case]) -> pd.DataFrame:
+    """What each attack has, as declared where it is computed, and the cases that it is for."""
+    rows = []
+    for one in ATTACKS.values():
+        left_out = {case.name: reason for case in cases.values() if (reason := one.lacks(case))}
+        fits = "all" if not left_out else ", ".join(c.name for c in cases.values() if c.name not in left_out) or "none"
+        rows.append({"attack": one.title, "from": one.source, "access to the target": one.needs.access,
+                     "reference models": one.needs.references, "also knows": one.needs.knows, "cases": fits})
+    return pd.DataFrame(rows)
+
+
+def auc_table(plays: Plays) -> pd.DataFrame:
+    """AUC of every attack on every case, with half the width of its interval; the best of a case in bold."""
+    best = {case: max(played.ranks, key=lambda name, played=played: of(played, name).value) for case, played in plays.items()}
+    rows = []
+    for name in _together(plays):
+        row = {"attack": title(name)}
+        for case, played in plays.items():
+            found = of(played, name) if name in played.ranks else None
+            text = "–" if found is None else f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+            row[case] = f"**{text}**" if name == best[case] else text
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def rates_table(played: study.Play) -> pd.DataFrame:
+    """TPR at 1 % and 0.1 % and precision at 1 %, with intervals, of one case."""
+    rows = []
+    for name in played.ranks:
+        row = {"attack": title(name)}
+        for words, metric, rate in (("TPR at 1 %", "tpr_at_fpr=0.01", 0.01), ("TPR at 0.1 %", "tpr_at_fpr=0.001", 0.001),
+                                    ("precision at 1 %", "precision_at_fpr=0.01", 0.01)):
+            fine = metrics.resolves(played.members, rate)
+            row[f"{words} FPR"] = results.format_percent(of(played, name, metric)) if fine else results.BELOW
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def cost_table(plays: Plays) -> pd.DataFrame:
+    """What each attack costs against one target, in the first case that it is for."""
+    rows = []
+    for name in _together(plays):
+        played = next(one for one in plays.values() if name in one.ranks)
+        cost = played.costs[name]
+        rows.append({"attack": title(name), "case": played.case.name, "models trained": cost.models,
+                     "queries a record": cost.queries, "public records asked": f"{cost.public:,}",
+                     "operations": f"{cost.operations:.1e}" if cost.operations else "none",
+                     "seconds of one core": f"{cost.seconds:.1f}", "held, MB": f"{cost.held / 1e6:.1f}"})
+    return pd.DataFrame(rows)
+
+
+def least_table(swept: Mapping[str, study.Swept]) -> pd.DataFrame:
+    """From how many references on each attack is ahead of MALT."""
+    rows = []
+    for name in next(iter(swept.values())).auc:
+        row = {"attack": title(name)}
+        for case, one in swept.items():
+            first = one.first(name)
+            row[case] = "not with those tried" if first is None else f"{first:.0f}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def combined_table(found: Mapping[str, study.Combined]) -> pd.DataFrame:
+    """The best attack, the mean of all and the regression on all, and what the last two have over the first."""
+    rows = []
+    for case, one in found.items():
+        for metric, words in (("auc", "AUC"), ("tpr_at_fpr=0.01", "TPR at 1 % FPR")):
+            rows.append({"case": case, "metric": words, "best alone": f"{_of_ranks(one.best, one, metric):.3f}",
+                         "mean of all, less the best": f"{_of_ranks(one.vote, one, metric, one.best):.3f}",
+                         "regression on all, less the best": f"{_of_ranks(one.logistic, one, metric, one.best):.3f}",
+                         "the best was": ", ".join(dict.fromkeys(title(name) for name in one.chosen))})
+    return pd.DataFrame(rows)
+
+
+def _of_ranks(ranks: np.ndarray, one, metric: str, minus: np.ndarray | None = None) -> Interval:
+    return number(ranks, one.members, metric, minus, measures=MEASURES)
+
+
+def again_table(found: Mapping[str, study.Again]) -> pd.DataFrame:
+    """Repeatability in points, members and false alarms."""
+    rows = []
+    for case, one in found.items():
+        for name in one.members:
+            both = {"members called again, beyond all members": one.members,
+                    "false alarms again, beyond all strangers": one.strangers}
+            rows.append({"case": case, "attack": title(name), **{
+                words: results.format_percent(study.over_pairs(of_attack[name])) for words, of_attack in both.items()}})
+    return pd.DataFrame(rows)
+
+
+def views_table(found: study.Views) -> pd.DataFrame:
+    """One view of each image, and two."""
+    rows = []
+    for name in found.one:
+        for metric, words in (("auc", "AUC"), ("tpr_at_fpr=0.01", "TPR at 1 % FPR")):
+            rows.append({"attack": study.VIEWED[name], "metric": words,
+                         "one view": f"{number(found.one[name], found.members, metric, measures=MEASURES):.3f}",
+                         "two views, less one":
+                             f"{number(found.two[name], found.members, metric, found.one[name], measures=MEASURES):.3f}"})
+    return pd.DataFrame(rows)
+
+
+# ------------------------------------------------------------------------------------------------------------- the figures
+
+
+def frontier(played: study.Play, price) -> list[str]:
+    """Attacks that no other beats at the same price or a lower one.
+
+    Args:
+        price: name -> tuple of numbers; one price is lower where none of its numbers is higher.
+    """
+    value = {name: float(np.mean(metrics.auc(played.ranks[name], played.members))) for name in played.ranks}
+
+    def beaten(name: str) -> bool:
+        return any((value[other], other) > (value[name], name) and all(a <= b for a, b in zip(price(other), price(name),
+                                                                                              strict=True))
+                   for other in value if other != name)
+
+    return [name for name in value if not beaten(name)]
+
+
+def cost_figure(plays: Plays) -> Figure:
+    """AUC against what is computed before the first record is judged, with the frontier."""
+    rows = -(-len(plays) // 2)
+    figure, axes = panels.grid(list(plays), height=3.4 * rows, ylabel="AUC", rows=rows)
+    for axis, played in zip(axes, plays.values(), strict=False):
+        spent = {name: max(cost.operations, FREE) for name, cost in played.costs.items()}
+        best = sorted(frontier(played, lambda name, spent=spent: (spent[name],)), key=spent.get)
+        for name in played.ranks:
+            one = ATTACKS[name].needs
+            panels.bars(axis, [spent[name]], [of(played, name)], color=COLOURS[one.references], marker=MARKS[one.access],
+                        ls="none", ms=5, alpha=1.0 if name in best else 0.45, capsize=0)
+        heights = [of(played, name).value for name in best]
+        axis.step([spent[name] for name in best], heights, where="post", color=plotting.INK, lw=1.2, zorder=0)
+        _name(axis, [(spent[name], height, title(name)) for name, height in zip(best, heights, strict=True)])
+        axis.axhline(0.5, **panels.CHANCE)
+        axis.set(xscale="log", xlabel="operations (left: none)")
+    _legend(figure)
+    return figure
+
+
+def knowledge_figure(plays: Plays) -> Figure:
+    """AUC against what an attack is given: access to the target from left to right, references by colour."""
+    rows = -(-len(plays) // 2)
+    figure, axes = panels.grid(list(plays), height=3.6 * rows, ylabel="AUC", rows=rows)
+    for axis, played in zip(axes, plays.values(), strict=False):
+        best = frontier(played, lambda name: ATTACKS[name].place)
+        named = []
+        for name in played.ranks:
+            access, references = ATTACKS[name].place
+            x, found = access + 0.24 * (references - 1), of(played, name)
+            panels.bars(axis, [x], [found], color=COLOURS[REFERENCES[references]], marker=MARKS[ACCESS[access]], ls="none",
+                        ms=5, alpha=1.0 if name in best else 0.35, capsize=0)
+            if name in best:
+                named.append((x, found.value, title(name)))
+        _name(axis, named)
+        panels.ticks(axis.xaxis, range(len(ACCESS)), [word.replace(" ", "\n") for word in ACCESS])
+        axis.set_xlim(-0.5, len(ACCESS) - 0.1)
+        axis.axhline(0.5, **panels.CHANCE)
+    _legend(figure)
+    return figure
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    marks = {f"references: {name}": Line2D([], [], ls="none", marker="o", color=colour) for name, colour in COLOURS.items()}
+    marks |= {f"sees: {name}": Line2D([], [], ls="none", marker=mark, color=panels.FAINT) for name, mark in MARKS.items()}
+    panels.legend(figure, 4, axes=[], marks=marks, handlelength=1.2)
+
+
+def _name(axis, points: Sequence[tuple[float, float, str]]) -> None:
+    """Small names beside points, each above its own."""
+    for x, y, text in points:
+        axis.annotate(text, (x, y), xytext=(2, 4), textcoords="offset points", fontsize=7.5, color=plotting.INK)
+
+
+def references_figure(swept: Mapping[str, study.Swept], names: Sequence[str] = OF_REFERENCES) -> Figure:
+    """AUC beyond MALT's against the number of references."""
+    return _beyond_figure(swept, names, "references", log=2)
+
+
+def grown_figure(swept: Mapping[str, study.Swept]) -> Figure:
+    """AUC of MALT and of attacks with references against the number of members, and of epochs."""
+    figure, axes = panels.grid([one.what for one in swept.values()], height=3.6, ylabel="AUC", sharey=True)
+    for axis, one in zip(axes, swept.values(), strict=False):
+        for place, (name, rows) in enumerate(one.auc.items()):
+            look = plotting.style_of(title(name), place)
+            panels.bars(axis, one.values, [study.over_pairs(row) for row in rows], label=title(name), ms=5, **look)
+        axis.axhline(0.5, **panels.CHANCE)
+        axis.set(xscale="log", xlabel=one.what)
+        panels.ticks(axis.xaxis, one.values)
+    panels.legend(figure, 5)
+    return figure
+
+
+def public_figure(swept: Mapping[str, study.Swept]) -> Figure:
+    """AUC of the regression beyond MALT's against the public records that it learns from."""
+    return _beyond_figure(swept, ("quantile",), "public records", log=10)
+
+
+def _beyond_figure(swept: Mapping[str, study.Swept], names: Sequence[str], xlabel: str, log: int) -> Figure:
+    rows = -(-len(swept) // 2)
+    figure, axes = panels.grid(list(swept), height=3.1 * rows, ylabel="AUC beyond MALT's", rows=rows)
+    for axis, one in zip(axes, swept.values(), strict=False):
+        for place, name in enumerate(names):
+            look = plotting.style_of(title(name), place)
+            panels.bars(axis, one.values * (1 + 0.02 * place), one.beyond(name), label=title(name), ms=5, **look)
+        axis.axhline(0, **panels.CHANCE)
+        axis.set_xscale("log", base=log)
+        axis.set_xlabel(xlabel)
+        panels.ticks(axis.xaxis, one.values)
+    panels.legend(figure, 4)
+    return figure
+
+
+@cache
+def pairs(played: study.Play) -> metrics.Pairs:
+    """Every attack of a case against every other, by AUC."""
+    return metrics.pairwise("auc", played.ranks, played.members, draws=300)
+
+
+def matrix_figure(played: study.Play) -> Figure:
+    """Paired differences of AUC between all attacks; grey where Holm's correction leaves none."""
+    found = pairs(played)
+    order = np.argsort(-found.value)
+    apart = (found.value[:, None] - found.value)[np.ix_(order, order)]
+    told = (found.p < 1 - found.level)[np.ix_(order, order)]
+    figure, [axis] = panels.grid(height=6.6)
+    most = np.abs(apart).max()
+    shown = np.ma.masked_where(~told, 100 * apart)
+    axis.set_facecolor("#E2E2E2")
+    image = axis.imshow(shown, cmap="RdBu", vmin=-100 * most, vmax=100 * most)
+    names = [title(found.names[k]) for k in order]
+    axis.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+    axis.set_yticks(range(len(names)), names, fontsize=7)
+    axis.grid(False)
+    figure.colorbar(image, ax=axis, label="row less column, points of AUC", shrink=0.7)
+    return figure
+
+
+def ranking_figure(plays: Plays) -> Figure:
+    """Ranks of the attacks in each case, and which ranks the differences leave open."""
+    figure, axes = panels.grid(list(plays), height=0.19 * len(_together(plays)) + 1.2)
+    places = {case: dict(zip(pairs(one).names, 1 + np.argsort(np.argsort(-pairs(one).value)), strict=True))
+              for case, one in plays.items()}
+    names = sorted(_together(plays), key=lambda name: np.mean([one[name] for one in places.values() if name in one]))
+    for axis, (case, played) in zip(axes, plays.items(), strict=False):
+        found, place = pairs(played), places[case]
+        for row, name in enumerate(names):
+            if name in place:
+                best, worst = found.ranks()[name]
+                axis.plot([best, worst], [row, row], color=COLOURS[ATTACKS[name].needs.references], lw=2.5, alpha=0.5)
+                axis.plot(place[name], row, marker=MARKS[ATTACKS[name].needs.access], ms=4.5, ls="none",
+                          color=COLOURS[ATTACKS[name].needs.references])
+        axis.set(ylim=(len(names) - 0.5, -0.5), xlabel="rank")
+        shown = [title(name) if axis is axes[0] else "" for name in names]
+        panels.ticks(axis.yaxis, range(len(names)), shown)
+        axis.tick_params(axis="y", labelsize=7)
+        axis.title.set_fontsize(9)
+    _legend(figure)
+    return figure
+
+
+def agreement_figure(plays: Plays, names: Sequence[str] = SHORT) -> Figure:
+    """Of the members that either of two attacks calls at 1 % FPR, the share that both call."""
+    figure, axes = panels.grid(list(plays), height=3.9)
+    for axis, played in zip(axes, plays.values(), strict=False):
+        chosen = [name for name in names if name in played.ranks]
+        share = study.agreement(played, chosen)
+        axis.imshow(share, cmap="Greens", vmin=0, vmax=1)
+        for i, row in enumerate(share):
+            for j, value in enumerate(row):
+                if i > j:
+                    axis.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=6.5,
+                              color="white" if value > 0.6 else plotting.INK)
+        axis.set_xticks(range(len(chosen)), [title(name) for name in chosen], rotation=90, fontsize=7)
+        axis.set_yticks(range(len(chosen)), [title(name) if axis is axes[0] else "" for name in chosen], fontsize=7)
+        axis.grid(False)
+    return figure
+
+
+def exposed_figure(played: study.Play, names: Sequence[str], count: int = EXPOSED) -> Figure:
+    """The most exposed records as images, with the attacks that find them under most targets."""
+    found = study.exposure(played, names).head(count)
+    figure, axes = panels.grid(count, height=4.2, rows=2)
+    for axis, (_, row) in zip(axes, found.iterrows(), strict=False):
+        record = int(row["record"])
+        axis.imshow(played.case.pool.x[record].squeeze(), cmap="gray_r")
+        by = [title(name) for name in names if row[name] >= 0.5]
+        label = played.case.pool.classes[int(played.case.pool.y[record])]
+        axis.set_title(f"{label}\n{100 * row['mean']:.0f} %: {len(by)} of {len(names)}", fontsize=8)
+        axis.axis("off")
+    return figure
+
+
+def groups_figure(plays: Plays, hardness: Mapping[str, np.ndarray], names: Sequence[str] = SHORT) -> Figure:
+    """Members found at 1 % FPR by how hard a record is."""
+    figure, axes = panels.grid(list(plays), height=3.3, ylabel="TPR at 1 % FPR, %")
+    for axis, (case, played) in zip(axes, plays.items(), strict=False):
+        groups = study.quarters(hardness[case])
+        for place, name in enumerate(one for one in names if one in played.ranks):
+            found = study.by_group(played, name, groups, 4)
+            panels.bars(axis, np.arange(4) + 0.05 * (place - 4), [study.over_pairs(column) for column in found.T], unit=100,
+                        label=title(name), ms=4, **plotting.style_of(title(name), place))
+        panels.ticks(axis.xaxis, range(4), ["easiest", "", "", "hardest"])
+    panels.legend(figure, 4)
+    return figure
+
+
+def classes_figure(played: study.Play, names: Sequence[str]) -> Figure:
+    """Members found at 1 % FPR, class by class."""
+    classes = played.case.pool.classes
+    figure, [axis] = panels.grid(height=3.6, ylabel="TPR at 1 % FPR, %")
+    for place, name in enumerate(names):
+        found = study.by_group(played, name, played.case.pool.y, len(classes))
+        panels.bars(axis, np.arange(len(classes)) + 0.12 * (place - len(names) / 2), [study.over_pairs(c) for c in found.T],
+                    unit=100, label=title(name), **{**plotting.style_of(title(name), place), "linestyle": "none"}, ms=5)
+    axis.set_xticks(range(len(classes)), classes, rotation=35, ha="right")
+    panels.legend(figure, 4)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------------------------- the guide
+
+SITUATIONS = {  # what an auditor has -> the attacks that it permits; of those with references see `choices`
+    "labels": ("gap",),
+    "losses": ("gap", "malt"),
+    "outputs": ("gap", "malt", "entropy", "confidence"),
+    "public": ("gap", "malt", "entropy", "confidence", "quantile", "pinball"),
+    "parameters": ("gap", "malt", "entropy", "confidence", "quantile", "pinball", "gradient", "forgetting"),
+}
+
+
+def choices(plays: Plays, swept: Mapping[str, study.Swept]) -> dict[str, tuple[str, float]]:
+    """For each thing that an auditor may have, the attack with the highest mean AUC over the cases, and that mean.
+
+    Beside `SITUATIONS`, "few" and "many" references are the least and the most that were tried, and "records" is knowing all
+    other records of a small model, judged where it is small.
+    """
+    def mean(name: str) -> float:
+        return float(np.mean([np.mean(metrics.auc(one.ranks[name], one.members)) for one in plays.values()]))
+
+    out = {}
+    for situation, names in SITUATIONS.items():
+        best = max(names, key=mean)
+        out[situation] = best, mean(best)
+    for word, place in (("few", 0), ("many", -1)):
+        by = {name: float(np.mean([one.auc[name][place].mean() for one in swept.values()]))
+              for name in next(iter(swept.values())).auc}
+        best = max(by, key=by.get)
+        out[word] = best, by[best]
+    small = [one for one in plays.values() if "iha" in one.ranks]
+    if small:
+        by = {name: float(np.mean([np.mean(metrics.auc(one.ranks[name], one.members)) for one in small]))
+              for name in ("iha", "influence", "gradient_test")}
+        best = max(by, key=by.get)
+        out["records"] = best, by[best]
+    return out
+
+
+LADDER = (("labels", "predicted labels", None), ("losses", "losses", "labels"), ("outputs", "output vectors", "losses"),
+          ("public", "and public records", "outputs"), ("few", "and {few} reference models", "public"),
+          ("many", "and {many} reference models", "few"), ("parameters", "the parameters, no references", "public"),
+          ("records", "the parameters, and\nall other records", "parameters"))
+PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "few": (1, 0), "many": (2, 0),
+          "parameters": (1, 1.5), "records": (2, 1.5)}
+
+
+def guide_figure(found: Mapping[str, tuple[str, float]], counts: Sequence[int]) -> Figure:
+    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds."""
+    figure, [axis] = panels.grid(height=4.6)
+    axis.set(xlim=(-0.45, 2.5), ylim=(-0.45, 3.45))
+    axis.axis("off")
+    for situation, words, before in LADDER:
+        if situation not in found:
+            continue
+        x, y = PLACES[situation]
+        name, value = found[situation]
+        axis.add_patch(FancyBboxPatch((x - 0.38, y - 0.28), 0.76, 0.56, boxstyle="round,pad=0.02", fc="white",
+                                      ec=COLOURS[ATTACKS[name].needs.references], lw=1.6))
+        head = words.format(few=min(counts), many=max(counts))
+        axis.text(x, y + 0.12, head, ha="center", va="center", fontsize=8, color=panels.FAINT)
+        axis.text(x, y - 0.12, f"{title(name)}\nAUC {value:.3f}", ha="center", va="center", fontsize=8.5, weight="bold")
+        if before in found:
+            bx, by = PLACES[before]
+            start, end = ((bx, by - 0.3), (x, y + 0.3)) if bx == x else ((bx + 0.4, by), (x - 0.4, y))
+            axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK})
+            gain = value - found[before][1]
+            middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+            axis.text(*middle, f"{gain:+.3f}", ha="center", va="center", fontsize=8, color=plotting.INK,
+                      bbox={"fc": "white", "ec": "none", "pad": 1})
+    return figure
+
+
+# ------------------------------------------------------------------------------------------------------------ the verdicts
+
+
+def judge(plays: Plays, few: Plays, combined: Mapping[str, study.Combined], again: Mapping[str, study.Again],
+          grown: Mapping[str, study.Swept], hardness: Mapping[str, np.ndarray]) -> list[claims.Verdict]:
+    """Every claim of the chapter.
+
+    Args:
+        plays: all attacks. few: LiRA with as few references as the curvature has. combined, again: by case.
+        grown: "members" and "epochs". hardness: of records, by case.
+    """
+    parts: dict[str, dict[str, Interval | None]] = {f"K{k}": {} for k in range(1, 14)}
+
+    def apart(claim: str, name: str, minus: str) -> None:
+        for case, played in plays.items():
+            if {name, minus} <= set(played.ranks):
+                parts[claim][case] = of(played, name, "auc", minus)
+
+    for claim, name, minus in (("K1", "lira", "malt"), ("K2", "quantile", "malt"), ("K3", "lira", "quantile"),
+                               ("K4", "lira", "lira_offline"), ("K5", "gradient", "malt"), ("K7", "iha", "rmia"),
+                               ("K13", "lira_own", "lira")):
+        apart(claim, name, minus)
+    for case, played in plays.items():
+        parts["K6"][case] = number(played.ranks["curvature"], played.members, "auc", few[case].ranks["lira"],
+                                   measures=MEASURES)
+        groups = study.by_group(played, "lira", study.quarters(hardness[case]), 4)
+        parts["K10"][case] = study.over_pairs(groups[:, -1] - groups[:, 0])
+    for case, one in combined.items():
+        parts["K8"][case] = _of_ranks(one.logistic, one, "auc", one.best)
+    for case, one in again.items():
+        parts["K9"][f"{case}, LiRA"] = study.over_pairs(one.members["lira"])
+        parts["K9"][f"{case}, MALT's false alarms"] = study.over_pairs(one.strangers["malt"])
+    for claim, what, sign in (("K11", "members", -1), ("K12", "epochs", 1)):
+        if what in grown:
+            rows = grown[what].auc["lira"]
+            parts[claim] = {"": over(sign * (rows[-1] - rows[0]))} if len(rows) > 1 else {}
+    missing = {"K7": "no case whose model is small enough for its Hessian", "K11": "one size in this run",
+               "K12": "one number of epochs in this run"}
+    verdicts = []
+    for claim, found in parts.items():
+        given = found.get("") if set(found) == {""} else found or None
+        verdicts.append(claims.judge("compare", claim, given, None if found else missing.get(claim, "no case in this run")))
+    return verdicts

@@ -1,0 +1,415 @@
+"""Experiments of the chapter that compares: every attack on every target of a case, and what follows from their rankings.
+
+T targets, N records, A attacks. Of scores ranks within a target are kept, from which all metrics follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from mia_lib import metrics, signals, store
+from mia_lib.attacks import baselines
+from mia_lib.attacks import curvature as by_curvature
+from mia_lib.errors import MiaError, check_range
+from mia_lib.metrics.interval import Interval, over
+from mia_lib.metrics.numbers import packed_ranks
+from mia_lib.papers import costs
+from mia_lib.papers.compare.attacks import ATTACKS, Attack, by_regression
+from mia_lib.papers.compare.case import COSTLY, Case, Seen
+
+CALL = 0.01  # false positive rate at which records are called members
+GROWN = ("malt", "calibrated", "lira_offline", "lira", "rmia")  # against the number of members, and of epochs
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an attack costs against one target, the records being there.
+
+    Attributes:
+        models: it trains. queries: to the target for each record it judges. public: further queries, of public records.
+        operations: of training and computing before the first record is judged. seconds: of that, on one core, as the clock
+            had it. held: bytes of networks and matrices that it holds.
+    """
+
+    models: int
+    queries: int
+    public: int
+    operations: float
+    seconds: float
+    held: int
+
+    @staticmethod
+    def of(case: Case, asked) -> Cost:
+        """From what an attack asked for."""
+        queries = 0
+        for where in ("pool", "mirrored"):
+            names = {name for whose, name, place in asked.signals if whose == "target" and place == where}
+            queries += bool(names - set(COSTLY)) + ("gradient_norm" in names) + 4 * case.limits.probes * ("curvature" in names)
+        config, size = case.models.config, int(case.bank.members[0].sum())
+        each = costs.training(config, case.pool.shape, len(case.pool.classes), size)
+        seconds = sum(float(store.look_up(case.models.spec(m)).manifest["seconds"]) for m in asked.references)
+        return Cost(len(asked.references) + sum(one.models for one in asked.made.values()), queries,
+                    len(case.public) * any(place == "public" for _, _, place in asked.signals),
+                    len(asked.references) * each + sum(one.operations for one in asked.made.values()),
+                    seconds + sum(one.seconds for one in asked.made.values()),
+                    4 * case.parameters * (1 + len(asked.references)) + asked.held)
+
+
+@dataclass(frozen=True, eq=False)
+class Play:
+    """All attacks that a case is for, against all of its targets.
+
+    Attributes:
+        case: what was attacked.
+        members: bool [T, N].
+        ranks: attack -> [T, N], higher for members.
+        costs: attack -> its cost.
+    """
+
+    case: Case
+    members: np.ndarray
+    ranks: dict[str, np.ndarray]
+    costs: dict[str, Cost]
+
+
+def play(case: Case, attacks: Iterable[str] | None = None, references: int | None = None) -> Play:
+    """Run attacks on a case, each kept in the store by itself.
+
+    Args:
+        attacks: names of `ATTACKS`, those that the case is for by default.
+        references: how many they have; the most by default.
+
+    Raises:
+        MiaError: an attack that the case is not for.
+    """
+    chosen = [one for one in ATTACKS.values() if not one.lacks(case)] if attacks is None else [ATTACKS[n] for n in attacks]
+    for one in chosen:
+        if reason := one.lacks(case):
+            raise MiaError(f"attack = {one.name!r} is not for {case.name}: {reason}.")
+    count = case.counts[-1] if references is None else references
+    found = {one.name: _attacked(case, one, count) for one in chosen}
+    return Play(case, case.members, {name: arrays["ranks"] for name, arrays in found.items()},
+                {name: _cost(arrays) for name, arrays in found.items()})
+
+
+def _attacked(case: Case, attack: Attack, references: int) -> dict[str, np.ndarray]:
+    def compute() -> dict[str, np.ndarray]:
+        seen = [Seen(case, target, references) for target in case.bank.attacked]
+        ranks = np.stack([packed_ranks(attack.score(one)) for one in seen])
+        each = [Cost.of(case, one.asked) for one in seen]
+        return {"ranks": ranks, **{name: np.mean([getattr(one, name) for one in each]) for name in Cost.__annotations__}}
+
+    spec = {**case.spec, "attack": attack.name, "options": dict(attack.options), "references": references}
+    return store.study("compare.attack", spec, compute)
+
+
+def _cost(arrays: Mapping[str, np.ndarray]) -> Cost:
+    whole = ("models", "queries", "public", "held")
+    return Cost(**{name: int(arrays[name]) if name in whole else float(arrays[name]) for name in Cost.__annotations__})
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """What is known of a case's records and targets.
+
+    Attributes:
+        hardness: mean loss under the models that were not trained on a record, [N].
+        train, test: accuracy of the targets on members and on others, [T].
+    """
+
+    hardness: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+
+
+def records(case: Case) -> Records:
+    """Of a case, kept in the store."""
+    def compute() -> dict[str, np.ndarray]:
+        loss = signals.loss(case.models, case.pool)
+        right = signals.correctness(case.models, case.pool)[list(case.bank.attacked)]
+        return {"hardness": np.average(loss, 0, ~case.bank.members).astype(np.float32),
+                "train": np.array([row[inside].mean() for row, inside in zip(right, case.members, strict=True)]),
+                "test": np.array([row[~inside].mean() for row, inside in zip(right, case.members, strict=True)])}
+
+    return Records(**store.study("compare.records", case.spec, compute))
+
+
+# ------------------------------------------------------------------------------------------- with more of everything
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """Attacks with more and more of something, by name.
+
+    Attributes:
+        what: of the axis. values: on it, [S].
+        auc: [S, T]. tpr: at `CALL`, [S, T].
+        base: MALT's AUC, [T], or [S, T] where the targets themselves change.
+    """
+
+    what: str
+    values: np.ndarray
+    auc: dict[str, np.ndarray]
+    tpr: dict[str, np.ndarray]
+    base: np.ndarray
+
+    def beyond(self, name: str) -> list[Interval]:
+        """AUC beyond MALT's at each value, with an interval over pairs of targets."""
+        return [over_pairs(row - base) for row, base in zip(self.auc[name], np.broadcast_to(self.base, self.auc[name].shape),
+                                                            strict=True)]
+
+    def first(self, name: str) -> float | None:
+        """The least value from which on an attack is ahead of MALT at all larger ones, too; None where there is none."""
+        ahead = np.array([one.sign > 0 for one in self.beyond(name)])
+        kept = np.logical_and.accumulate(ahead[::-1])[::-1]
+        return float(self.values[kept.argmax()]) if kept.any() else None
+
+
+def over_pairs(values: np.ndarray) -> Interval:
+    """Mean over complementary pairs of targets, [T]; over targets where there are fewer than four pairs."""
+    values = np.asarray(values, float)
+    if len(values) >= 8 and len(values) % 2 == 0:
+        return over(values.reshape(-1, 2).mean(1), "pairs of targets")
+    return over(values)
+
+
+def by_references(case: Case) -> Swept:
+    """Attacks with few and with many references."""
+    swept = [one for one in ATTACKS.values() if one.swept]
+    found = {one.name: _with_references(case, one) for one in swept}
+    base = play(case, ["malt"])
+    return Swept("references", np.array(case.counts), {name: one["auc"] for name, one in found.items()},
+                 {name: one["tpr"] for name, one in found.items()}, metrics.auc(base.ranks["malt"], base.members))
+
+
+def _with_references(case: Case, attack: Attack) -> dict[str, np.ndarray]:
+    def compute() -> dict[str, np.ndarray]:
+        scores = [np.stack([attack.score(Seen(case, target, count)) for target in case.bank.attacked])
+                  for count in case.counts]
+        return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
+                "tpr": np.array([metrics.tpr_at_fpr(one, case.members, CALL) for one in scores])}
+
+    return store.study("compare.references", {**case.spec, "attack": attack.name, "options": dict(attack.options)}, compute)
+
+
+def by_public(case: Case, sizes: Sequence[int]) -> Swept:
+    """The Gaussian quantile regression with few and with many public records to learn from.
+
+    Args:
+        sizes: ascending; those beyond what there is are left out, and all there is comes last.
+    """
+    most = len(case.splits["fit"])
+    values = [*(size for size in sizes if size < most), most]
+    for size in values:
+        check_range("sizes", size, 20)
+
+    def compute() -> dict[str, np.ndarray]:
+        scores = [np.stack([by_regression(Seen(case, target), "gauss", None if size == most else size)
+                            for target in case.bank.attacked]) for size in values]
+        return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
+                "tpr": np.array([metrics.tpr_at_fpr(one, case.members, CALL) for one in scores])}
+
+    found, base = store.study("compare.public", {**case.spec, "sizes": values}, compute), play(case, ["malt"])
+    return Swept("public records", np.array(values), {"quantile": found["auc"]}, {"quantile": found["tpr"]},
+                 metrics.auc(base.ranks["malt"], base.members))
+
+
+def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
+    """`GROWN` on cases that differ in one number.
+
+    Args:
+        what: of the axis. cases: number -> case.
+    """
+    played = [play(one, GROWN) for one in cases.values()]
+    auc = {name: np.array([metrics.auc(one.ranks[name], one.members) for one in played]) for name in GROWN}
+    tpr = {name: np.array([metrics.tpr_at_fpr(one.ranks[name], one.members, CALL) for one in played]) for name in GROWN}
+    return Swept(what, np.array(list(cases)), auc, tpr, auc["malt"])
+
+
+VIEWED = {"lira": "LiRA, one spread", "curvature": "curvature, likelihood ratio"}
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Attacks with one view of each image and with two, its mirror image beside it: attack -> ranks [T, N]."""
+
+    members: np.ndarray
+    one: dict[str, np.ndarray]
+    two: dict[str, np.ndarray]
+
+
+def views(case: Case) -> Views:
+    """LiRA and curvature as their papers have them, with the image and its mirror image."""
+    def compute() -> dict[str, np.ndarray]:
+        both: dict[str, list] = {name: [] for name in VIEWED}
+        for target in case.bank.attacked:
+            seen = Seen(case, target)
+            for name, signal in (("lira", "log_odds"), ("curvature", "curvature")):
+                own = np.stack([seen.own(signal, where) for where in ("pool", "mirrored")], -1)
+                under, inside = zip(*(seen.references(signal, where) for where in ("pool", "mirrored")), strict=True)
+                given = own, np.stack(under, -1), inside[0]
+                if name == "curvature":
+                    given = *map(by_curvature.log_curvature, given[:2]), given[2]
+                score = by_curvature.nll(*given) if name == "curvature" else baselines.lira_online(*given, True)
+                both[name].append(packed_ranks(score))
+        return {name: np.stack(rows) for name, rows in both.items()}
+
+    found = play(case, VIEWED)
+    return Views(case.members, {name: found.ranks[name] for name in VIEWED}, store.study("compare.views", case.spec, compute))
+
+
+# ------------------------------------------------------------------------------------------------ which records, by whom
+
+
+def called(ranks: np.ndarray, members: np.ndarray, rate: float = CALL) -> np.ndarray:
+    """Which records are called members at a false positive rate of at most `rate`, bool [T, N]."""
+    out = np.zeros(members.shape, bool)
+    for row, score, inside in zip(out, ranks, members, strict=True):
+        strangers = np.sort(score[~inside])[::-1]
+        row[:] = score > strangers[int(rate * len(strangers) + 1e-9)]
+    return out
+
+
+def agreement(played: Play, attacks: Sequence[str]) -> np.ndarray:
+    """Of the members that either of two attacks calls, the share that both call; mean over targets, [A, A]."""
+    found = {name: called(played.ranks[name], played.members) & played.members for name in attacks}
+    out = np.eye(len(attacks))
+    for i, one in enumerate(attacks):
+        for j, other in enumerate(attacks):
+            both, either = (found[one] & found[other]).sum(1), (found[one] | found[other]).sum(1)
+            out[i, j] = np.mean(both / np.maximum(either, 1))
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """Attacks together: name -> ranks [T, N].
+
+    Attributes:
+        best: of the attacks, for each target the one with the highest AUC on the other targets.
+        vote: mean of normal scores of ranks. logistic: a logistic regression on them, learned on the other targets.
+        chosen: name of the best, for each target. weights: of the regression, mean over targets.
+    """
+
+    members: np.ndarray
+    best: np.ndarray
+    vote: np.ndarray
+    logistic: np.ndarray
+    chosen: tuple[str, ...]
+    weights: dict[str, float]
+
+
+def combined(played: Play, attacks: Sequence[str]) -> Combined:
+    """What attacks give together. What is chosen or learned is so on other targets, of which the complement is none: it is
+    trained on all the records that the target is not.
+
+    Args:
+        attacks: whose ranks are put together.
+    """
+    def compute() -> dict[str, np.ndarray]:
+        from sklearn.linear_model import LogisticRegression
+
+        normal = np.stack([[stats.norm.ppf(stats.rankdata(row) / (len(row) + 1)) for row in played.ranks[name]]
+                           for name in attacks], -1)
+        aucs = np.stack([metrics.auc(played.ranks[name], played.members) for name in attacks])
+        best, logistic, chosen, weights = [], [], [], []
+        for t, target in enumerate(played.case.bank.attacked):
+            others = [u for u, one in enumerate(played.case.bank.attacked) if one // 2 != target // 2]
+            chosen.append(int(aucs[:, others].mean(1).argmax()))
+            best.append(packed_ranks(played.ranks[attacks[chosen[-1]]][t]))
+            model = LogisticRegression(C=1.0).fit(normal[others].reshape(-1, len(attacks)), played.members[others].ravel())
+            logistic.append(packed_ranks(model.decision_function(normal[t])))
+            weights.append(model.coef_[0])
+        return {"best": np.stack(best), "vote": np.stack([packed_ranks(row) for row in normal.mean(-1)]),
+                "logistic": np.stack(logistic), "chosen": np.array(chosen), "weights": np.mean(weights, 0)}
+
+    if len({target // 2 for target in played.case.bank.attacked}) < 2:
+        raise MiaError("combining attacks takes targets of two pairs at least: one to learn from, one to judge.")
+    spec = {**played.case.spec, "attacks": list(attacks),
+            "ranks": [store.fingerprint(played.ranks[name]) for name in attacks]}
+    found = store.study("compare.combined", spec, compute)
+    return Combined(played.members, found["best"], found["vote"], found["logistic"],
+                    tuple(attacks[k] for k in found["chosen"]), dict(zip(attacks, map(float, found["weights"]), strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """Whether the records that an attack calls under one target are called under another, by attack, [T] each.
+
+    Attributes:
+        members: of the members called under a target, the share called again under other targets that were trained on them,
+            less the share of all its members that are called there.
+        strangers: the same of false alarms, under other targets that were not trained on them.
+    """
+
+    members: dict[str, np.ndarray]
+    strangers: dict[str, np.ndarray]
+
+
+def again(played: Play, attacks: Sequence[str]) -> Again:
+    """Repeatability: whether the same records are found under other targets."""
+    out: dict[str, dict[str, list]] = {"members": {}, "strangers": {}}
+    for name in attacks:
+        found = called(played.ranks[name], played.members)
+        for kind, side in (("members", played.members), ("strangers", ~played.members)):
+            rows = []
+            for t, target in enumerate(played.case.bank.attacked):
+                excess = []
+                for u, other in enumerate(played.case.bank.attacked):
+                    shared = side[t] & side[u]
+                    if target // 2 != other // 2 and (shared & found[t]).any():
+                        excess.append(found[u][shared & found[t]].mean() - found[u][shared].mean())
+                rows.append(np.mean(excess) if excess else 0.0)
+            out[kind][name] = np.array(rows)
+    return Again(out["members"], out["strangers"])
+
+
+def by_group(played: Play, name: str, groups: np.ndarray, count: int) -> np.ndarray:
+    """Share of the members of each group that an attack calls at one threshold for all, [T, G]; groups int [N]."""
+    found = called(played.ranks[name], played.members)
+    return np.array([[row[inside & (groups == g)].mean() if (inside & (groups == g)).any() else np.nan for g in range(count)]
+                     for row, inside in zip(found, played.members, strict=True)])
+
+
+def quarters(hardness: np.ndarray) -> np.ndarray:
+    """Four equal parts of the records by hardness, 0 the easiest, int [N]."""
+    return (stats.rankdata(hardness, method="ordinal") - 1).astype(int) * 4 // len(hardness)
+
+
+def exposure(played: Play, attacks: Sequence[str]) -> pd.DataFrame:
+    """How exposed each record is: under how many of the targets that were trained on it attacks call it.
+
+    Returns:
+        DataFrame, a row a record that was in at least two targets, most exposed first: "record", "targets" that were trained
+        on it, and for each attack the share of these under which it is called; "mean" of them.
+    """
+    inside = played.members.sum(0)
+    rows = np.flatnonzero(inside >= 2)
+    shares = {name: ((called(played.ranks[name], played.members) & played.members).sum(0) / np.maximum(inside, 1))[rows]
+              for name in attacks}
+    frame = pd.DataFrame({"record": rows, "targets": inside[rows], **shares})
+    frame["mean"] = frame[list(attacks)].mean(axis=1)
+    return frame.sort_values(["mean", "targets", "record"], ascending=[False, False, True], ignore_index=True)
+
+
+def plan(cases: Mapping[str, Case], more: Mapping[str, Mapping[int, Case]]) -> pd.DataFrame:
+    """What a run trains, before anything is trained.
+
+    Args:
+        more: what grows -> number -> case.
+    """
+    rows = [_planned(name, one) for name, one in cases.items()]
+    rows += [_planned(f"{what}: {number:,}", one) for what, several in more.items() for number, one in several.items()]
+    return pd.DataFrame(rows).astype(str)
+
+
+def _planned(name: str, one: Case) -> dict:
+    return {"case": name, "models": len(one.models), "targets": len(one.bank.attacked),
+            "members of each": f"{int(one.bank.members[0].sum()):,}", "public records": f"{len(one.public):,}",
+            "parameters": f"{one.parameters:,}", "epochs": one.models.config.epochs,
+            "optimizer": one.models.config.optimizer}

@@ -1,0 +1,455 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Which attack should I use?
+#
+# **Every attack of this book on the same models, the same records and the same references. What an attack is given decides more
+# than how clever it is; models trained without the record are worth the most, and after a few of them more buys little.**
+#
+# ```{admonition} Run this chapter again
+# :class: tip
+# `mia run compare` uses the data inside the repository and a laptop; [what it takes](../book/status.md). Change anything:
+# `mia run compare -p targets 4 -p few 4`; text and verdicts follow the new numbers. All parameters: `mia params compare`.
+# [How to rerun](../book/rerun.md) has the rest.
+# ```
+#
+# The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.
+# Which attack do I run, what does it cost me, and how sure can I be?* No paper answers it, since each compares its own attack
+# with a few others, on data, references and views of its own choosing. Here all have the same.
+#
+# *The main line* takes about twenty minutes to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
+# each folded. The [guide](../book/guide.md) has the short answer.
+
+# %%
+import numpy as np
+
+from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib.attacks import baselines
+from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.papers.compare import case, exhibits, study
+from mia_lib.papers.compare.attacks import ATTACKS
+
+plotting.set_style()
+
+# %% [markdown]
+# ## Parameters
+#
+# A case is a data set, a network and its training; there is one entry of each list for every case. Square brackets say what
+# is allowed.
+
+# %% tags=["parameters"]
+datasets: list[str] = ["fashion_mnist_20k", "fashion_mnist_20k", "german_credit", "german_credit"]  # one a case (see `mia data ls`) [data set; not empty]
+architectures: list[str] = ["tanh_cnn:8,16,64", "mlp:64", "mlp:16", "logistic_regression"]  # of targets and references [architecture; as many as datasets]
+pools: list[int] = [4000, 2000, 600, 600]  # records of the game, half of which trains each model [40..10000000; as many as datasets]
+public: list[int] = [9000, 4000, 400, 400]  # records outside the game [60..10000000; as many as datasets]
+models: list[int] = [34, 66, 66, 66]  # in complementary pairs [6..1000; even; as many as datasets]
+targets: int = 8  # models of each case that are attacked [4..1000; even]
+references: list[int] = [4, 8, 16, 32, 64]  # of an attack, as far as a case has them [4..998; even; ascending; not empty]
+epochs: list[int] = [20, 40, 100, 100]  # of training, targets and references alike [1..10000; as many as datasets]
+batch_sizes: list[int] = [64, 64, 16, 16]  # likewise [1..100000; as many as datasets]
+optimizers: list[str] = ["adam", "adam", "sgd", "sgd"]  # likewise [adam | sgd; as many as datasets]
+learning_rates: list[float] = [0.002, 0.002, 0.05, 0.05]  # likewise [1e-6..10.0; as many as datasets]
+momenta: list[float] = [0.0, 0.0, 0.9, 0.9]  # of SGD [0.0..0.999; as many as datasets]
+weight_decays: list[float] = [0.0, 0.0, 0.0001, 0.0001]  # likewise [0.0..1.0; as many as datasets]
+few: int = 8  # references of gradient norms and curvatures, which cost many times a loss [4..998; even]
+probes: int = 2  # of the curvature, four losses each [1..100]
+damping: float = 0.2  # of the Hessian [1e-6..10.0]
+largest_hessian: int = 3000  # parameters of the largest network whose Hessian is computed [0..20000]
+forget_epochs: int = 2  # of training a target further, on public records [1..1000]
+image_backbone: str = "strided_cnn:8,16,32"  # of quantile regressions on images [architecture]
+table_backbone: str = "mlp:32"  # of those on tables [architecture]
+regression_epochs: int = 8  # of those on images; ten times as many on tables [1..1000]
+public_sizes: list[int] = [100, 300, 1000, 3000]  # public records that a regression learns from, beside all [20..]
+grown: int = 1  # number of the case whose members and epochs are varied, from 0 [0..100]
+members: list[int] = [250, 500, 1000, 2000, 4000, 8000]  # of a model there, as far as there are records [20..; ascending]
+more_epochs: list[int] = [5, 10, 20, 40, 80]  # there [1..10000; ascending]
+grown_models: int = 10  # for each of these, all attacked by the others [10..1000; even]
+seed: int = 0  # of everything random [0..1000000]
+
+# %% tags=["hide-input"]
+limits = case.Limits(few, probes, damping, largest_hessian, forget_epochs)
+
+def recipe(k, of_epochs=None):
+    return training.TrainConfig(architectures[k], of_epochs or epochs[k], batch_sizes[k], optimizers[k], learning_rates[k],
+                                momenta[k], weight_decay=weight_decays[k], seed=seed)
+
+def regression(k):
+    if data.load(datasets[k]).is_image:
+        return NetworkConfig(image_backbone, (64,), regression_epochs, seed=seed)
+    return NetworkConfig(table_backbone, (), 10 * regression_epochs, seed=seed)
+
+def made(k, size=None, of_epochs=None):
+    if size is None and of_epochs is None:
+        counts = [n for n in references if n <= models[k] - 2]
+        return case.case(datasets[k], recipe(k), pools[k], public[k], models[k], targets, counts, limits, regression(k), seed)
+    records = 2 * (size or pools[k] // 2)
+    return case.case(datasets[k], recipe(k, of_epochs), records, case.left(datasets[k], records, public[k]), grown_models,
+                     grown_models - grown_models % 2, [grown_models - 2], limits, regression(k), seed)
+
+built = [made(k) for k in range(len(datasets))]
+cases = {one.name: one for one in built}
+k = min(grown, len(built) - 1)
+sizes = {n: made(k, n) for n in members if 2 * n + 60 <= len(data.load(datasets[k]))}
+lengths = {n: made(k, None, n) for n in more_epochs}
+first = built[0]
+results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.counts[-1] for one in built),
+              "least": min(references), "first": first.name, "grown-case": built[k].name})
+
+# %% [markdown]
+# ## What each attacker has
+#
+# The [game](../book/game.md) is the same for all: half of a pool of records trained the target, in {ours}`cases` cases with
+# {param}`targets` targets each, and the attacker gives every record a score. References are the other models of the same bank,
+# with the target's complement left out ({ref}`why <balanced-banks>`). All attacks see one view of each record.
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.access_table(cases), name="compare-access",
+    caption="The attacks and what each has, as declared by the functions that run them; and the cases that an attack is for. "
+            "MATT needs a loss with one minimum, the last three a Hessian.")
+
+# %% [markdown]
+# ## The idea
+#
+# Two axes order the attacks. One is *access*: the predicted label, the loss of the true label, all outputs, the parameters. The
+# other is what the attacker knows of *other models*: nothing; models that were not trained on the record; models of which half
+# were. An attack is worth its knowledge if none with less does as well. The line through such attacks is a **frontier**: whoever
+# stands below it pays for what they do not use.
+
+# %%
+plays = {name: study.play(one) for name, one in cases.items()}
+
+# %% tags=["hide-input"]
+few_lira = {name: study.play(one, ["lira"], min(few, one.counts[-1])) for name, one in cases.items()}
+known = {name: study.records(one) for name, one in cases.items()}
+plotting.show(
+    exhibits.knowledge_figure(plays), name="compare-knowledge",
+    caption="AUC against access to the target, from left to right; colours are references. Full colour and a name: no attack "
+            "with as little or less does better. Bars: 95 % intervals over targets and records.",
+    alt="A panel for each case: AUC of every attack in four columns by access, label, loss, output vector and parameters; attacks "
+        "on the frontier are named.")
+
+# %% [markdown]
+# ## One target by hand
+#
+# The first target of {ours}`first`, attacked with LiRA and all references of that case. Take the records, describe the models,
+# ask them for their log odds, and compare the target with the others.
+
+# %%
+source = data.load(datasets[0])
+order = np.random.default_rng([23, seed]).permutation(len(source))
+pool = source.take(order[:pools[0]])
+inside = membership.balanced_halves(pools[0], models[0], seed)
+bank = training.train(pool, inside, recipe(0))
+signal = signals.logit_scaled_confidence(bank, pool).astype(float)
+others = membership.references_of(0, models[0])[:first.counts[-1]]
+score = baselines.lira_online(signal[0], signal[others], inside[others], fixed_variance=True)
+hand = metrics.auc(score, inside[0])
+hand
+
+# %% tags=["hide-input"]
+results.name({"hand": float(hand), "row": float(metrics.auc(plays[first.name].ranks["lira"][0], inside[0]))}, ".4f")
+
+# %% [markdown]
+# Its AUC is {ours}`hand`; the row of this target in the study below has {ours}`row`.
+#
+# ## All attacks, all cases
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.auc_table(plays), name="compare-auc",
+    caption="AUC of every attack, mean over {param}`targets` targets, with half the width of its 95 % interval; bold: the "
+            "highest of a case. Rates at low FPR: {numref}`compare-rates`.")
+results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in enumerate(plays.values())
+              for word, which in (("malt", "malt"), ("lira", "lira"), ("quantile", "quantile"))})
+
+# %% [markdown]
+# {says}`K1` {says}`K2` {says}`K3` {says}`K4` {says}`K13`
+#
+# In {ours}`first` one threshold for all has an AUC of {ours}`malt-0`, the regression {ours}`quantile-0`, LiRA {ours}`lira-0`.
+# Attacks whose scores are the same up to a monotone function share a row's number: the 0-1 attack and MALT differ, but the
+# likelihood ratio of the curvature and its logarithm cannot.
+#
+# **What parameters add.** {says}`K5` {says}`K6` {says}`K7` Curvature and gradient norms have {param}`few` references, since each
+# costs as much as many losses; LiRA is given as few where they are compared.
+#
+# ## What it costs
+#
+# References are trained once and serve every record and every target; a regression is trained for each target. Here the bill
+# for one target is drawn, counted in operations and not in seconds, so that it is the same on every machine.
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.cost_figure(plays), name="compare-cost",
+    caption="AUC against the operations that an attack spends before it judges the first record: training references and "
+            "regressions, decomposing a Hessian. The line is the frontier. Queries, seconds and memory: {numref}`compare-costs`.",
+    alt="A panel for each case: AUC against operations on a logarithmic axis, with a rising staircase through the attacks that "
+        "none beats at the same cost or less.")
+
+# %% [markdown]
+# ## How many references?
+
+# %%
+swept = {name: study.by_references(one) for name, one in cases.items()}
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.references_figure(swept), name="compare-references",
+    caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
+            "intervals over pairs of targets.",
+    alt="A panel for each case with a curve for each attack that uses references, against four to as many references as there "
+        "are; a dashed line at zero.")
+results.show_table(
+    exhibits.least_table(swept), name="compare-least",
+    caption="The least number of references from which on an attack is ahead of MALT, its interval above zero there and at all "
+            "larger numbers.")
+
+# %% [markdown]
+# An attack needs references for two things: to know what is typical for a record, and to know how much that varies. The
+# first takes few. Own spreads estimate a variance from the few models of each kind, and pay for it where these are few.
+#
+# ## Who is exposed?
+#
+# Call, in each target, the records that pass the threshold of 1 % false alarms. Training the targets on other halves of the
+# pool says whether that is of the record or of the model.
+
+# %%
+shown = [name for name in exhibits.SHORT if name in plays[first.name].ranks]
+repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira", "rmia") if n in one.ranks])
+            for name, one in plays.items()}
+
+# %% tags=["hide-input"]
+if first.pool.is_image:
+    plotting.show(
+        exhibits.exposed_figure(plays[first.name], shown), name="compare-exposed",
+        caption="{ours}`first`: the most exposed records. Above each its label, the share of attacks and targets that call it, and "
+                "how many of the attacks shown here call it under at least half of the targets that were trained on it.",
+        alt="Ten pictures of clothes, many of them unlike their label, each with the share of calls.")
+
+# %% [markdown]
+# {says}`K9` {says}`K10` Look at the pictures: many are not what their label says, or are like nothing else in their class. A
+# model can get these right only by remembering them.
+#
+# ## Together?
+#
+# If attacks know different things, a combination should beat each. The mean of all normal scores needs nothing; a logistic
+# regression learns weights on *other* targets.
+
+# %%
+together = {name: study.combined(one, list(one.ranks)) for name, one in plays.items()}
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.combined_table(together), name="compare-combined",
+    caption="The best attack, chosen on other targets, and what the mean of all attacks and a regression on all have over it.")
+
+# %% [markdown]
+# {says}`K8`
+#
+# ## What held and what did not
+#
+# These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <compare-claims>`.
+#
+# **Knowledge.** {says}`K1` {says}`K3` {says}`K4` {says}`K7`
+#
+# **Prices.** {says}`K2` {says}`K5` {says}`K6` {says}`K13`
+#
+# **People.** {says}`K9` {says}`K10` {says}`K11` {says}`K12`
+#
+# To take away: say what the attacker has before you say how well the attack does. A comparison in which one attack has
+# references, several views or the other records, and another does not, compares means and not methods.
+
+# %% [markdown]
+# ## Exercises
+#
+# ````{exercise} A frontier of your own
+# :label: compare-exercise-frontier
+# You may ask for losses and train no model. Which attacks of {numref}`compare-access` are left? Which of them are on the frontier of
+# {numref}`compare-knowledge`? What is the least you must add to leave it?
+# ````
+#
+# ````{solution} compare-exercise-frontier
+# :class: dropdown
+# The 0-1 attack and MALT: the label needs less than the loss, and both need no reference. MALT with one threshold and a
+# calibrated loss see the same of the target; what lies between is models trained without the record. Public records alone
+# do not help with losses only, since the regression takes the outputs.
+# ````
+#
+# ````{exercise} Double the references, halve the targets
+# :label: compare-exercise-budget
+# With a budget for $M$ models in all you can have $M - 2$ references, and then every model of the bank can be a target as
+# well. Why are intervals over targets then not independent, and why does leaving out the complement matter? Run
+# `mia run compare -p targets 4` and say what becomes of the intervals.
+# ````
+#
+# ````{solution} compare-exercise-budget
+# :class: dropdown
+# Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units and
+# adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
+# member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With fewer
+# pairs Student's t is wider.
+# ````
+#
+# ````{exercise} Is the best of many really best?
+# :label: compare-exercise-holm
+# In {numref}`compare-matrix` grey cells are pairs that Holm's correction leaves undecided. With $A$ attacks there are $A(A-1)/2$ pairs.
+# How many would a 5 % test without correction call different if all were alike? Why is the best of a table, chosen on the
+# targets that it is reported on, flattered, and how does {numref}`compare-combined` avoid it?
+# ````
+#
+# ````{solution} compare-exercise-holm
+# :class: dropdown
+# One in twenty of the pairs, $A(A-1)/40$. The largest of many noisy numbers is larger than its mean, more so with more of
+# them. In the table the best is chosen on the targets of the other pairs, and judged on one that had no part in it.
+# ````
+
+# %% [markdown]
+# ## In depth
+
+# %% [markdown]
+# ### All rates
+#
+# TPR at 1 % and 0.1 % FPR and precision at equal odds, case by case. A rate that the strangers cannot resolve is not printed.
+
+# %% tags=["hide-input"]
+for place, (name, played) in enumerate(plays.items()):
+    results.show_table(
+        exhibits.rates_table(played), name="compare-rates" + (f"-{place}" if place else ""),
+        caption=f"{name}: rates in percent, with 95 % intervals.")
+
+# %% [markdown]
+# ### What each costs
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.cost_table(plays), name="compare-costs",
+    caption="Against one target: models trained, queries to the target for each record judged and for public ones, operations, "
+            "seconds of one core as the clock had it, and what is held at once. Counted from what each attack asked for.")
+
+# %% [markdown]
+# ### Every attack against every other
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.matrix_figure(plays[first.name]), name="compare-matrix",
+    caption="{ours}`first`: paired differences of AUC, the attack of the row less that of the column, sorted by AUC. Grey: not "
+            "told apart after Holm's correction over all pairs.",
+    alt="A square of cells, blue above the diagonal and red below it, grey along it where attacks are not told apart.")
+plotting.show(
+    exhibits.ranking_figure(plays), name="compare-ranking",
+    caption="Rank by AUC in each case (mark), and the ranks that the corrected differences leave open (bar).",
+    alt="A row for each attack and a panel for each case: a mark at its rank and a bar from the best to the worst rank it may have.")
+
+# %% [markdown]
+# ### Public records: how many
+
+# %%
+by_public = {name: study.by_public(one, public_sizes) for name, one in cases.items()}
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.public_figure(by_public), name="compare-public",
+    caption="AUC of the Gaussian regression beyond MALT's, against the public records that it learns from.",
+    alt="A panel for each case: a curve against the number of public records on a logarithmic axis, and a dashed line at zero.")
+
+# %% [markdown]
+# ### More members, more epochs
+
+# %%
+growing = {"members": study.over_cases("members", sizes), "epochs": study.over_cases("epochs", lengths)}
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.grown_figure(growing), name="compare-grown",
+    caption="{ours}`grown-case`: AUC against the members of a model, and against its epochs, with {param}`grown_models` models "
+            "each, all of them attacked by the others but their complement.",
+    alt="Two panels of curves of AUC, against the number of members and of epochs, both on logarithmic axes.")
+
+# %% [markdown]
+# {says}`K11` {says}`K12`
+
+# %% [markdown]
+# ### One view and two
+#
+# The papers ask about a picture and its mirror image. Here the same attacks have one view or two.
+
+# %%
+two = {name: study.views(one) for name, one in cases.items() if one.pool.is_image}
+
+# %% tags=["hide-input"]
+for place, (name, one) in enumerate(two.items()):
+    results.show_table(
+        exhibits.views_table(one), name="compare-views" + (f"-{place}" if place else ""),
+        caption=f"{name}: with one view of each image, and with its mirror image beside it.")
+if not two:
+    results.say("*Not run: tables have no views.*")
+
+# %% [markdown]
+# ### Which records does each find?
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.agreement_figure(plays), name="compare-agreement",
+    caption="Of the members that either of two attacks calls at 1 % FPR, the share that both call, in percent.",
+    alt="A square of green cells for each case, darker where two attacks call the same members.")
+plotting.show(
+    exhibits.groups_figure(plays, {name: one.hardness for name, one in known.items()}), name="compare-quarters",
+    caption="Members found at 1 % FPR overall in four equal parts of the records, by their mean loss under the models of the "
+            "bank that were not trained on them.",
+    alt="A panel for each case: TPR from the easiest to the hardest quarter, a curve for each attack.")
+results.show_table(
+    exhibits.again_table(repeated), name="compare-again",
+    caption="Of the records called under one target, the share called again under other targets of which they are members (or "
+            "strangers) as well, less the share of all such records that are called there, in points.")
+if first.pool.is_image:
+    plotting.show(
+        exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
+        caption="{ours}`first`: members found at 1 % FPR overall, class by class.",
+        alt="One column a class with three marks: one threshold, the regression, and LiRA.")
+
+# %% [markdown]
+# (compare-claims)=
+# ### Every claim, with its verdict
+#
+# Each claim is put as one or more numbers, its parts, that are to be above zero. None is a paper's; the verdict is computed
+# from their intervals ([how](../book/statistics.md)).
+
+# %%
+verdicts = exhibits.judge(plays, few_lira, together, repeated, growing, {name: one.hardness for name, one in known.items()})
+
+# %% tags=["hide-input"]
+claims.show("compare", verdicts)
+
+# %% [markdown]
+# ### The guide's numbers
+
+# %% tags=["hide-input"]
+chosen = exhibits.choices(plays, swept)
+results.name({f"guide-{what}": exhibits.title(name) for what, (name, _) in chosen.items()})
+results.name({f"guide-{what}-auc": float(value) for what, (_, value) in chosen.items()})
+plotting.show(
+    exhibits.guide_figure(chosen, references), name="compare-guide",
+    caption="What to use with what one has: in each box the attack with the highest mean AUC over the cases among those that it "
+            "permits, on each arrow what more means add. Knowing all other records is judged where models are small.",
+    alt="Boxes joined by arrows, from predicted labels to losses, outputs, public records, reference models, parameters and all "
+        "other records; each names an attack and its AUC.")
+
+# %% [markdown]
+# ### What this run trains, and where it stops short
+#
+# All cases are small. Attacks that need a Hessian are judged on small networks alone. Curvature has {param}`probes` probes and
+# its paper ten; LiRA's paper trains up to a few hundred references. Intervals cover targets and judged records, not the choice
+# of the bank or of the public records.
+
+# %% tags=["hide-input"]
+results.show_table(
+    study.plan(cases, {"members": sizes, "epochs": lengths}), name="compare-plan",
+    caption="What this run trains, counting models once where cases share them.")
