@@ -811,7 +811,8 @@ class _Walk:
             waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
         total.update(repr((function.__defaults__, function.__kwdefaults__)).encode() if _is_plain(
             [function.__defaults__, function.__kwdefaults__]) else b"")
-        self.own[f"{function.__module__}:{function.__qualname__}"] = total.hexdigest()[:16]
+        name, digest = f"{function.__module__}:{function.__qualname__}", total.hexdigest()[:16]
+        self.own[name] = _digest(self.own[name] + digest) if name in self.own else digest  # several may be called <lambda>
         for name in sorted(names & function.__globals__.keys()):
             value = function.__globals__[name]
             if isinstance(value, types.ModuleType):

@@ -25,7 +25,7 @@
 # Which attack do I run, what does it cost me, and how sure can I be?* No paper answers it, since each compares its own attack
 # with a few others, on data, references and views of its own choosing. Here all have the same.
 #
-# *The main line* takes about twenty minutes to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
+# *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
 # each folded. The [guide](../book/guide.md) has the short answer.
 
 # %%
@@ -47,13 +47,13 @@ plotting.set_style()
 
 # %% tags=["parameters"]
 datasets: list[str] = ["fashion_mnist_20k", "fashion_mnist_20k", "german_credit", "german_credit"]  # one a case (see `mia data ls`) [data set; not empty]
-architectures: list[str] = ["tanh_cnn:8,16,64", "mlp:64", "mlp:16", "logistic_regression"]  # of targets and references [architecture; as many as datasets]
-pools: list[int] = [4000, 2000, 600, 600]  # records of the game, half of which trains each model [40..10000000; as many as datasets]
-public: list[int] = [9000, 4000, 400, 400]  # records outside the game [60..10000000; as many as datasets]
+architectures: list[str] = ["strided_cnn:8,16,32", "mlp:32", "mlp:16", "logistic_regression"]  # of targets and references [architecture; as many as datasets]
+pools: list[int] = [4000, 4000, 600, 600]  # records of the game, half of which trains each model [40..10000000; as many as datasets]
+public: list[int] = [9000, 9000, 400, 400]  # records outside the game [60..10000000; as many as datasets]
 models: list[int] = [34, 66, 66, 66]  # in complementary pairs [6..1000; even; as many as datasets]
 targets: int = 8  # models of each case that are attacked [4..1000; even]
 references: list[int] = [4, 8, 16, 32, 64]  # of an attack, as far as a case has them [4..998; even; ascending; not empty]
-epochs: list[int] = [20, 40, 100, 100]  # of training, targets and references alike [1..10000; as many as datasets]
+epochs: list[int] = [20, 20, 100, 100]  # of training, targets and references alike [1..10000; as many as datasets]
 batch_sizes: list[int] = [64, 64, 16, 16]  # likewise [1..100000; as many as datasets]
 optimizers: list[str] = ["adam", "adam", "sgd", "sgd"]  # likewise [adam | sgd; as many as datasets]
 learning_rates: list[float] = [0.002, 0.002, 0.05, 0.05]  # likewise [1e-6..10.0; as many as datasets]
@@ -108,13 +108,13 @@ results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.coun
 #
 # The [game](../book/game.md) is the same for all: half of a pool of records trained the target, in {ours}`cases` cases with
 # {param}`targets` targets each, and the attacker gives every record a score. References are the other models of the same bank,
-# with the target's complement left out ({ref}`why <balanced-banks>`). All attacks see one view of each record.
+# with the target's complement left out ({prf:ref}`why <game-bank>`). All attacks see one view of each record.
 
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.access_table(cases), name="compare-access",
-    caption="The attacks and what each has, as declared by the functions that run them; and the cases that an attack is for. "
-            "MATT needs a loss with one minimum, the last three a Hessian.")
+    caption="What attacks have, as declared by the functions that run them; and the cases that they are for. MATT needs a loss "
+            "with one minimum, others a Hessian. Whose each is: {numref}`compare-sources`.")
 
 # %% [markdown]
 # ## The idea
@@ -313,6 +313,13 @@ results.show_table(
 
 # %% [markdown]
 # ## In depth
+#
+# Each part is folded; its title says what is in it.
+#
+# ### Whose attacks
+
+# %% tags=["hide-input"]
+results.show_table(exhibits.sources_table(), name="compare-sources", caption="The attacks, in the order of what they need.")
 
 # %% [markdown]
 # ### All rates

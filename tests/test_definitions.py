@@ -337,6 +337,17 @@ def test_a_function_without_a_file_goes_by_what_it_runs():
     assert definitions.of(partial(made("return helper(x) * LEVEL"), 1)).own
 
 
+def test_functions_without_a_file_of_the_same_name_count_each():
+    def made(*bodies: str):
+        space = {"__name__": "__main__"}
+        exec(f"both = [{', '.join(f'lambda x: {body}' for body in bodies)}]", space)
+        return definitions.of(space["both"]).fingerprint
+
+    whole = made("x + 1", "x + 2")
+    assert whole == made("x + 1", "x + 2")
+    assert len({whole, made("x + 3", "x + 2"), made("x + 1", "x + 3"), made("x + 2")}) == 4
+
+
 def test_a_file_edited_while_it_runs_is_refused(tmp_path, isolated_cache):
     code = """if True:
         import pathlib

@@ -11,7 +11,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.publish import prose
 
-PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile"]
+PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare"]
 
 
 def around(mean, spread=0.1, count=9):

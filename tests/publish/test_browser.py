@@ -11,8 +11,8 @@ import pytest
 
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
-CHAPTERS = ["notebooks/bayes", "notebooks/calibration", "notebooks/curvature", "notebooks/iha", "notebooks/quantile"]
-SEEN = ["book/index", *CHAPTERS, "book/statistics", "book/scorecard"]
+CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare")]
+SEEN = ["book/index", *CHAPTERS, "book/statistics", "book/scorecard", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
 CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from mia_lib.definitions import CARRIERS, READERS, left_out
-from mia_lib.evidence import claims
+from mia_lib.evidence import claims, tables
 
 pytestmark = pytest.mark.book
 
@@ -53,7 +53,7 @@ def test_theorems_hold_to_rounding(outputs):
     assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
 
 
-@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha", "quantile"])
+@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha", "quantile", "compare"])
 def test_nothing_is_printed_on_the_side(built_book, name):
     assert [o for o in outputs_of(built_book, name) if o["output_type"] in ("stream", "error")] == []
 
@@ -117,6 +117,22 @@ def test_quantile_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
     for printed in ("48.56", "97.45", "99.64", "83.35", "0.1454", "95.04", "91.0", "7,680"):
         assert printed in page
     assert "loguniform(1e-6, 1e-2)" in page and "loguniform(1e-2, 1e+6)" in page
+
+
+def test_compare_has_a_verdict_a_claim_and_its_exhibits(built_book):
+    outputs = outputs_of(built_book, "compare")
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    assert [record["claim"] for record in records] == list(claims.claims("compare"))
+    assert all(record["verdict"] != "not run" for record in records)
+    page = (built_book / "notebooks" / "compare.html").read_text(encoding="utf-8")
+    for name in ("access", "knowledge", "auc", "cost", "references", "least", "exposed", "combined", "rates", "costs", "matrix",
+                 "ranking", "public", "grown", "views", "agreement", "quarters", "again", "classes", "guide", "plan"):
+        assert f'id="compare-{name}"' in page
+    named = {name: one for o in outputs for name, one in o.get("data", {}).get(tables.RESULTS, {}).items()}
+    assert named["hand"]["value"] == named["row"]["value"]  # one target by hand is the row of the study
+    guide = (built_book / "book" / "guide.html").read_text(encoding="utf-8")
+    for name in ("labels", "losses", "outputs", "public", "few", "many", "parameters"):
+        assert named[f"guide-{name}"]["text"] in guide
 
 
 def test_what_is_called_while_something_is_computed_is_part_of_what_it_is_kept_under(calls):

@@ -147,6 +147,12 @@ FACTS = {
         "32": "its trials for images",
         "300": "its trials for tables",
     },
+    "compare": {
+        "95 %": "level of intervals",
+        "1 %": "a false positive rate",
+        "0.1 %": "a false positive rate",
+        "5 %": "level of a test",
+    },
     "data": {"4.0": "a licence's version"},
     "glossary": {"95 %": "level of intervals"},
     "index": {"100": "minutes of a lesson", "five minutes": "of reading"},

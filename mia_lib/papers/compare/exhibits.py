@@ -50,14 +50,20 @@ def _together(plays: Plays) -> list[str]:
 
 
 def access_table(cases: Mapping[str, Case]) -> pd.DataFrame:
-    """What each attack has, as declared where it is computed, and the cases that it is for."""
-    rows = []
+    """What attacks have, as declared where they are computed, those with the same in one row; and the cases they are for."""
+    groups: dict[tuple, list[str]] = {}
     for one in ATTACKS.values():
-        left_out = {case.name: reason for case in cases.values() if (reason := one.lacks(case))}
-        fits = "all" if not left_out else ", ".join(c.name for c in cases.values() if c.name not in left_out) or "none"
-        rows.append({"attack": one.title, "from": one.source, "access to the target": one.needs.access,
-                     "reference models": one.needs.references, "also knows": one.needs.knows, "cases": fits})
-    return pd.DataFrame(rows)
+        fits = [case.name for case in cases.values() if not one.lacks(case)]
+        said = "all" if len(fits) == len(cases) else ", ".join(fits) or "none of this run"
+        groups.setdefault((*one.place, one.needs.knows, said), []).append(one.name)
+    return pd.DataFrame([{"access to the target": ACCESS[access], "reference models": REFERENCES[references],
+                          "also knows": knows, "attacks": "; ".join(title(name) for name in names), "cases": said}
+                         for (access, references, knows, said), names in sorted(groups.items())])
+
+
+def sources_table() -> pd.DataFrame:
+    """Whose each attack is."""
+    return pd.DataFrame([{"attack": one.title, "from": one.source} for one in ATTACKS.values()])
 
 
 def auc_table(plays: Plays) -> pd.DataFrame:

@@ -1,0 +1,277 @@
+"""The chapter that compares: what attacks see and what that costs, and what follows from their rankings, beside loops."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mia_lib import membership, metrics, signals, store
+from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
+from mia_lib.metrics.numbers import packed_ranks
+from mia_lib.papers import costs
+from mia_lib.papers.compare import exhibits, study
+from mia_lib.papers.compare.attacks import ATTACKS
+from mia_lib.papers.compare.case import Case, Limits, Seen, case
+from mia_lib.training import TrainConfig
+
+pytestmark = pytest.mark.usefixtures("module_cache")
+
+SGD = {"batch_size": 16, "optimizer": "sgd", "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 1e-4}
+LIMITS = Limits(few=4, probes=1, parameters=400, forget_epochs=1)
+RNG = np.random.default_rng(3)
+
+
+def german(architecture="logistic_regression", **options) -> Case:
+    given = {"pool": 160, "public": 100, "models": 10, "targets": 4, "counts": (4, 8), "limits": LIMITS,
+             "regression": NetworkConfig("mlp:4", (), epochs=3), **options}
+    return case("german_credit", TrainConfig(architecture, epochs=12, **SGD), **given)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return german()
+
+
+@pytest.fixture(scope="module")
+def images():
+    return case("fashion_mnist_20k", TrainConfig("mlp:4", epochs=2), 120, 80, 8, 4, (4, 6), LIMITS,
+                NetworkConfig("mlp:4", (), epochs=1))
+
+
+@pytest.fixture(scope="module")
+def played(linear):
+    return study.play(linear)
+
+
+def made_up(scores, members):
+    """A play of given scores, as far as rankings go."""
+    targets = len(members)
+    bank = membership.Bank(members, tuple(range(targets)))
+
+    class Stand:
+        spec = {"made up": store.fingerprint(members)}
+
+    stand = Stand()
+    stand.bank = bank
+    return study.Play(stand, members, {name: np.stack([packed_ranks(row) for row in one]) for name, one in scores.items()}, {})
+
+
+# ------------------------------------------------------------------------------------------------------- what is compared
+
+
+def test_every_attack_that_a_case_is_for_ranks_all_of_its_records(played, linear):
+    assert list(played.ranks) == list(ATTACKS)  # a linear model is for all
+    for ranks in played.ranks.values():
+        assert ranks.shape == (4, 160)
+        assert_array_equal(ranks.sum(1, dtype=int), 160 * 161)  # twice the ranks, ties or not
+
+
+def test_scores_are_those_of_the_library_on_what_the_target_and_its_references_say(played, linear):
+    loss = signals.loss(linear.models, linear.pool).astype(float)
+    odds = signals.logit_scaled_confidence(linear.models, linear.pool).astype(float)
+    for target in range(4):
+        rows = linear.bank.pairs_after(target, 8)
+        inside = linear.bank.members[rows]
+        for name, score in {"malt": bayes.malt(loss[target]), "mast_split": bayes.mast(loss[target], loss[rows], inside),
+                            "calibrated": calibration.calibrate(-loss[target], -loss[rows], inside),
+                            "attack_r": baselines.attack_r(loss[target], loss[rows], inside),
+                            "lira": baselines.lira_online(odds[target], odds[rows], inside, True),
+                            "lira_offline_own": baselines.lira_offline(odds[target], odds[rows], inside)}.items():
+            assert_array_equal(played.ranks[name][target], packed_ranks(score), err_msg=name)
+        mean_out = bayes.mast(loss[target], loss[rows], inside, "mean_out")
+        assert_array_equal(played.ranks["calibrated"][target], packed_ranks(mean_out))  # as its source says
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_attack_asks_the_target_or_its_complement_as_references(linear, name):
+    for target in linear.bank.attacked:
+        seen = Seen(linear, target)
+        ATTACKS[name].score(seen)
+        assert not seen.asked.references & {target, target ^ 1}
+        declared = ATTACKS[name].needs
+        assert bool(seen.asked.references) == (declared.references != "none" and name not in ("forgetting", "matt"))
+        asks = {signal for whose, signal, _ in seen.asked.signals if whose == "target"}
+        allowed = {"label": {"correct"}, "loss": {"loss", "log_odds", "curvature"}}.get(declared.access)
+        assert allowed is None or asks <= allowed, (name, asks)
+
+
+@pytest.mark.parametrize("name, models, queries, public", [
+    ("malt", 0, 1, 0), ("gradient", 0, 1, 0), ("quantile", 1, 1, 100), ("lira", 8, 1, 0), ("rmia", 8, 1, 100),
+    ("curvature", 4, 4, 0), ("shokri", 4, 1, 0), ("forgetting", 1, 1, 0), ("matt", 1, 0, 0), ("influence", 0, 0, 0)])
+def test_the_cost_is_what_an_attack_asked_for(played, linear, name, models, queries, public):
+    cost = played.costs[name]
+    assert (cost.models, cost.queries, cost.public) == (models, queries, public)
+    each = costs.training(linear.models.config, linear.pool.shape, 2, 80)
+    if name in ("lira", "shokri"):
+        assert cost.operations == models * each and cost.held == 4 * linear.parameters * (1 + models)
+    if name == "influence":
+        assert cost.held == 4 * linear.parameters + 8 * linear.parameters**2 and cost.operations > 0
+    assert (cost.operations == 0) == (name in ("malt", "gradient"))
+
+
+def test_attacks_that_a_case_is_not_for_say_why(images):
+    names = [one.name for one in ATTACKS.values() if not one.lacks(images)]
+    assert set(ATTACKS) - set(names) == {"matt", "influence", "iha", "gradient_test"}
+    assert "parameters" in ATTACKS["iha"].lacks(images) and "minima" in ATTACKS["matt"].lacks(images)
+    assert "SGD" in ATTACKS["iha"].lacks(replace(images, limits=replace(LIMITS, parameters=10**6)))
+    with pytest.raises(MiaError, match="'iha' is not for"):
+        study.play(images, ["malt", "iha"])
+
+
+def test_an_attack_is_kept_by_itself_and_another_option_computes_it_alone_anew(linear, played, monkeypatch):
+    asked = []
+
+    class Watched(Seen):
+        def own(self, name, where="pool"):
+            asked.append(name)
+            return super().own(name, where)
+
+    monkeypatch.setattr(study, "Seen", Watched)
+    again = study.play(linear)
+    assert not asked
+    for name, ranks in again.ranks.items():
+        assert_array_equal(ranks, played.ranks[name])
+    monkeypatch.setitem(ATTACKS, "mast_softmin", replace(ATTACKS["mast_softmin"], options={"estimator": "middle"}))
+    other = study.play(linear)
+    assert asked == ["loss"] * 4
+    assert not np.array_equal(other.ranks["mast_softmin"], played.ranks["mast_softmin"])
+
+
+@pytest.mark.parametrize("wrong, said", [
+    ({"models": 9}, "models = 9"), ({"models": 8}, "at least 10"), ({"counts": (3,)}, "references"),
+    ({"counts": (8, 4)}, "ascending"), ({"counts": (2,)}, "from 4"), ({"targets": 1}, "targets"), ({"targets": 11}, "targets"),
+    ({"pool": 950}, "must hold both"),
+    ({"limits": Limits(few=3)}, "few = 3"), ({"public": 20}, "public")])
+def test_numbers_that_make_no_case_are_refused(wrong, said):
+    with pytest.raises(MiaError, match=said):
+        german(**wrong)
+
+
+# ---------------------------------------------------------------------------------------------------------- what follows
+
+
+def test_called_keeps_the_false_positive_rate_and_calls_as_many_as_it_allows():
+    members = np.arange(500) % 2 == 0
+    for ties in (1000, 5):
+        scores = RNG.integers(0, ties, (3, 500))
+        found = study.called(scores, np.tile(members, (3, 1)), 0.02)
+        for row, score in zip(found, scores, strict=True):
+            assert row[~members].sum() <= 5 and row[members].mean() == metrics.tpr_at_fpr(score, members, 0.02)
+
+
+def test_agreement_is_the_share_of_either_that_both_call():
+    members = membership.balanced_halves(400, 4)
+    a, b = RNG.normal(size=(2, 4, 400)) + members
+    played = made_up({"a": a, "b": b}, members)
+    share = study.agreement(played, ["a", "b"])
+    one, two = (study.called(x, members) & members for x in (a, b))
+    sets = [(set(np.flatnonzero(x)), set(np.flatnonzero(y))) for x, y in zip(one, two, strict=True)]
+    expected = np.mean([len(x & y) / len(x | y) for x, y in sets])
+    assert share[0, 1] == share[1, 0] == pytest.approx(expected) and share[0, 0] == 1
+
+
+def test_what_is_learned_on_other_targets_does_not_see_the_judged_pair():
+    members = membership.balanced_halves(300, 8)
+    scores = {name: RNG.normal(size=(8, 300)) + strength * members for name, strength in (("a", 1), ("b", 0.7), ("c", 0))}
+    played = made_up(scores, members)
+    found = study.combined(played, list(scores))
+    assert set(found.chosen) == {"a"} and found.weights["a"] > found.weights["b"] > abs(found.weights["c"])
+    assert metrics.auc(found.logistic, members).mean() > metrics.auc(found.best, members).mean()
+    assert_array_equal(found.best, played.ranks["a"])
+    turned = members.copy()
+    turned[:2] = ~turned[:2]  # another truth about the first pair
+    other = replace(played, members=turned)
+    other.case.spec = {"made up": "turned"}
+    assert_array_equal(study.combined(other, list(scores)).logistic[:2], found.logistic[:2])
+    with pytest.raises(MiaError, match="two pairs"):
+        study.combined(made_up({"a": scores["a"][:2], "b": scores["b"][:2]}, members[:2]), ["a", "b"])
+
+
+def test_records_are_found_again_where_the_score_is_of_the_record():
+    members = membership.balanced_halves(2000, 8)
+    of_record, of_chance = np.tile(RNG.normal(size=2000), (8, 1)), RNG.normal(size=(8, 2000))
+    found = study.again(made_up({"record": of_record + 0.5 * members, "chance": of_chance + 0.5 * members}, members),
+                        ["record", "chance"])
+    assert found.members["record"].min() > 0.5 and found.strangers["record"].min() > 0.5
+    assert abs(found.members["chance"].mean()) < 0.05 and abs(found.strangers["chance"].mean()) < 0.05
+
+
+def test_groups_add_up_and_quarters_are_equal():
+    members = membership.balanced_halves(400, 4)
+    played, hardness = made_up({"a": RNG.normal(size=(4, 400)) + members}, members), RNG.normal(size=400)
+    groups = study.quarters(hardness)
+    assert_array_equal(np.bincount(groups), [100] * 4)
+    assert hardness[groups == 0].max() < hardness[groups == 3].min()
+    by = study.by_group(played, "a", groups, 4)
+    for row, inside, ranks in zip(by, members, played.ranks["a"], strict=True):
+        weights = [(inside & (groups == g)).sum() for g in range(4)]
+        assert np.average(row, weights=weights) == pytest.approx(metrics.tpr_at_fpr(ranks, inside, 0.01))
+
+
+def test_exposure_counts_the_targets_that_were_trained_on_a_record():
+    members = membership.balanced_halves(300, 6)
+    scores = {"a": RNG.normal(size=(6, 300)) + members, "b": RNG.normal(size=(6, 300)) + members}
+    frame = study.exposure(made_up(scores, members), ["a", "b"])
+    assert_array_equal(frame["mean"], np.sort(frame["mean"])[::-1])
+    for _, row in frame.head(20).iterrows():
+        record = int(row["record"])
+        for name in ("a", "b"):
+            calls = [study.called(scores[name], members)[t, record] for t in range(6) if members[t, record]]
+            assert row["targets"] == len(calls) >= 2 and row[name] == pytest.approx(np.mean(calls))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_on_the_frontier_is_whom_nobody_beats_at_the_same_price_or_a_lower_one(seed):
+    rng = np.random.default_rng(seed)
+    members = membership.balanced_halves(100, 4)
+    names = list("abcdefgh")
+    played = made_up({name: rng.normal(size=(4, 100)) + strength * members for name, strength in
+                      zip(names, rng.uniform(0, 2, 8), strict=True)}, members)
+    price = {name: tuple(rng.integers(0, 3, 2)) for name in names}
+    value = {name: metrics.auc(played.ranks[name], members).mean() for name in names}
+    expected = [name for name in names if not any(
+        value[o] > value[name] and price[o][0] <= price[name][0] and price[o][1] <= price[name][1] for o in names)]
+    assert exhibits.frontier(played, price.get) == expected
+
+
+def test_the_least_number_is_where_it_stays_ahead():
+    ahead, behind = np.linspace(0.6, 0.61, 8), np.linspace(0.4, 0.41, 8)
+    base = np.full(8, 0.5)
+    auc = {"a": np.array([ahead, behind, ahead]), "b": np.array([behind, ahead, ahead]), "c": np.array([ahead, ahead, behind])}
+    swept = study.Swept("references", np.array([4, 8, 16]), auc, {}, base)
+    assert [swept.first(name) for name in "abc"] == [16, 8, None]
+
+
+def test_a_mirror_image_is_the_image_in_a_mirror(images, linear):
+    assert_array_equal(images.mirrored.x, images.pool.x[:, :, ::-1])
+    with pytest.raises(MiaError, match="no mirror image"):
+        linear.mirrored  # noqa: B018
+    two = study.views(images)
+    assert two.two["lira"].shape == (4, 120) and not np.array_equal(two.one["lira"], two.two["lira"])
+
+
+def test_sweeps_end_where_the_whole_is(linear, played):
+    swept = study.by_references(linear)
+    assert_array_equal(swept.auc["lira"][-1], metrics.auc(played.ranks["lira"], played.members))
+    public = study.by_public(linear, [40, 500])
+    assert_array_equal(public.values, [40, 80])
+    assert_array_equal(public.auc["quantile"][-1], metrics.auc(played.ranks["quantile"], played.members))
+
+
+def test_every_claim_is_judged_and_every_situation_of_the_guide_has_its_attack(linear, played, images):
+    plays = {"linear": played, "images": study.play(images)}
+    few = {name: study.play(one.case, ["lira"], 4) for name, one in plays.items()}
+    together = {name: study.combined(one, list(one.ranks)) for name, one in plays.items()}
+    again = {name: study.again(one, ["malt", "lira"]) for name, one in plays.items()}
+    hardness = {name: study.records(one.case).hardness for name, one in plays.items()}
+    verdicts = exhibits.judge(plays, few, together, again, {}, hardness)
+    assert [one.claim for one in verdicts] == list(claims.claims("compare"))
+    assert {one.claim for one in verdicts if one.verdict == "not run"} == {"K11", "K12"}
+    found = exhibits.choices(plays, {name: study.by_references(one.case) for name, one in plays.items()})
+    assert list(found) == [*exhibits.SITUATIONS, "few", "many", "records"]
+    for name, (attack, value) in found.items():
+        assert attack in ATTACKS and 0.4 < value < 1, name
