@@ -125,8 +125,9 @@ def test_compare_has_a_verdict_a_claim_and_its_exhibits(built_book):
     assert [record["claim"] for record in records] == list(claims.claims("compare"))
     assert all(record["verdict"] != "not run" for record in records)
     page = (built_book / "notebooks" / "compare.html").read_text(encoding="utf-8")
-    for name in ("access", "knowledge", "auc", "cost", "references", "least", "exposed", "combined", "rates", "costs", "matrix",
-                 "ranking", "public", "grown", "views", "agreement", "quarters", "again", "classes", "guide", "plan"):
+    for name in ("access", "knowledge", "auc", "cost", "references", "least", "exposed", "combined", "rates", "costs",
+                 "matrix", "ranking", "public", "grown", "views", "agreement", "quarters", "again", "classes", "guide",
+                 "plan"):
         assert f'id="compare-{name}"' in page
     named = {name: one for o in outputs for name, one in o.get("data", {}).get(tables.RESULTS, {}).items()}
     assert named["hand"]["value"] == named["row"]["value"]  # one target by hand is the row of the study
