@@ -27,8 +27,9 @@ MODELS = {f"{name} models": (["mia_lib.training.ensemble:Ensemble"], [name]) for
 SIGNALS = {"loss": ["mia_lib.signals.outputs:per_model", "mia_lib.signals.outputs:_outputs_task"],
            "curvature": ["mia_lib.signals.outputs:per_model", "mia_lib.signals.curvature:_task"],
            "Hessian": ["mia_lib.signals.hessian:exact"]}
-PAGES = {f"{chapter} page": chapter for chapter in CHAPTERS}
-EVERY = {*STUDIES, *MODELS, *SIGNALS, *PAGES}
+SCORES = {f"{name} compared": [f"mia_lib.papers.compare.attacks:{name}"] for name in ("_malt", "_lira")}
+PAGES = {f"{chapter} page": chapter for chapter in (*CHAPTERS, "compare")}
+EVERY = {*STUDIES, *MODELS, *SIGNALS, *SCORES, *PAGES}
 ALL_PAGES, ALL_STUDIES, ALL_MODELS = set(PAGES), set(STUDIES), set(MODELS)
 
 
@@ -36,7 +37,7 @@ def fingerprints(library: Path) -> dict[str, str]:
     """Of everything above, with the library in a folder."""
     definitions._held.clear()
     sources = Sources(library)
-    found = {name: sources.reach(roots).fingerprint for name, roots in (STUDIES | SIGNALS).items()}
+    found = {name: sources.reach(roots).fingerprint for name, roots in (STUDIES | SIGNALS | SCORES).items()}
     found |= {name: sources.reach(roots, words).fingerprint for name, (roots, words) in MODELS.items()}
     for name, chapter in PAGES.items():
         cells = [c.source for c in runner.read(REPO / "notebooks" / f"{chapter}.py").cells if c.cell_type == "code"]
@@ -62,14 +63,16 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-EVERYTHING_TRAINED = ALL_STUDIES | ALL_MODELS | ALL_PAGES | {"loss", "curvature"}
+EVERYTHING_TRAINED = ALL_STUDIES | ALL_MODELS | ALL_PAGES | {"loss", "curvature", *SCORES}
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)",
-                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page"}),
+                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "_malt compared",
+                   "compare page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
-                               {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page"}),
+                               {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page",
+                                "compare page"}),
     "a signal": ("signals/outputs.py", '"hinge": truth - others.max(-1)', '"hinge": truth - others.min(-1)',
-                 ALL_STUDIES | ALL_PAGES | {"loss"}),
+                 ALL_STUDIES | ALL_PAGES | {"loss", *SCORES}),
     "a training detail": ("training/backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
                           EVERYTHING_TRAINED),
     "a constant of the training": ("training/backends/loop.py", "VALIDATED_AT_ONCE = 1000", "VALIDATED_AT_ONCE = 100",

@@ -273,5 +273,8 @@ def test_every_claim_is_judged_and_every_situation_of_the_guide_has_its_attack(l
     assert {one.claim for one in verdicts if one.verdict == "not run"} == {"K11", "K12"}
     found = exhibits.choices(plays, {name: study.by_references(one.case) for name, one in plays.items()})
     assert list(found) == [*exhibits.SITUATIONS, "few", "many", "records"]
-    for name, (attack, value) in found.items():
-        assert attack in ATTACKS and 0.4 < value < 1, name
+    for name, one in found.items():
+        assert one.name in ATTACKS and 0.4 < one.mean < 1, name
+    assert set(found["records"].values) == {"linear"}  # the only small one
+    gap = found["records"].values["linear"] - found["parameters"].values["linear"]
+    assert found["records"].beyond(found["parameters"]) == pytest.approx(gap)

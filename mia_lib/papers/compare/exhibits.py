@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -25,6 +26,10 @@ SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offli
 OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia")
 COLOURS = {"none": plotting.BLUE, "out only": plotting.GREEN, "in and out": plotting.RED}  # of references
 MARKS = dict(zip(ACCESS, "so^D", strict=True))
+LOOK = {name: plotting.style_of(like) for name, like in (
+    ("malt", "MALT"), ("quantile", "Quantile regression"), ("gradient", "0-1"), ("calibrated", "Calibrated loss"),
+    ("mast_split", "MAST"), ("lira_offline", "LiRA, as released"), ("lira", "LiRA"), ("lira_own", "LiRA (n = 64)"),
+    ("rmia", "RMIA"), ("curvature", "Curvature"), ("iha", "IHA"), ("attack_r", "MATT"))}
 EXPOSED = 10  # images of the most exposed records
 FREE = 1e5  # operations at which what needs none stands on a logarithmic axis, less than any training takes
 Plays = Mapping[str, study.Play]
@@ -34,6 +39,12 @@ def of(played: study.Play, name: str, metric: str = "auc", minus: str | None = N
     """A metric of an attack over the targets of a case, or its paired difference from another attack's."""
     return number(played.ranks[name], played.members, metric, None if minus is None else played.ranks[minus],
                   measures=MEASURES)
+
+
+def _grid(plays: Mapping, height: float, **options):
+    """Panels of cases, two in a row."""
+    rows = -(-len(plays) // 2)
+    return panels.grid(list(plays), height=height * rows, rows=rows, **options)
 
 
 def title(name: str) -> str:
@@ -179,8 +190,7 @@ def frontier(played: study.Play, price) -> list[str]:
 
 def cost_figure(plays: Plays) -> Figure:
     """AUC against what is computed before the first record is judged, with the frontier."""
-    rows = -(-len(plays) // 2)
-    figure, axes = panels.grid(list(plays), height=3.4 * rows, ylabel="AUC", rows=rows)
+    figure, axes = _grid(plays, 3.4, ylabel="AUC")
     for axis, played in zip(axes, plays.values(), strict=False):
         spent = {name: max(cost.operations, FREE) for name, cost in played.costs.items()}
         best = sorted(frontier(played, lambda name, spent=spent: (spent[name],)), key=spent.get)
@@ -188,19 +198,18 @@ def cost_figure(plays: Plays) -> Figure:
             one = ATTACKS[name].needs
             panels.bars(axis, [spent[name]], [of(played, name)], color=COLOURS[one.references], marker=MARKS[one.access],
                         ls="none", ms=5, alpha=1.0 if name in best else 0.45, capsize=0)
+        axis.set(xscale="log", xlabel="operations (left: none)", xlim=(FREE / 2, None))
         heights = [of(played, name).value for name in best]
         axis.step([spent[name] for name in best], heights, where="post", color=plotting.INK, lw=1.2, zorder=0)
         _name(axis, [(spent[name], height, title(name)) for name, height in zip(best, heights, strict=True)])
         axis.axhline(0.5, **panels.CHANCE)
-        axis.set(xscale="log", xlabel="operations (left: none)")
     _legend(figure)
     return figure
 
 
 def knowledge_figure(plays: Plays) -> Figure:
     """AUC against what an attack is given: access to the target from left to right, references by colour."""
-    rows = -(-len(plays) // 2)
-    figure, axes = panels.grid(list(plays), height=3.6 * rows, ylabel="AUC", rows=rows)
+    figure, axes = _grid(plays, 3.6, ylabel="AUC")
     for axis, played in zip(axes, plays.values(), strict=False):
         best = frontier(played, lambda name: ATTACKS[name].place)
         named = []
@@ -211,10 +220,10 @@ def knowledge_figure(plays: Plays) -> Figure:
                         ms=5, alpha=1.0 if name in best else 0.35, capsize=0)
             if name in best:
                 named.append((x, found.value, title(name)))
-        _name(axis, named)
+        axis.axhline(0.5, **panels.CHANCE)
         panels.ticks(axis.xaxis, range(len(ACCESS)), [word.replace(" ", "\n") for word in ACCESS])
         axis.set_xlim(-0.5, len(ACCESS) - 0.1)
-        axis.axhline(0.5, **panels.CHANCE)
+        _name(axis, named)
     _legend(figure)
     return figure
 
@@ -228,9 +237,20 @@ def _legend(figure: Figure) -> None:
 
 
 def _name(axis, points: Sequence[tuple[float, float, str]]) -> None:
-    """Small names beside points, each above its own."""
-    for x, y, text in points:
-        axis.annotate(text, (x, y), xytext=(2, 4), textcoords="offset points", fontsize=7.5, color=plotting.INK)
+    """Small names beside points, moved up where they would lie on one another; to the left of those far to the right."""
+    axis.autoscale_view()
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + 0.08 * (high - low))
+    taken: list[tuple[float, float]] = []
+    for x, y, text in sorted(points, key=lambda one: one[1]):
+        across = axis.transAxes.inverted().transform(axis.transData.transform((x, y)))
+        place = across[1] + 0.015
+        while any(abs(place - other) < 0.055 and abs(across[0] - beside) < 0.5 for beside, other in taken):
+            place += 0.01
+        taken.append((across[0], place))
+        right = across[0] > 0.6
+        axis.text(across[0] + (-0.02 if right else 0.02), place, text, transform=axis.transAxes, fontsize=7.5,
+                  color=plotting.INK, ha="right" if right else "left", va="bottom")
 
 
 def references_figure(swept: Mapping[str, study.Swept], names: Sequence[str] = OF_REFERENCES) -> Figure:
@@ -242,9 +262,8 @@ def grown_figure(swept: Mapping[str, study.Swept]) -> Figure:
     """AUC of MALT and of attacks with references against the number of members, and of epochs."""
     figure, axes = panels.grid([one.what for one in swept.values()], height=3.6, ylabel="AUC", sharey=True)
     for axis, one in zip(axes, swept.values(), strict=False):
-        for place, (name, rows) in enumerate(one.auc.items()):
-            look = plotting.style_of(title(name), place)
-            panels.bars(axis, one.values, [study.over_pairs(row) for row in rows], label=title(name), ms=5, **look)
+        for name, rows in one.auc.items():
+            panels.bars(axis, one.values, [study.over_pairs(row) for row in rows], label=title(name), ms=5, **LOOK[name])
         axis.axhline(0.5, **panels.CHANCE)
         axis.set(xscale="log", xlabel=one.what)
         panels.ticks(axis.xaxis, one.values)
@@ -258,12 +277,10 @@ def public_figure(swept: Mapping[str, study.Swept]) -> Figure:
 
 
 def _beyond_figure(swept: Mapping[str, study.Swept], names: Sequence[str], xlabel: str, log: int) -> Figure:
-    rows = -(-len(swept) // 2)
-    figure, axes = panels.grid(list(swept), height=3.1 * rows, ylabel="AUC beyond MALT's", rows=rows)
+    figure, axes = _grid(swept, 3.1, ylabel="AUC beyond MALT's")
     for axis, one in zip(axes, swept.values(), strict=False):
         for place, name in enumerate(names):
-            look = plotting.style_of(title(name), place)
-            panels.bars(axis, one.values * (1 + 0.02 * place), one.beyond(name), label=title(name), ms=5, **look)
+            panels.bars(axis, one.values * (1 + 0.02 * place), one.beyond(name), label=title(name), ms=5, **LOOK[name])
         axis.axhline(0, **panels.CHANCE)
         axis.set_xscale("log", base=log)
         axis.set_xlabel(xlabel)
@@ -315,14 +332,14 @@ def ranking_figure(plays: Plays) -> Figure:
         shown = [title(name) if axis is axes[0] else "" for name in names]
         panels.ticks(axis.yaxis, range(len(names)), shown)
         axis.tick_params(axis="y", labelsize=7)
-        axis.title.set_fontsize(9)
+        axis.title.set_fontsize(7.5)
     _legend(figure)
     return figure
 
 
 def agreement_figure(plays: Plays, names: Sequence[str] = SHORT) -> Figure:
     """Of the members that either of two attacks calls at 1 % FPR, the share that both call."""
-    figure, axes = panels.grid(list(plays), height=3.9)
+    figure, axes = _grid(plays, 3.9)
     for axis, played in zip(axes, plays.values(), strict=False):
         chosen = [name for name in names if name in played.ranks]
         share = study.agreement(played, chosen)
@@ -333,7 +350,7 @@ def agreement_figure(plays: Plays, names: Sequence[str] = SHORT) -> Figure:
                     axis.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=6.5,
                               color="white" if value > 0.6 else plotting.INK)
         axis.set_xticks(range(len(chosen)), [title(name) for name in chosen], rotation=90, fontsize=7)
-        axis.set_yticks(range(len(chosen)), [title(name) if axis is axes[0] else "" for name in chosen], fontsize=7)
+        axis.set_yticks(range(len(chosen)), [title(name) for name in chosen], fontsize=7)
         axis.grid(False)
     return figure
 
@@ -354,14 +371,14 @@ def exposed_figure(played: study.Play, names: Sequence[str], count: int = EXPOSE
 
 def groups_figure(plays: Plays, hardness: Mapping[str, np.ndarray], names: Sequence[str] = SHORT) -> Figure:
     """Members found at 1 % FPR by how hard a record is."""
-    figure, axes = panels.grid(list(plays), height=3.3, ylabel="TPR at 1 % FPR, %")
+    figure, axes = _grid(plays, 3.1, ylabel="TPR at 1 % FPR, %")
     for axis, (case, played) in zip(axes, plays.items(), strict=False):
         groups = study.quarters(hardness[case])
         for place, name in enumerate(one for one in names if one in played.ranks):
             found = study.by_group(played, name, groups, 4)
             panels.bars(axis, np.arange(4) + 0.05 * (place - 4), [study.over_pairs(column) for column in found.T], unit=100,
-                        label=title(name), ms=4, **plotting.style_of(title(name), place))
-        panels.ticks(axis.xaxis, range(4), ["easiest", "", "", "hardest"])
+                        label=title(name), ms=5, **LOOK[name])
+        panels.ticks(axis.xaxis, range(4), ["easiest", "second", "third", "hardest"])
     panels.legend(figure, 4)
     return figure
 
@@ -373,7 +390,7 @@ def classes_figure(played: study.Play, names: Sequence[str]) -> Figure:
     for place, name in enumerate(names):
         found = study.by_group(played, name, played.case.pool.y, len(classes))
         panels.bars(axis, np.arange(len(classes)) + 0.12 * (place - len(names) / 2), [study.over_pairs(c) for c in found.T],
-                    unit=100, label=title(name), **{**plotting.style_of(title(name), place), "linestyle": "none"}, ms=5)
+                    unit=100, label=title(name), **{**LOOK[name], "linestyle": "none"}, ms=5)
     axis.set_xticks(range(len(classes)), classes, rotation=35, ha="right")
     panels.legend(figure, 4)
     return figure
@@ -390,64 +407,88 @@ SITUATIONS = {  # what an auditor has -> the attacks that it permits; of those w
 }
 
 
-def choices(plays: Plays, swept: Mapping[str, study.Swept]) -> dict[str, tuple[str, float]]:
-    """For each thing that an auditor may have, the attack with the highest mean AUC over the cases, and that mean.
+@dataclass(frozen=True)
+class Choice:
+    """The attack for a situation: its name, and the metric of it in each case that it is for."""
+
+    name: str
+    values: dict[str, float]
+
+    @property
+    def mean(self) -> float:
+        """Over cases."""
+        return float(np.mean(list(self.values.values())))
+
+    def beyond(self, other: Choice) -> float:
+        """Mean difference over the cases that both are for."""
+        return float(np.mean([self.values[case] - other.values[case] for case in self.values if case in other.values]))
+
+
+def choices(plays: Plays, swept: Mapping[str, study.Swept], metric: str = "auc") -> dict[str, Choice]:
+    """For each thing that an auditor may have, the attack with the highest mean over the cases.
 
     Beside `SITUATIONS`, "few" and "many" references are the least and the most that were tried, and "records" is knowing all
     other records of a small model, judged where it is small.
-    """
-    def mean(name: str) -> float:
-        return float(np.mean([np.mean(metrics.auc(one.ranks[name], one.members)) for one in plays.values()]))
 
-    out = {}
-    for situation, names in SITUATIONS.items():
-        best = max(names, key=mean)
-        out[situation] = best, mean(best)
+    Args:
+        metric: "auc", or "tpr" at 1 % FPR, of the cases that resolve it.
+    """
+    fine = {case: one for case, one in plays.items() if metric == "auc" or metrics.resolves(one.members, study.CALL)}
+
+    def alone(name: str) -> Choice:
+        of_case = {case: metrics.auc(one.ranks[name], one.members) if metric == "auc" else
+                   metrics.tpr_at_fpr(one.ranks[name], one.members, study.CALL)
+                   for case, one in fine.items() if name in one.ranks}
+        return Choice(name, {case: float(np.mean(values)) for case, values in of_case.items()})
+
+    def with_references(name: str, place: int) -> Choice:
+        return Choice(name, {case: float(getattr(swept[case], metric)[name][place].mean()) for case in fine})
+
+    def best(found: Iterable[Choice]) -> Choice:
+        return max(found, key=lambda one: one.mean)
+
+    out = {situation: best(map(alone, names)) for situation, names in SITUATIONS.items()}
     for word, place in (("few", 0), ("many", -1)):
-        by = {name: float(np.mean([one.auc[name][place].mean() for one in swept.values()]))
-              for name in next(iter(swept.values())).auc}
-        best = max(by, key=by.get)
-        out[word] = best, by[best]
-    small = [one for one in plays.values() if "iha" in one.ranks]
-    if small:
-        by = {name: float(np.mean([np.mean(metrics.auc(one.ranks[name], one.members)) for one in small]))
-              for name in ("iha", "influence", "gradient_test")}
-        best = max(by, key=by.get)
-        out["records"] = best, by[best]
+        out[word] = best(with_references(name, place) for name in next(iter(swept.values())).auc)
+    if any("iha" in one.ranks for one in fine.values()):
+        out["records"] = best(map(alone, AUDITS))
     return out
 
 
+AUDITS = ("iha", "influence", "gradient_test")
 LADDER = (("labels", "predicted labels", None), ("losses", "losses", "labels"), ("outputs", "output vectors", "losses"),
           ("public", "and public records", "outputs"), ("few", "and {few} reference models", "public"),
           ("many", "and {many} reference models", "few"), ("parameters", "the parameters, no references", "public"),
           ("records", "the parameters, and\nall other records", "parameters"))
-PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "few": (1, 0), "many": (2, 0),
-          "parameters": (1, 1.5), "records": (2, 1.5)}
+PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "few": (1.15, 0), "many": (2.3, 0),
+          "parameters": (1.15, 1.5), "records": (2.3, 1.5)}
 
 
-def guide_figure(found: Mapping[str, tuple[str, float]], counts: Sequence[int]) -> Figure:
-    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds."""
+def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
+    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds over
+    the cases that both boxes are for."""
     figure, [axis] = panels.grid(height=4.6)
-    axis.set(xlim=(-0.45, 2.5), ylim=(-0.45, 3.45))
+    axis.set(xlim=(-0.42, 2.72), ylim=(-0.4, 3.4))
     axis.axis("off")
     for situation, words, before in LADDER:
         if situation not in found:
             continue
-        x, y = PLACES[situation]
-        name, value = found[situation]
+        (x, y), choice = PLACES[situation], found[situation]
         axis.add_patch(FancyBboxPatch((x - 0.38, y - 0.28), 0.76, 0.56, boxstyle="round,pad=0.02", fc="white",
-                                      ec=COLOURS[ATTACKS[name].needs.references], lw=1.6))
-        head = words.format(few=min(counts), many=max(counts))
-        axis.text(x, y + 0.12, head, ha="center", va="center", fontsize=8, color=panels.FAINT)
-        axis.text(x, y - 0.12, f"{title(name)}\nAUC {value:.3f}", ha="center", va="center", fontsize=8.5, weight="bold")
+                                      ec=COLOURS[ATTACKS[choice.name].needs.references], lw=1.6))
+        axis.text(x, y + 0.14, words.format(few=min(counts), many=max(counts)), ha="center", va="center", fontsize=7.5,
+                  color=panels.FAINT)
+        axis.text(x, y - 0.12, f"{title(choice.name)}\nAUC {choice.mean:.3f}", ha="center", va="center", fontsize=8.5,
+                  weight="bold")
         if before in found:
             bx, by = PLACES[before]
-            start, end = ((bx, by - 0.3), (x, y + 0.3)) if bx == x else ((bx + 0.4, by), (x - 0.4, y))
-            axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK})
-            gain = value - found[before][1]
-            middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-            axis.text(*middle, f"{gain:+.3f}", ha="center", va="center", fontsize=8, color=plotting.INK,
-                      bbox={"fc": "white", "ec": "none", "pad": 1})
+            start, end = ((bx, by - 0.3), (x, y + 0.3)) if bx == x else ((bx + 0.41, by), (x - 0.41, y))
+            axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK, "shrinkA": 0,
+                                                      "shrinkB": 0})
+            beside = (0.02, 0) if bx == x else (0, 0.12)
+            middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
+            axis.text(*middle, f"{choice.beyond(found[before]):+.3f}", ha="left" if bx == x else "center", va="center",
+                      fontsize=7.5, color=plotting.INK)
     return figure
 
 

@@ -281,8 +281,9 @@ def agreement(played: Play, attacks: Sequence[str]) -> np.ndarray:
     out = np.eye(len(attacks))
     for i, one in enumerate(attacks):
         for j, other in enumerate(attacks):
-            both, either = (found[one] & found[other]).sum(1), (found[one] | found[other]).sum(1)
-            out[i, j] = np.mean(both / np.maximum(either, 1))
+            if i != j:
+                both, either = (found[one] & found[other]).sum(1), (found[one] | found[other]).sum(1)
+                out[i, j] = np.mean(both / np.maximum(either, 1))
     return out
 
 
