@@ -11,8 +11,8 @@
 # %% [markdown]
 # # Which attack should I use?
 #
-# **Every attack of this book on the same models, the same records and the same references. What an attack is given decides more
-# than how clever it is; models trained without the record are worth the most, and after a few of them more buys little.**
+# **Every attack of this book on the same models, the same records and the same references. A comparison between papers compares
+# what each attack was given; this one holds that fixed, or says what more one has.**
 #
 # ```{admonition} Run this chapter again
 # :class: tip
@@ -95,7 +95,7 @@ def made(k, size=None, of_epochs=None):
                      grown_models - grown_models % 2, [grown_models - 2], limits, regression(k), seed)
 
 built = [made(k) for k in range(len(datasets))]
-cases = {one.name: one for one in built}
+cases = case.named(built)
 k = min(grown, len(built) - 1)
 sizes = {n: made(k, n) for n in members if 2 * n + 60 <= len(data.load(datasets[k]))}
 lengths = {n: made(k, None, n) for n in more_epochs}
@@ -108,7 +108,7 @@ results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.coun
 #
 # The [game](../book/game.md) is the same for all: half of a pool of records trained the target, in {ours}`cases` cases with
 # {param}`targets` targets each, and the attacker gives every record a score. References are the other models of the same bank,
-# with the target's complement left out ({prf:ref}`why <game-bank>`). All attacks see one view of each record.
+# with the target's complement left out ([why](../book/game.md)). All attacks see one view of each record.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -175,8 +175,8 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # {says}`K1` {says}`K2` {says}`K3` {says}`K4` {says}`K13`
 #
 # In {ours}`first` one threshold for all has an AUC of {ours}`malt-0`, the regression {ours}`quantile-0`, LiRA {ours}`lira-0`.
-# Attacks whose scores are the same up to a monotone function share a row's number: the 0-1 attack and MALT differ, but the
-# likelihood ratio of the curvature and its logarithm cannot.
+# AUC is about the whole ranking. An attack that can only say yes or no, such as 0-1, may be level with others there and still be
+# of no use to accuse with; the [guide](../book/guide.md) keeps the two apart.
 #
 # **What parameters add.** {says}`K5` {says}`K6` {says}`K7` Curvature and gradient norms have {param}`few` references, since each
 # costs as much as many losses; LiRA is given as few where they are compared.
@@ -213,8 +213,9 @@ results.show_table(
             "larger numbers.")
 
 # %% [markdown]
-# An attack needs references for two things: to know what is typical for a record, and to know how much that varies. The
-# first takes few. Own spreads estimate a variance from the few models of each kind, and pay for it where these are few.
+# An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
+# spreads estimate a variance for each record from the models of each kind, of which the left end has two. Compare there the
+# attacks that fit spreads with those that do not, and then how much each gains on its way to the right.
 #
 # ## Who is exposed?
 #
@@ -232,11 +233,12 @@ if first.pool.is_image:
         exhibits.exposed_figure(plays[first.name], shown), name="compare-exposed",
         caption="{ours}`first`: the most exposed records. Above each its label, the share of attacks and targets that call it, and "
                 "how many of the attacks shown here call it under at least half of the targets that were trained on it.",
-        alt="Ten pictures of clothes, many of them unlike their label, each with the share of calls.")
+        alt="Two rows of pictures, each with its label, the share of calls, and the number of attacks.")
 
 # %% [markdown]
-# {says}`K9` {says}`K10` Look at the pictures: many are not what their label says, or are like nothing else in their class. A
-# model can get these right only by remembering them.
+# {says}`K9` {says}`K10` Look at the pictures: which would you have labelled otherwise, and which are like nothing else in their
+# class? What no other record helps to get right, a model can only remember. {numref}`compare-quarters` has the same for all
+# records: which attacks find the easy members, and which the hard ones?
 #
 # ## Together?
 #

@@ -15,7 +15,7 @@ from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.papers import costs
 from mia_lib.papers.compare import exhibits, study
 from mia_lib.papers.compare.attacks import ATTACKS
-from mia_lib.papers.compare.case import Case, Limits, Seen, case
+from mia_lib.papers.compare.case import Case, Limits, Seen, case, named
 from mia_lib.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("module_cache")
@@ -149,6 +149,12 @@ def test_an_attack_is_kept_by_itself_and_another_option_computes_it_alone_anew(l
 def test_numbers_that_make_no_case_are_refused(wrong, said):
     with pytest.raises(MiaError, match=said):
         german(**wrong)
+
+
+def test_cases_of_one_name_are_refused(linear, images):
+    assert list(named([linear, images])) == ["German credit, linear", "FashionMNIST, MLP 4"]
+    with pytest.raises(MiaError, match="must differ"):
+        named([linear, linear])
 
 
 # ---------------------------------------------------------------------------------------------------------- what follows

@@ -285,3 +285,16 @@ def _kind(architecture: str) -> str:
 def left(dataset: str, pool: int, wanted: int) -> int:
     """Public records where a pool takes so many: those wanted, or what it leaves."""
     return min(wanted, len(data.load(dataset)) - pool)
+
+
+def named(cases: Sequence[Case]) -> dict[str, Case]:
+    """Cases by their names.
+
+    Raises:
+        MiaError: two cases with one name.
+    """
+    found = {one.name: one for one in cases}
+    if len(found) < len(cases):
+        raise MiaError(f"the cases are called {', '.join(one.name for one in cases)}: each must differ from all others in data "
+                       "set or architecture.")
+    return found

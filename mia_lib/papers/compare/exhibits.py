@@ -241,15 +241,15 @@ def _name(axis, points: Sequence[tuple[float, float, str]]) -> None:
     axis.autoscale_view()
     low, high = axis.get_ylim()
     axis.set_ylim(low, high + 0.08 * (high - low))
-    taken: list[tuple[float, float]] = []
+    taken: list[tuple[float, float, float]] = []  # from, to, height
     for x, y, text in sorted(points, key=lambda one: one[1]):
-        across = axis.transAxes.inverted().transform(axis.transData.transform((x, y)))
-        place = across[1] + 0.015
-        while any(abs(place - other) < 0.055 and abs(across[0] - beside) < 0.5 for beside, other in taken):
+        across, place = axis.transAxes.inverted().transform(axis.transData.transform((x, y))) + (0, 0.015)
+        right, width = across > 0.6, 0.019 * len(text)
+        low, high = (across - width, across) if right else (across, across + width)
+        while any(abs(place - other) < 0.055 and low < to and high > begin for begin, to, other in taken):
             place += 0.01
-        taken.append((across[0], place))
-        right = across[0] > 0.6
-        axis.text(across[0] + (-0.02 if right else 0.02), place, text, transform=axis.transAxes, fontsize=7.5,
+        taken.append((low, high, place))
+        axis.text(across + (-0.02 if right else 0.02), place, text, transform=axis.transAxes, fontsize=7.5,
                   color=plotting.INK, ha="right" if right else "left", va="bottom")
 
 
