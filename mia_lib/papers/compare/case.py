@@ -295,6 +295,6 @@ def named(cases: Sequence[Case]) -> dict[str, Case]:
     """
     found = {one.name: one for one in cases}
     if len(found) < len(cases):
-        raise MiaError(f"the cases are called {', '.join(one.name for one in cases)}: each must differ from all others in data "
-                       "set or architecture.")
+        raise MiaError(f"the cases are called {', '.join(one.name for one in cases)}: each must differ from all others in "
+                       "data set or architecture.")
     return found
