@@ -270,7 +270,7 @@ def _share(record: Mapping) -> str:
 
 def _table(records: Iterable[Mapping]) -> pd.DataFrame:
     return pd.DataFrame([{
-        "claim": f"**{one['claim']}** {'(ours) ' if _kind(one) == 'ours' else ''}{one['text']}",
+        "claim": f"**{one['claim']}** {'(ours) ' if kind_of(one) == 'ours' else ''}{one['text']}",
         "exhibit": one["exhibit"],
         "verdict": f"**{one['said']}**" + (f" ({one['reason']})" if one["verdict"] == "not run" else ""),
         "ours": (one["brief"].replace("; ", "\n") or tables.NOTHING) + _share(one),
@@ -349,18 +349,19 @@ def tally(records: Iterable[Mapping]) -> str:
     stand-ins, what this book adds, and what was checked, which no data could have refuted."""
     records = list(records)
     tried = [record for record in records if record["verdict"] != CHECKED]
-    theirs = [record for record in tried if _kind(record) == "paper"]
+    theirs = [record for record in tried if kind_of(record) == "paper"]
     groups = {"The paper's claims on its own data": [r for r in theirs if r.get("data") == OWN_DATA],
               "on other data": [r for r in theirs if r.get("data") == STAND_IN],
               "about no data set": [r for r in theirs if not r.get("data")],
-              "This book's additions": [r for r in tried if _kind(r) == "ours"]}
+              "This book's additions": [r for r in tried if kind_of(r) == "ours"]}
     checked = len(records) - len(tried)
     said = [f"{name}: {counts(group)}" for name, group in groups.items() if group]
     said += [f"Proofs and identities: {checked} checked"] if checked else []
     return ". ".join(one[0].upper() + one[1:] for one in said) + "." if said else ""
 
 
-def _kind(record: Mapping) -> str:
+def kind_of(record: Mapping) -> str:
+    """Whose claim a record judges, "paper" or "ours"."""
     return record.get("kind") or _claim(record["paper"], record["claim"])["kind"]
 
 

@@ -141,12 +141,14 @@ def record(name: str | None = typer.Argument(None, help="A notebook or a shared 
            seed: int = typer.Option(0, min=0, help="Of the sample of --check."),
            device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run what takes long once, and keep in data/recorded/ what every reader needs of it."""
+    from mia_lib.publish import readme
     from mia_lib.publish.records import make, state
 
     if missing:
         _list_missing(state.missing())
     elif check:
         agrees, said = make.check(name, preset, minutes, seed)
+        readme.sync()
         typer.echo(said)
         if not agrees:
             raise typer.Exit(1)
@@ -154,6 +156,7 @@ def record(name: str | None = typer.Argument(None, help="A notebook or a shared 
         raise MiaError("Say what to record: `mia record NAME`; `mia record --missing` lists what is lacking.")
     else:
         typer.echo(make.record(name, preset))
+        readme.sync()
 
 
 def _list_missing(states: list) -> None:
@@ -216,10 +219,10 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 
 @app.command()
 def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
-    """Make each notebooks/NAME.ipynb from NAME.py, without outputs."""
-    from mia_lib.publish import runner
+    """Make each notebooks/NAME.ipynb from NAME.py, without outputs, and what README.md says of recorded runs."""
+    from mia_lib.publish import readme, runner
 
-    stale = runner.sync_pairs(check)
+    stale = [*runner.sync_pairs(check), *readme.sync(check)]
     for pair in stale:
         typer.echo(f"{'out of step' if check else 'written'}: {pair}")
     if check and stale:

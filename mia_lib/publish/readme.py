@@ -1,0 +1,78 @@
+"""The part of README.md that says what was found: a figure and a table of the recorded runs, written from their records.
+
+`mia sync` writes it and a test holds it to the records, so that README says nothing that no run found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims, tables
+from mia_lib.publish.parameters import find_root, notebooks
+from mia_lib.publish.records import state
+
+BEGIN, END = "<!-- written by `mia sync` from data/recorded -->", "<!-- up to here -->"
+SHOWN = "calibration-figure-1"  # the figure, where it is recorded
+
+
+def found(root: Path | None = None) -> str:
+    """Markdown of that part."""
+    root, rows, picture = find_root(root), [], ""
+    for name in notebooks(root):
+        for recorded, shown, _ in state.exhibits(name, root):
+            rows.append({"paper": claims.title(name), "run": f"`{name}`, preset `{recorded.preset}`, "
+                         f"{recorded.manifest['date'][:10]}", **_counted(shown["claims"])})
+            if SHOWN in shown["figures"] and not picture:
+                one = shown["figures"][SHOWN]
+                sha = recorded.manifest["files"][one["file"]]
+                path = state.run_folder(name, recorded.preset, root) / state.stored_name(one["file"], sha)
+                picture = f"![{_plain(one['alt'])}]({path.relative_to(root).as_posix()})\n\n*{_plain(one['caption'])}*\n\n"
+    if not rows:
+        return "No run is recorded in this clone."
+    import pandas as pd
+
+    return picture + tables.markdown_table(pd.DataFrame(rows))
+
+
+def _counted(records: Iterable[Mapping]) -> dict[str, str]:
+    """Verdicts on a paper's claims by whose data they were judged on, those on this book's own, and what was checked."""
+    records = list(records)
+    tried = [one for one in records if one["verdict"] != claims.CHECKED]
+    theirs = [one for one in tried if claims.kind_of(one) == "paper"]
+    groups = {"its claims on its own data": [one for one in theirs if one.get("data") == claims.OWN_DATA],
+              "its other claims": [one for one in theirs if one.get("data") != claims.OWN_DATA],
+              "claims of this book": [one for one in tried if claims.kind_of(one) == "ours"]}
+    return {title: claims.counts(group) if group else "–" for title, group in groups.items()}
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("**", "").replace("*", "").split())
+
+
+def sync(check: bool = False, root: Path | None = None) -> list[Path]:
+    """Write the part anew where it is out of step.
+
+    Args:
+        check: write nothing.
+
+    Returns:
+        README.md where it was out of step, else nothing.
+
+    Raises:
+        MiaError: README.md without the marks between which the part stands.
+    """
+    path = find_root(root) / "README.md"
+    if not path.is_file():
+        return []
+    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise MiaError(f"{path} lacks the marks {BEGIN} and {END}, between which `mia sync` writes what was found.")
+    text = f"{before}{BEGIN}\n\n{found(root)}\n\n{END}{after}"
+    if text == path.read_text(encoding="utf-8"):
+        return []
+    if not check:
+        path.write_text(text, encoding="utf-8")
+    return [path]

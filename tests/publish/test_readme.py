@@ -1,0 +1,59 @@
+"""What README says was found is what the records hold."""
+
+import re
+import shutil
+
+import pytest
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
+from mia_lib.publish import readme
+from mia_lib.publish.parameters import find_root
+from mia_lib.publish.records import state
+
+ROOT = find_root()
+
+
+def test_readme_is_in_step_with_the_records():
+    assert readme.sync(check=True) == [], "run `mia sync`"
+
+
+def test_every_claim_of_a_recorded_run_is_counted_once():
+    rows = [line for line in readme.found().splitlines() if line.startswith("| ") and "preset" in line]
+    recorded = [(one, shown) for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare")
+                for one, shown, _ in state.exhibits(name)]
+    assert len(rows) == len(recorded)
+    for one, shown in recorded:
+        [row] = [line for line in rows if f"`{one.name.split('.')[0]}`, preset `{one.preset}`" in line]
+        counts = re.findall(r"\b(\d+) (?:reproduced|contradicted|no difference|inconclusive|not run)", row)
+        total = sum(map(int, counts))
+        assert total == sum(record["verdict"] != claims.CHECKED for record in shown["claims"])
+
+
+def test_the_figure_is_in_the_repository_and_described():
+    for alt, path in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", readme.found()):
+        assert (ROOT / path).is_file() and len(alt) > 40
+
+
+def test_a_stale_part_is_written_and_the_rest_left_alone(tmp_path):
+    for folder in ("notebooks", "data"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "_toc.yml", tmp_path)
+    path = tmp_path / "README.md"
+    path.write_text(f"# One\n\n{readme.BEGIN}\nold\n{readme.END}\n\nTwo.\n")
+    assert readme.sync(True, tmp_path) == [path] and "old" in path.read_text()
+    assert readme.sync(False, tmp_path) == [path] and readme.sync(True, tmp_path) == []
+    assert path.read_text() == f"# One\n\n{readme.BEGIN}\n\nNo run is recorded in this clone.\n\n{readme.END}\n\nTwo.\n"
+    path.write_text("# One\n")
+    with pytest.raises(MiaError, match="lacks the marks"):
+        readme.sync(root=tmp_path)
+    path.unlink()
+    assert readme.sync(root=tmp_path) == []
+
+
+def test_claims_are_told_apart_by_whose_they_are():
+    record = {"verdict": "reproduced", "said": "reproduced", "kind": "paper"}
+    counted = readme._counted([{**record, "data": claims.OWN_DATA}, {**record, "data": claims.STAND_IN}, record,
+                               {**record, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
+                               {**record, "verdict": claims.CHECKED, "said": claims.CHECKED}])
+    assert list(counted.values()) == ["1 reproduced", "2 reproduced", "1 contradicted"]
