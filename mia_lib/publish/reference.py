@@ -32,7 +32,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
     "signals": ("signals", "signals.curvature", "signals.hessian", "signals.boundary"),
     "attacks": ("attacks", "attacks.bayes", "attacks.calibration", "attacks.curvature", "attacks.iha", "attacks.quantile",
                 "attacks.quantile.networks", "attacks.quantile.trees", "attacks.baselines"),
-    "metrics": ("metrics", "metrics.interval"),
+    "metrics": ("metrics", "metrics.interval", "metrics.pairs"),
     "evidence": ("evidence.tables", "evidence.claims", "evidence.plotting", "evidence.panels",
                  "evidence.explore"),
     "papers": ("papers.bayes.theory", "papers.calibration.theory", "papers.curvature.theory", "papers.iha.theory",

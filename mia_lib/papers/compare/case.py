@@ -25,6 +25,7 @@ from mia_lib.training import Ensemble, TrainConfig, train
 from mia_lib.training.recipe import augment, draw_views
 
 PUBLIC = {"fit": 0.8, "selection": 0.2}  # shares of the public records that a regression learns from, and is stopped by
+LINEAR = ("logistic_regression", "sigmoid_regression")
 STEP = 1e-3  # of the curvature's finite differences, in units of the input
 
 
@@ -92,7 +93,7 @@ class Case:
     @property
     def linear(self) -> bool:
         """Whether the loss has one minimum: no hidden layer."""
-        return architectures.parse(self.models.config.architecture)[0] in ("logistic_regression", "sigmoid_regression")
+        return architectures.parse(self.models.config.architecture)[0] in LINEAR
 
     @property
     def spec(self) -> dict:
@@ -271,15 +272,19 @@ def case(dataset: str, config: TrainConfig, pool: int, public: int, models: int,
     bank = membership.Bank(membership.balanced_halves(pool, models, seed), tuple(range(targets)))
     config = replace(config, seed=seed)
     title = TITLES.get(dataset, dataset)
-    kind = "linear" if config.architecture.startswith(("logistic", "sigmoid")) else config.architecture
     trained = train(inside, bank.members, config, label=f"{config.architecture} on {title}")
-    return Case(f"{title}, {_kind(kind)}", inside, outside, trained, bank, tuple(counts), limits, regression, seed)
+    return Case(f"{title}, {_kind(config.architecture)}", inside, outside, trained, bank, tuple(counts), limits, regression,
+                seed)
 
 
 def _kind(architecture: str) -> str:
-    name, _, widths = architecture.partition(":")
-    return {"linear": "linear", "mlp": f"MLP {widths.replace(',', '-')}".strip(), "tanh_cnn": "CNN", "strided_cnn": "CNN",
-            "leino_cnn": "CNN", "watson_cnn": "CNN", "pooled_cnn": "CNN"}.get(name, name)
+    """What tables call a network."""
+    name, widths = architectures.parse(architecture)
+    if name in LINEAR:
+        return "linear"
+    if name == "mlp":
+        return "MLP " + "-".join(map(str, widths))
+    return "CNN" if name.endswith("_cnn") else name
 
 
 def left(dataset: str, pool: int, wanted: int) -> int:
