@@ -376,8 +376,8 @@ def groups_figure(plays: Plays, hardness: Mapping[str, np.ndarray], names: Seque
         groups = study.quarters(hardness[case])
         for place, name in enumerate(one for one in names if one in played.ranks):
             found = study.by_group(played, name, groups, 4)
-            panels.bars(axis, np.arange(4) + 0.05 * (place - 4), [study.over_pairs(column) for column in found.T], unit=100,
-                        label=title(name), ms=5, **LOOK[name])
+            rates = [study.over_pairs(column, (0.0, 1.0)) for column in found.T]
+            panels.bars(axis, np.arange(4) + 0.05 * (place - 4), rates, unit=100, label=title(name), ms=5, **LOOK[name])
         panels.ticks(axis.xaxis, range(4), ["easiest", "second", "third", "hardest"])
     panels.legend(figure, 4)
     return figure
@@ -389,8 +389,9 @@ def classes_figure(played: study.Play, names: Sequence[str]) -> Figure:
     figure, [axis] = panels.grid(height=3.6, ylabel="TPR at 1 % FPR, %")
     for place, name in enumerate(names):
         found = study.by_group(played, name, played.case.pool.y, len(classes))
-        panels.bars(axis, np.arange(len(classes)) + 0.12 * (place - len(names) / 2), [study.over_pairs(c) for c in found.T],
-                    unit=100, label=title(name), **{**LOOK[name], "linestyle": "none"}, ms=5)
+        rates = [study.over_pairs(column, (0.0, 1.0)) for column in found.T]
+        panels.bars(axis, np.arange(len(classes)) + 0.12 * (place - len(names) / 2), rates, unit=100, label=title(name),
+                    **{**LOOK[name], "linestyle": "none"}, ms=5)
     axis.set_xticks(range(len(classes)), classes, rotation=35, ha="right")
     panels.legend(figure, 4)
     return figure

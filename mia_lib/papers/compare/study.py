@@ -170,12 +170,12 @@ class Swept:
         return float(self.values[kept.argmax()]) if kept.any() else None
 
 
-def over_pairs(values: np.ndarray) -> Interval:
+def over_pairs(values: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
     """Mean over complementary pairs of targets, [T]; over targets where there are fewer than four pairs."""
     values = np.asarray(values, float)
     if len(values) >= 8 and len(values) % 2 == 0:
-        return over(values.reshape(-1, 2).mean(1), "pairs of targets")
-    return over(values)
+        return over(values.reshape(-1, 2).mean(1), "pairs of targets", bounds)
+    return over(values, bounds=bounds)
 
 
 def by_references(case: Case) -> Swept:
@@ -201,10 +201,10 @@ def by_public(case: Case, sizes: Sequence[int]) -> Swept:
     """The Gaussian quantile regression with few and with many public records to learn from.
 
     Args:
-        sizes: ascending; those beyond what there is are left out, and all there is comes last.
+        sizes: ascending; those not well below what there is are left out, and all there is comes last.
     """
     most = len(case.splits["fit"])
-    values = [*(size for size in sizes if size < most), most]
+    values = [*(size for size in sizes if size < 0.8 * most), most]
     for size in values:
         check_range("sizes", size, 20)
 
