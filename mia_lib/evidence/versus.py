@@ -121,8 +121,8 @@ def chart(cases: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]], pair
             looked at, 0.01 to 0.99; how many right accusations a wrong one costs, 0 to 100.
 
     Returns:
-        A chart of Altair with the parameters setting, first, second, power (of ten, the rate), share (in percent) and cost. Its
-        view "said" writes the counts.
+        A chart of Altair with the parameters setting, first, second, power (of ten, the rate), share (in percent) and cost.
+        Its view "said" writes the counts.
 
     Raises:
         MiaError: no case, one without attacks, scores that `metrics.roc_curve` refuses, a beginning that is out of range, or
