@@ -44,9 +44,10 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
         seed: of the draw.
 
     Returns:
-        What the game needs, as plain data: records, in the order of play, each with class, loss, losses of the references that
-        were not trained on it, member, the places of its scores among those drawn, and picture (a PNG as data address, or
-        None); attacks with their AUC on all records; a histogram of the losses of the others; and N.
+        What the game needs, as plain data: records, in the order of play, each with class, loss, the share of the others whose
+        loss is higher (`above`), losses of the references that were not trained on it, member, the places of its scores among
+        those drawn, and picture (a PNG as data address, or None); attacks with their AUC on all records; a histogram of the
+        losses of the others; and N.
 
     Raises:
         MiaError: shapes that do not fit, losses that are not finite, an odd count or one that members or non-members do not
@@ -73,7 +74,7 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
     check_range("count", count, 2)
     playable = without.sum(0) >= FEWEST
     sides = [np.flatnonzero(playable & members), np.flatnonzero(playable & ~members)]
-    if count % 2 or min(map(len, sides)) < count // 2:
+    if count % 2 or count >= total or min(map(len, sides)) < count // 2:
         raise MiaError(f"count = {count}: an even number is needed, half of it at most {len(sides[0])} members and "
                        f"{len(sides[1])} non-members that at least {FEWEST} references were not trained on.")
     rng = np.random.default_rng(seed)
@@ -86,7 +87,8 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
     rest = np.delete(loss, drawn)
     powers = np.log10(np.maximum(np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]), LEAST))
     counts, edges = np.histogram(powers[:len(rest)], BINS, (powers.min(), max(powers.max(), powers.min() + 0.1)))
-    records = [{"class": str(classes[labels[i]]), "loss": _short(loss[i]), "member": bool(members[i]),
+    records = [{"class": str(classes[labels[i]]), "loss": _short(loss[i]), "above": _short(np.mean(rest > loss[i])),
+                "member": bool(members[i]),
                 "references": [_short(value) for value in np.sort(reference_loss[without[:, i], i])],
                 "places": {name: int(of_attack[k]) for name, of_attack in places.items()},
                 "picture": None if images is None else _png(images[i])} for k, i in enumerate(drawn)]

@@ -63,6 +63,14 @@ def test_members_do_not_stand_together():
     assert 4 < np.mean(first) < 6 and min(first) < 5 < max(first)
 
 
+def test_a_share_of_the_others_has_a_higher_loss():
+    game = play.deal(**GIVEN)
+    drawn = index(game)
+    rest = np.delete(GIVEN["loss"], drawn)
+    assert all(one["above"] == pytest.approx((rest > GIVEN["loss"][i]).mean(), rel=1e-3)
+               for i, one in zip(drawn, game["records"], strict=True))
+
+
 def test_the_others_are_counted_once_each():
     game = play.deal(**GIVEN, count=8)
     assert sum(game["others"]["counts"]) == N - 8 and len(game["others"]["edges"]) == play.BINS + 1
