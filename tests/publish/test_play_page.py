@@ -255,6 +255,7 @@ def test_the_game_fits_and_is_accessible_from_start_to_end(visit, theme, width):
         wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert wide <= room
         found = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response
+        page.wait_for_timeout(300)
         visit.errors.clear()  # axe asks for style sheets by names that only it can think of
         assert not [f"{v['id']}: {node['html'][:160]}" for v in found["violations"] for node in v["nodes"]]
 
