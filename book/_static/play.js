@@ -112,7 +112,7 @@
     const { edges, counts } = game.others, ends = [edges[0], edges[edges.length - 1]];
     const at = (power) => left + (right - left) * (power - ends[0]) / (ends[1] - ends[0]);
     const place = (loss) => at(Math.log10(Math.max(loss, game.least)));
-    const most = Math.max(...counts), tall = round ? 60 : 74;
+    const x = place(one.loss), most = Math.max(...counts), tall = round ? 60 : 74;
     counts.forEach((count, k) => put(svg, "rect", {
       x: at(edges[k]), width: Math.max(1, at(edges[k + 1]) - at(edges[k]) - 1), y: floor - tall * count / most,
       height: tall * count / most, fill: PALE }));
@@ -129,9 +129,9 @@
       for (const loss of one.references) {
         put(svg, "circle", { cx: place(loss), cy: 36, r: 6, fill: "#0072b2", "fill-opacity": 0.45, stroke: "#0072b2" });
       }
-      put(svg, "text", { x: left, y: 58, fill: "#00507d", "font-size": 12 }, "dots: references that never saw it");
+      const aside = x < width / 2 ? { x: right, "text-anchor": "end" } : { x: left };
+      put(svg, "text", { ...aside, y: 58, fill: "#00507d", "font-size": 12 }, "dots: references that never saw it");
     }
-    const x = place(one.loss);
     put(svg, "line", { x1: x, x2: x, y1: 16, y2: floor, stroke: "#a33b00", "stroke-width": 3 });
     put(svg, "text", { x, y: 11, fill: "#a33b00", "font-size": 12, "font-weight": "bold",
       "text-anchor": x < 60 ? "start" : x > width - 60 ? "end" : "middle" }, "this record");
@@ -201,7 +201,8 @@
         `below that of ${percent(one.above)} of all other records.`);
       if (round) {
         put(words, "p", {}, `${many} references that never saw it have losses from ${nats(one.references[0])} to ` +
-          `${nats(one.references[many - 1])}, in the middle ${nats(middle(one.references))}. Its own is below ${below}.`);
+          `${nats(one.references[many - 1])}, in the middle ${nats(middle(one.references))}. ` +
+          `Its own loss is below ${below} of them.`);
       }
       losses(form, game, one, round,
         `The loss of record ${number + 1} on an axis of losses${round ? ", with those of references" : ""}`);
@@ -231,7 +232,8 @@
     }
 
     function solve() {
-      const names = Object.keys(game.attacks), places = names.map((name) => records.map((one) => one.places[name]));
+      const names = game.attacks.map((attack) => attack.name);
+      const places = names.map((name) => records.map((one) => one.places[name]));
       const accused = guesses.map((round) => [false, true].map(
         (kind) => round.filter((sure, i) => sure > 3 && members[i] === kind).length));
       const wrong = accused[accused.length - 1][0];
@@ -239,8 +241,8 @@
         name: `You, round ${k + 1}`, auc: auc(round, members), whole: null, called: accused[k], curve: roc(round, members),
         color: k ? INK : FAINT, dash: k ? "none" : "2 3" })),
       ...names.map((name, k) => ({
-        name, auc: auc(places[k], members), whole: game.attacks[name].auc, called: found(places[k], members, wrong),
-        curve: roc(places[k], members), color: game.attacks[name].color, dash: ["7 3", "none", "1 2"][k % 3] }))];
+        name, auc: auc(places[k], members), whole: game.attacks[k].auc, called: found(places[k], members, wrong),
+        curve: roc(places[k], members), color: game.attacks[k].color, dash: ["7 3", "none", "1 2"][k % 3] }))];
       live.replaceChildren();
       const title = put(live, "p", { class: "mia-play-title", tabindex: -1 }, "Your guesses beside the attacks");
       const both = put(live, "div", { class: "mia-play-curves" }), left = put(both, "div");
@@ -260,8 +262,8 @@
       rows.map((row) => [row.name, row.auc.toFixed(2), `${row.called[1]} of ${half}`,
         `${row.called[0]} of ${members.length - half}`, row.whole === null ? "–" : row.whole.toFixed(2)]));
       const last = guesses[guesses.length - 1], law = chance(last, members);
-      put(live, "p", { class: "mia-play-chance" }, `How little ${records.length} records say: were members drawn by lot, ` +
-        `${half} of these, your answers of the second round would reach an AUC of ${auc(last, members).toFixed(2)} in ` +
+      put(live, "p", { class: "mia-play-chance" }, `How little this says: were ${half} of these ${records.length} records ` +
+        `called members by lot, your answers of the second round would reach an AUC of ${auc(last, members).toFixed(2)} in ` +
         `${percent(law.beyond)} of all draws, and one from ${law.low.toFixed(2)} to ${law.high.toFixed(2)} in 95 % of them. ` +
         "Within that, answers show no knowledge. Nor do so few records tell two attacks apart: compare their AUCs here with " +
         "those on all records.");

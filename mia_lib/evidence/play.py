@@ -79,10 +79,11 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
                        f"{len(sides[1])} non-members that at least {FEWEST} references were not trained on.")
     rng = np.random.default_rng(seed)
     drawn = rng.permutation(np.concatenate([rng.choice(side, count // 2, replace=False) for side in sides]))
-    whole, places = {}, {}
+    whole, places = [], {}
     for place, (name, of_attack) in enumerate(scores.items()):
         checked, held, _ = ranking.check_scores(of_attack, members)
-        whole[name] = {"auc": _short(metrics.auc(checked[0], held[0])), "color": plotting.style_of(name, place)["color"]}
+        whole.append({"name": name, "auc": _short(metrics.auc(checked[0], held[0])),
+                      "color": plotting.style_of(name, place)["color"]})
         places[name] = np.unique(checked[0][drawn], return_inverse=True)[1]
     rest = np.delete(loss, drawn)
     powers = np.log10(np.maximum(np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]), LEAST))

@@ -38,8 +38,8 @@ def holder(dealt: Mapping) -> str:
     Args:
         dealt: from `mia_lib.evidence.play.deal`.
     """
-    data = json.dumps(dealt, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
-    records, names = dealt["records"], list(dealt["attacks"])
+    data = json.dumps(dealt, separators=(",", ":")).replace("<", "\\u003c")
+    records, names = dealt["records"], [attack["name"] for attack in dealt["attacks"]]
     seen = [[str(number), *_picture(number, one), escape(one["class"]), f"{one['loss']:.2g}",
              ", ".join(f"{loss:.2g}" for loss in one["references"])] for number, one in enumerate(records, 1)]
     heads = ["record", *["picture"] * (records[0]["picture"] is not None), "class", "loss", "losses of references without it"]

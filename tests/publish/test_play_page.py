@@ -194,6 +194,7 @@ def test_a_whole_game_is_played_by_keyboard_and_judged_as_the_metrics_judge(visi
 
     solve(visit.page, answers, look)
     found = rows(visit.page)
+    assert list(found) == ["You, round 1", "You, round 2", "MALT", "LiRA"]
     wrong = sum(sure > 3 and not member for sure, member in zip(answers[1], held, strict=True))
     for k, given in enumerate(answers, 1):
         called = np.array(given) > 3
