@@ -38,6 +38,10 @@ AGAIN = """# A tiny book
 :::
 
 See {numref}`fig-versus`.
+
+:::{note}
+What stands in other fences stays.
+:::
 """
 
 
@@ -128,6 +132,7 @@ def test_a_figure_of_a_chapter_is_shown_again_in_other_words(html):
     here, there = (json.loads(one.script.string) for one in (holder, same))
     assert [one.pop("usermeta")["instructions"] for one in (here, there)] == ["On this page in other words.", SAYS]
     assert here == there, "the chart itself is the chapter's"
+    assert "What stands in other fences stays." in page.find("article").get_text()
 
 
 @pytest.mark.parametrize("text", [":::{explorable} fig-verso\n:name: x\n:::\n", ":::{explorable} fig-versus\n:::\n"])
