@@ -10,6 +10,8 @@ from __future__ import annotations
 from docutils import nodes
 from sphinx.domains.std import StandardDomain
 
+SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
+
 
 def setup(app) -> dict:
     """Called by Sphinx."""
@@ -27,9 +29,10 @@ def forget_where_it_was_read(app, document) -> None:
 
 
 def draw_charts(app, pagename, templatename, context, doctree) -> None:
-    """Load the library for explorable figures on pages that have one; no other page has to wait for it."""
-    if doctree and any('class="mia-explore"' in node.astext() for node in doctree.findall(nodes.raw)):
-        for script in ("vega.js", "explore.js"):
+    """Load what draws explorable figures and plays the game on pages that have one; no other page has to wait for it."""
+    raw = "".join(node.astext() for node in doctree.findall(nodes.raw)) if doctree else ""
+    for mark, scripts in SCRIPTS.items():
+        for script in scripts if f'class="{mark}"' in raw else ():
             app.add_js_file(script, loading_method="defer")
 
 

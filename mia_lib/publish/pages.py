@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, prose, reference, runner
+from mia_lib.publish import exhibits, play_page, prose, reference, runner
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded
@@ -31,6 +31,7 @@ MARKER = "<!-- generated -->"
 FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
 VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, too, draws the fifth
 EXPLORABLE = "mia-explore"  # class of what holds a chart
+SHOWN_AGAIN = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
@@ -191,7 +192,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
     files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
-    claims, shown_by = [], {}
+    claims, shown_by, charts = [], {}, {}
     runs_of = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
         held = recorded.exhibits(name, root)
@@ -203,6 +204,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                           *(exhibits.Shown(state.preset, shown["tables"], shown["figures"]) for state, shown, _ in held)]
         claims += collect_claims(name, notebook)
         files |= collect_figures(notebook)
+        charts |= collect_charts(notebook)
         runs = _other(held, notebook)
         for state, shown, figures in runs:
             claims += [{"notebook": name, "run": state.preset, **claim} for claim in shown["claims"]]
@@ -211,6 +213,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
     generated = {f"{reference.FOLDER}/index.md": lambda: reference.overview(library),
                  "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
+                 "book/play.md": lambda: play_page.game(executed.values()),
                  "book/recorded.md": lambda: records(recorded.states(root)),
                  "book/exhibits.md": lambda: exhibits.index(shown_by, claims, FIGURES.removeprefix("book/").rstrip("/"))}
     if "book/scorecard.md" in files:
@@ -224,7 +227,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = written.replace(MARKER, text(), 1).encode()
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
-        files[path] = prose.prose(files[path].decode(), path, runs=runs_of).encode()
+        files[path] = shown_again(prose.prose(files[path].decode(), path, runs=runs_of), path, charts).encode()
     return files
 
 
@@ -255,6 +258,49 @@ def collect_figures(notebook: dict) -> dict[str, bytes]:
             if figure and image:
                 found[f"{FIGURES}{figure['name']}.png"] = base64.b64decode("".join(image))
     return found
+
+
+def collect_charts(notebook: dict) -> dict[str, tuple[dict, str]]:
+    """The explorable figures of an executed notebook: name -> specification and alternative text."""
+    found = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            figure, chart = output.get("metadata", {}).get("mia"), output.get("data", {}).get(prose.VEGA_LITE)
+            if figure and chart:
+                found[figure["name"]] = chart, figure["alt"]
+    return found
+
+
+def shown_again(text: str, where: str, charts: dict[str, tuple[dict, str]]) -> str:
+    """A page of prose with explorable figures of chapters, each where it names one:
+
+        :::{explorable} bayes-idea
+        :name: a label of its own
+        :instructions: in place of the chapter's
+        A caption, or nothing.
+        :::
+
+    Args:
+        text: MyST Markdown.
+        where: the page, for errors.
+        charts: from `collect_charts`, of all chapters.
+
+    Raises:
+        MiaError: no chapter shows such a figure, or it is given no label.
+    """
+    def again(found: re.Match) -> str:
+        name, options = found[2], dict(re.findall(r"^:([a-z]+): *(.*)$", found[3], re.MULTILINE))
+        if name not in charts or not options.get("name"):
+            raise MiaError(f"{where}: {{explorable}} {name} with {options} cannot be shown. It needs a :name: of its own, and "
+                           f"the figures that readers can move are {', '.join(charts) or 'none, in this run'}.")
+        chart, alt = charts[name]
+        if "instructions" in options:
+            chart = {**chart, "usermeta": {**chart["usermeta"], "instructions": options["instructions"]}}
+        said = json.dumps(alt, ensure_ascii=False)
+        return (f":::{{figure}} /{FIGURES}{name}.png\n:name: {options['name']}\n:alt: {said}\n:width: 100%\n\n"
+                f"{found[4]}:::\n\n{_holder(chart, options['name'])}")
+
+    return SHOWN_AGAIN.sub(again, text)
 
 
 def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bool = True) -> dict:
@@ -389,11 +435,15 @@ def _charts(cell: dict) -> list[dict]:
               if prose.VEGA_LITE in output.get("data", {})]
     cells = []
     for chart in charts if figure else []:
-        spec = json.dumps(chart, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
-        cells.append({"cell_type": "markdown", "id": f"{figure}-chart"[:64], "metadata": {}, "source":
-                      f'```{{raw}} html\n<div class="{EXPLORABLE}" data-figure="{figure}" hidden>'
-                      f'<script type="application/json">{spec}</script></div>\n```'})
+        cells.append({"cell_type": "markdown", "id": f"{figure}-chart"[:64], "metadata": {}, "source": _holder(chart, figure)})
     return cells
+
+
+def _holder(chart: dict, figure: str) -> str:
+    """A chart beside the figure whose picture it replaces, in MyST Markdown."""
+    spec = json.dumps(chart, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
+    return (f'```{{raw}} html\n<div class="{EXPLORABLE}" data-figure="{figure}" hidden>'
+            f'<script type="application/json">{spec}</script></div>\n```')
 
 
 def _captioned(cell: dict) -> list[dict]:
@@ -531,7 +581,7 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
 
     It takes seconds to make, so it is kept in `folder`.
     """
-    if not any(EXPLORABLE.encode() in content for name, content in files.items() if name.endswith(".ipynb")):
+    if not any(EXPLORABLE.encode() in content for name, content in files.items() if name.endswith((".ipynb", ".md"))):
         return {}
     import vl_convert
 

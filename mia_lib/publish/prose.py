@@ -8,7 +8,9 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 - ``{printed}`table1 | n = 400 | MATT | attack_accuracy` `` a number of the paper, by its table and what tells its row from the
   others;
 - ``{verdict}`C7` `` the verdict on a claim, ``{verdict}`C7:numbers` `` what it rests on, ``{says}`C7` `` the sentence that
-  the claims file has for that verdict.
+  the claims file has for that verdict;
+- ``{answer}`bayes` `` the chapter's answer, the bold text under its title, and ``{tally}`bayes` `` how many of each verdict it
+  came to; on pages of prose.
 
 On another page the notebook's name goes first: ``{ours}`bayes lead` ``. A part fenced with ``:::{about} PRESET`` was written
 about the numbers of one preset: it is shown where that preset ran unchanged, or, of a recorded preset, beside its exhibits.
@@ -22,7 +24,7 @@ import copy
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +34,9 @@ from mia_lib.publish.parameters import QUICK, plain, validate
 
 TABLE, CLAIMS, RESULTS = runner.OURS + "table+json", runner.OURS + "claims+json", runner.RESULTS
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
-ROLE = re.compile(r"\{(ours|param|printed|verdict|says)\}`([^`]+)`")
+ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`")
+ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
+COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 DEPTH = 3  # a verdict's sentence names numbers, and no deeper
 
@@ -45,7 +49,7 @@ class Run:
         notebook, preset: which it is. unchanged: whether the preset ran as it is.
         parameters: by name.
         results: name -> {"value", "low", "high", "spec"} or {"text"}. tables: name -> {"columns", "rows"}.
-        claims: id -> the verdict's record.
+        claims: id -> the verdict's record. answer: the bold text under its title.
     """
 
     notebook: str
@@ -55,6 +59,7 @@ class Run:
     results: Mapping[str, Mapping] = field(default_factory=dict)
     tables: Mapping[str, Mapping] = field(default_factory=dict)
     claims: Mapping[str, Mapping] = field(default_factory=dict)
+    answer: str = ""
 
 
 def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
@@ -95,7 +100,10 @@ def run_of(notebook: dict, root: Path) -> Run:
         of_preset = validate(name, {}, preset, root)
     except MiaError:  # a preset or notebook that is no more
         of_preset = None
-    return _run(name, preset, of_preset is not None and _plain(values) == _plain(of_preset), values, found)
+    first = next(("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"), "")
+    answer = ANSWER.search(first)
+    return replace(_run(name, preset, of_preset is not None and _plain(values) == _plain(of_preset), values, found),
+                   answer=" ".join(answer[1].split()) if answer else "")
 
 
 def run_of_record(name: str, preset: str, values: Mapping, shown: Mapping) -> Run:
@@ -182,6 +190,9 @@ def _about(preset: str, body: str, where: str, run: Run | None, runs, records: M
 
 def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[str, Run]) -> str:
     first, _, rest = asked.partition(" ")
+    if role in OF_CHAPTERS:
+        _known(asked, runs, "chapter", where)
+        return OF_CHAPTERS[role](runs[asked], where)
     if first in runs and rest:
         run, asked = runs[first], rest.strip()
     elif run is None and role == "printed" and first in _papers():
@@ -253,6 +264,24 @@ def _says(run: Run, asked: str, where: str) -> str:
 
     _known(asked, run.claims, "claim", where)
     return claims.sentence(run.claims[asked])
+
+
+def _answered(run: Run, where: str) -> str:
+    if not run.answer:
+        raise MiaError(f"{where}: notebooks/{run.notebook}.py has no answer: bold text right under its title.")
+    return prose(run.answer, where, run)
+
+
+def _tally(run: Run, where: str) -> str:
+    """Groups of verdicts that do not add up to one another, each count in the look of its verdict."""
+    from mia_lib.evidence import claims
+
+    said = claims.tally(run.claims.values()).removesuffix(".")
+    return "\\\n".join(COUNTED.sub(lambda one: f"[{one[0]}]{{.verdict .verdict-{one[1].replace(' ', '-')}}}", part)
+                     for part in said.split(". ")) or "no claim judged"
+
+
+OF_CHAPTERS = {"answer": _answered, "tally": _tally}
 
 
 @cache

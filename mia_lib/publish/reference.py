@@ -34,7 +34,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
                 "attacks.quantile.networks", "attacks.quantile.trees", "attacks.baselines"),
     "metrics": ("metrics", "metrics.interval", "metrics.pairs"),
     "evidence": ("evidence.tables", "evidence.claims", "evidence.plotting", "evidence.panels",
-                 "evidence.explore"),
+                 "evidence.explore", "evidence.versus", "evidence.play"),
     "papers": ("papers.bayes.theory", "papers.calibration.theory", "papers.curvature.theory", "papers.iha.theory",
                "papers.quantile.theory", "papers.costs"),
     "errors": ("errors",),

@@ -12,7 +12,7 @@ import pytest
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
 CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare")]
-SEEN = ["book/index", *CHAPTERS, "book/statistics", "book/scorecard", "book/guide"]
+SEEN = ["book/index", "book/play", *CHAPTERS, "book/statistics", "book/scorecard", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
 CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),
@@ -21,6 +21,7 @@ REACHABLE = """() => [...document.querySelectorAll(
   ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)")].every(
   box => box.scrollWidth <= box.clientWidth + 1 || !["auto", "scroll"].includes(getComputedStyle(box).overflowX)
     || !box.tabIndex)"""
+HEAVY = 3e6  # bytes of the first page
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--no-first-run"]
@@ -171,6 +172,17 @@ def test_wide_tables_scroll_in_their_own_box_and_by_keyboard(browser, server):
             "all => all.map(box => [box.scrollWidth > box.clientWidth + 1, box.tabIndex])")
         assert boxes and all(index == (0 if scrolls else -1) for scrolls, index in boxes)
         assert not tab.errors and not tab.elsewhere, "when it is loaded on a phone"
+
+
+def test_the_first_page_is_light(browser, server):
+    """All that a first visit loads, charts and fonts included."""
+    sizes = {}
+    with Visit(browser) as tab:
+        tab.page.on("requestfinished", lambda request: sizes.update({request.url: request.sizes()["responseBodySize"]}))
+        tab.go(f"{server}/book/index.html")
+        tab.page.locator(".mia-chart svg").first.wait_for()
+        tab.page.wait_for_timeout(500)
+    assert sum(sizes.values()) <= HEAVY, sorted(sizes.items(), key=lambda one: -one[1])[:5]
 
 
 def test_mathematics_is_drawn_from_a_file_without_any_server(browser, built_book):

@@ -1,7 +1,10 @@
 """Text says what its run found, or the build stops."""
 
 import json
+import re
+from dataclasses import replace
 
+import jupytext
 import numpy as np
 import pytest
 
@@ -10,7 +13,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics.interval import Interval
 from mia_lib.publish import pages, prose
-from mia_lib.publish.parameters import find_root, validate
+from mia_lib.publish.parameters import find_root, notebooks, validate
 
 ROOT = find_root()
 LEAD = {"value": 0.0191, "low": 0.0142, "high": 0.0249, "spec": ".1%"}
@@ -82,6 +85,34 @@ def test_a_page_without_a_run_has_to_say_whose_number_it_wants():
 
 def test_the_papers_numbers_are_there_without_a_run():
     assert prose.prose("{printed}`bayes table1 | n = 400 | MATT | attack_accuracy`", "index.md") == "57.0"
+
+
+def test_a_chapters_answer_is_the_bold_text_under_its_title():
+    def answer(source):
+        return prose.run_of({"cells": [{"cell_type": "markdown", "source": source}], "metadata": {}}, ROOT).answer
+
+    assert answer("# A title\n\n**It depends\non *which*.**\n\n**More**") == "It depends on *which*."
+    assert answer("# A title\n\nText, and **bold**\n") == answer("**No title**") == ""
+    found = replace(run(), answer="It is {ours}`lead:value`.")
+    assert prose.prose("> {answer}`bayes`", "index.md", None, {"bayes": found}) == "> It is 1.9 %."
+    with pytest.raises(MiaError, match=r"index.md: notebooks/bayes.py has no answer: bold text"):
+        prose.prose("{answer}`bayes`", "index.md", None, {"bayes": run()})
+    with pytest.raises(MiaError, match="no chapter 'bayse'; the nearest is 'bayes'"):
+        prose.prose("{tally}`bayse`", "index.md", None, {"bayes": run()})
+
+
+@pytest.mark.parametrize("name", notebooks(ROOT))
+def test_every_chapter_has_an_answer(name):
+    source = jupytext.read(ROOT / "notebooks" / f"{name}.py").cells[0].source
+    assert 40 < len(prose.ANSWER.search(source)[1]) < 400
+
+
+def test_a_tally_counts_verdicts_as_the_claims_do():
+    found = run(claims={one: verdict(mean, one) for one, mean in (("C7", 0.1), ("C5", 0.1), ("C8", -0.1), ("C16", 0.0))})
+    told = prose.prose("{tally}`bayes`", "index.md", None, {"bayes": found})
+    assert "[2 reproduced]{.verdict .verdict-reproduced}" in told
+    plain = re.sub(r"\[([^\]]+)\]\{[^}]+\}", r"\1", told)
+    assert plain.split("\\\n") == claims.tally(found.claims.values()).removesuffix(".").split(". ")
 
 
 def test_a_sentence_follows_its_verdict(monkeypatch):

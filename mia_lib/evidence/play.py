@@ -1,0 +1,130 @@
+"""A game for the reader: real records, what an attacker sees of them, and what attacks made of the same records.
+
+`deal` draws the records, `show` displays them in a chapter. The page "Play the game" finds the deal in whatever notebook
+showed one (`mia_lib.publish.play_page`) and hands it to `book/_static/play.js`.
+
+Shapes: N records, R references.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from mia_lib import metrics
+from mia_lib.checks import check_labels, check_mask
+from mia_lib.errors import MiaError, check_range
+from mia_lib.evidence import plotting, tables
+from mia_lib.metrics import ranking
+
+MIME = "application/vnd.mia.game+json"
+LEAST = 1e-6  # nats; lower losses are drawn there
+BINS = 30
+FEWEST = 2  # references that were not trained on a record
+
+
+def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], loss: np.ndarray, reference_loss: np.ndarray,
+         reference_members: np.ndarray, members: np.ndarray, scores: Mapping[str, np.ndarray], count: int = 20,
+         seed: int = 0) -> dict:
+    """Draw records of a target at random, half of them members, with what an attacker sees of each.
+
+    Args:
+        images: uint8 [N, H, W, C], of one or three colours; None for records that are no pictures.
+        labels: [N], indices into `classes`.
+        loss: [N], the target's, in nats.
+        reference_loss: [R, N], in nats. reference_members: bool [R, N], who was trained on what; without the target's
+            complement, which would give it away.
+        members: bool [N], of the target.
+        scores: attack -> [N], higher = more likely a member.
+        count: records drawn, an even number.
+        seed: of the draw.
+
+    Returns:
+        What the game needs, as plain data: records, in the order of play, each with class, loss, the share of the others whose
+        loss is higher (`above`), losses of the references that were not trained on it, member, the places of its scores among
+        those drawn, and picture (a PNG as data address, or None); attacks with their AUC on all records; a histogram of the
+        losses of the others; and N.
+
+    Raises:
+        MiaError: shapes that do not fit, losses that are not finite, an odd count or one that members or non-members do not
+            suffice for, or too few records that two references were not trained on.
+    """
+    loss, reference_loss = np.asarray(loss, float), np.asarray(reference_loss, float)
+    members, without = check_mask("members", members), ~check_mask("reference_members", reference_members)
+    labels = check_labels("labels", labels, len(classes))
+    total = len(labels)
+    for name, array in (("members", members), ("loss", loss)):
+        if array.shape != (total,):
+            raise MiaError(f"{name} has shape {array.shape}: one of each of the {total} records is needed, [{total}].")
+    if reference_loss.ndim != 2 or reference_loss.shape[1] != total or without.shape != reference_loss.shape:
+        raise MiaError(f"reference_loss has shape {reference_loss.shape} and reference_members {without.shape}: "
+                       f"both must be [R, {total}].")
+    if images is not None and (images.dtype != np.uint8 or images.ndim != 4
+                               or images.shape[::3] not in ((total, 1), (total, 3))):
+        raise MiaError(f"images have shape {images.shape} and type {images.dtype}: uint8 [{total}, H, W, 1 or 3] is needed, "
+                       "or None.")
+    if not np.isfinite(loss).all() or not np.isfinite(reference_loss).all():
+        raise MiaError("loss or reference_loss holds values that are not finite, which have no place on an axis.")
+    if not scores:
+        raise MiaError("scores is empty: give at least one attack, {name: scores}, to be compared with the reader.")
+    check_range("count", count, 2)
+    playable = without.sum(0) >= FEWEST
+    sides = [np.flatnonzero(playable & members), np.flatnonzero(playable & ~members)]
+    if count % 2 or count >= total or min(map(len, sides)) < count // 2:
+        raise MiaError(f"count = {count}: an even number is needed, half of it at most {len(sides[0])} members and "
+                       f"{len(sides[1])} non-members that at least {FEWEST} references were not trained on.")
+    rng = np.random.default_rng(seed)
+    drawn = rng.permutation(np.concatenate([rng.choice(side, count // 2, replace=False) for side in sides]))
+    whole, places = [], {}
+    for place, (name, of_attack) in enumerate(scores.items()):
+        checked, held, _ = ranking.check_scores(of_attack, members)
+        whole.append({"name": name, "auc": _short(metrics.auc(checked[0], held[0])),
+                      "color": plotting.style_of(name, place)["color"]})
+        places[name] = np.unique(checked[0][drawn], return_inverse=True)[1]
+    rest = np.delete(loss, drawn)
+    powers = np.log10(np.maximum(np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]), LEAST))
+    counts, edges = np.histogram(powers[:len(rest)], BINS, (powers.min(), max(powers.max(), powers.min() + 0.1)))
+    records = [{"class": str(classes[labels[i]]), "loss": _short(loss[i]), "above": _short(np.mean(rest > loss[i])),
+                "member": bool(members[i]),
+                "references": [_short(value) for value in np.sort(reference_loss[without[:, i], i])],
+                "places": {name: int(of_attack[k]) for name, of_attack in places.items()},
+                "picture": None if images is None else _png(images[i])} for k, i in enumerate(drawn)]
+    return {"records": records, "attacks": whole, "of": total, "least": LEAST,
+            "others": {"edges": [_short(edge) for edge in edges], "counts": counts.tolist()}}
+
+
+def table(game: Mapping) -> pd.DataFrame:
+    """What an attacker sees of the records, without the solution."""
+    return pd.DataFrame([{
+        "record": number, "class": one["class"], "loss": f"{one['loss']:.2g}", "references without it": len(one["references"]),
+        "their lowest loss": f"{one['references'][0]:.2g}", "median": f"{np.median(one['references']):.2g}",
+        "highest": f"{one['references'][-1]:.2g}"} for number, one in enumerate(game["records"], 1)])
+
+
+def show(game: Mapping, name: str, caption: str) -> None:
+    """Display what an attacker sees of the records as a table, and hand the game to the page on which it is played.
+
+    Args:
+        game: from `deal`.
+        name: label, as of `results.show_table`.
+        caption: of the table, which tells no solution.
+    """
+    frame = table(game)
+    bundle = tables.bundle_of_table(frame, name, caption)
+    tables.display_bundle({**bundle, tables.MIME: tables.plain_table(frame, name, caption), MIME: dict(game)})
+
+
+def _short(value) -> float:
+    return float(f"{float(value):.4g}")
+
+
+def _png(image: np.ndarray) -> str:
+    from PIL import Image
+
+    made = io.BytesIO()
+    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(made, "png", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(made.getvalue()).decode()

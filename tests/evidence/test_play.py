@@ -1,0 +1,115 @@
+"""A deal is fair, the same for the same seed, and holds what an attacker sees and nothing from which more follows."""
+
+import base64
+import io
+import json
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mia_lib import metrics
+from mia_lib.errors import MiaError
+from mia_lib.evidence import play, tables
+
+RNG = np.random.default_rng(0)
+N, R = 300, 8
+CLASSES = ("shirt", "shoe", "bag")
+GIVEN = {
+    "images": RNG.integers(0, 256, (N, 28, 28, 1)).astype(np.uint8), "labels": RNG.integers(0, 3, N), "classes": CLASSES,
+    "loss": np.exp(RNG.normal(size=N)), "reference_loss": np.exp(RNG.normal(size=(R, N))),
+    "reference_members": RNG.permuted(np.arange(R)[:, None].repeat(N, 1) < R // 2, axis=0), "members": RNG.random(N) < 0.5}
+GIVEN["scores"] = {"MALT": -GIVEN["loss"], "LiRA": RNG.normal(size=N).round(0)}
+
+
+def index(game) -> list[int]:
+    """Which records were dealt, by their losses."""
+    return [int(np.abs(GIVEN["loss"] - one["loss"]).argmin()) for one in game["records"]]
+
+
+def test_half_of_the_records_are_members_and_each_is_shown_as_it_is():
+    game = play.deal(**GIVEN, seed=3)
+    drawn = index(game)
+    assert len(set(drawn)) == 20 and sum(one["member"] for one in game["records"]) == 10
+    for i, one in zip(drawn, game["records"], strict=True):
+        assert one["member"] == GIVEN["members"][i] and one["class"] == CLASSES[GIVEN["labels"][i]]
+        out = np.sort(GIVEN["reference_loss"][~GIVEN["reference_members"][:, i], i])
+        assert np.allclose(one["references"], out, rtol=1e-3)
+        picture = Image.open(io.BytesIO(base64.b64decode(one["picture"].partition(",")[2])))
+        assert (np.asarray(picture) == GIVEN["images"][i, ..., 0]).all()
+
+
+def test_places_order_the_records_as_the_scores_do():
+    game = play.deal(**GIVEN)
+    drawn, held = index(game), [one["member"] for one in game["records"]]
+    for name, scores in GIVEN["scores"].items():
+        places = [one["places"][name] for one in game["records"]]
+        assert metrics.auc(places, held) == metrics.auc(scores[drawn], held)
+        (attack,) = (one for one in game["attacks"] if one["name"] == name)
+        assert attack["auc"] == pytest.approx(metrics.auc(scores, GIVEN["members"]), rel=1e-3)
+
+
+def test_a_seed_is_a_deal_and_another_seed_another():
+    assert play.deal(**GIVEN, seed=1) == play.deal(**GIVEN, seed=1)
+    assert index(play.deal(**GIVEN, seed=1)) != index(play.deal(**GIVEN, seed=2))
+
+
+def test_members_do_not_stand_together():
+    """Where a record stands in the game says nothing about it."""
+    first = [sum(one["member"] for one in play.deal(**GIVEN, seed=seed)["records"][:10]) for seed in range(60)]
+    assert 4 < np.mean(first) < 6 and min(first) < 5 < max(first)
+
+
+def test_a_share_of_the_others_has_a_higher_loss():
+    game = play.deal(**GIVEN)
+    drawn = index(game)
+    rest = np.delete(GIVEN["loss"], drawn)
+    assert all(one["above"] == pytest.approx((rest > GIVEN["loss"][i]).mean(), rel=1e-3)
+               for i, one in zip(drawn, game["records"], strict=True))
+
+
+def test_the_others_are_counted_once_each():
+    game = play.deal(**GIVEN, count=8)
+    assert sum(game["others"]["counts"]) == N - 8 and len(game["others"]["edges"]) == play.BINS + 1
+    low, high = game["others"]["edges"][0], game["others"]["edges"][-1]
+    shown = [loss for one in game["records"] for loss in (one["loss"], *one["references"])]
+    assert all(low - 1e-3 <= np.log10(loss) <= high + 1e-3 for loss in shown), "everything has room on the axis"
+
+
+def test_it_is_plain_and_light_and_knows_records_without_a_picture():
+    text = json.dumps(play.deal(**GIVEN), allow_nan=False)
+    assert len(text) < 60_000
+    assert all(one["picture"] is None for one in play.deal(**GIVEN | {"images": None})["records"])
+    colours = GIVEN | {"images": np.repeat(GIVEN["images"], 3, axis=3)}
+    assert play.deal(**colours)["records"][0]["picture"].startswith("data:image/png")
+
+
+def test_a_chapter_shows_the_records_without_the_solution(monkeypatch):
+    shown = []
+    monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda *bundle: shown.append(bundle))
+    game = play.deal(**GIVEN, count=6)
+    play.show(game, "compare-game", "Six records.")
+    ((bundle,),) = shown
+    assert bundle[play.MIME] == game and bundle[tables.MIME]["name"] == "compare-game"
+    assert ":name: compare-game" in bundle["text/markdown"] and "<table" in bundle["text/html"]
+    assert len(play.table(game)) == 6 and not any("member" in column for column in play.table(game))
+
+
+@pytest.mark.parametrize("change, text", [
+    ({"count": 7}, "count = 7: an even number"),
+    ({"count": 400}, "count = 400: an even number is needed, half of it at most"),
+    ({"loss": GIVEN["loss"][:-1]}, r"loss has shape \(299,\)"),
+    ({"members": GIVEN["members"][:-1]}, r"members has shape \(299,\)"),
+    ({"reference_loss": GIVEN["loss"]}, r"reference_loss has shape \(300,\)"),
+    ({"images": GIVEN["images"][..., 0]}, r"images have shape \(300, 28, 28\)"),
+    ({"images": GIVEN["images"].astype(float)}, "type float64"),
+    ({"loss": np.full(N, np.inf)}, "not finite"),
+    ({"scores": {}}, "scores is empty"),
+    ({"reference_members": np.ones((R, N), bool)}, "at most 0 members and 0 non-members")])
+def test_what_cannot_be_played_is_refused(change, text):
+    with pytest.raises(MiaError, match=text):
+        play.deal(**GIVEN | change)
