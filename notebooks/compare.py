@@ -34,6 +34,7 @@ import numpy as np
 from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
 from mia_lib.attacks import baselines
 from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.evidence import play, versus
 from mia_lib.papers.compare import case, exhibits, study
 from mia_lib.papers.compare.attacks import ATTACKS
 
@@ -195,6 +196,25 @@ plotting.show(
         "none beats at the same cost or less.")
 
 # %% [markdown]
+# ## Two attacks at your own price
+#
+# AUC weighs all thresholds alike. An auditor has one: so many false alarms are allowed, so many of the records looked at are
+# members, and a wrong accusation costs so much. Set these, and two attacks beside each other.
+
+# %% tags=["hide-input"]
+beside = {name: ({exhibits.title(n): one.ranks[n].astype(float) for n in exhibits.BESIDE if n in one.ranks}, one.members)
+          for name, one in plays.items()}
+pair = exhibits.title("malt"), exhibits.title("rmia")
+plotting.explore(
+    versus.chart(beside, pair), versus.picture(beside, pair), name="compare-versus",
+    instructions="Choose a case and two attacks. Then move the false positive rate that is allowed, the share of members among the "
+                 "records looked at, and what a wrong accusation costs in right ones. When does accusing nobody pay best?",
+    caption="Two attacks on the same records: both ROCs, and of a thousand records who is accused, rightly and wrongly. Grey: "
+            "fewer than one record would make such a rate.",
+    alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares "
+        "for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
+
+# %% [markdown]
 # ## How many references?
 
 # %%
@@ -207,15 +227,12 @@ plotting.show(
             "intervals over pairs of targets.",
     alt="A panel for each case with a curve for each attack that uses references, against four to as many references as there "
         "are; a dashed line at zero.")
-results.show_table(
-    exhibits.least_table(swept), name="compare-least",
-    caption="The least number of references from which on an attack is ahead of MALT, its interval above zero there and at all "
-            "larger numbers.")
 
 # %% [markdown]
 # An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
 # spreads estimate a variance for each record from the models of each kind, of which the left end has two. Compare there the
-# attacks that fit spreads with those that do not, and then how much each gains on its way to the right.
+# attacks that fit spreads with those that do not, and then how much each gains on its way to the right. The least number that
+# is enough to be ahead of MALT is in {numref}`compare-least`.
 #
 # ## Who is exposed?
 #
@@ -344,6 +361,15 @@ results.show_table(
             "seconds of one core as the clock had it, and what is held at once. Counted from what each attack asked for.")
 
 # %% [markdown]
+# ### From how many references on?
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.least_table(swept), name="compare-least",
+    caption="The least number of references from which on an attack is ahead of MALT, its interval above zero there and at all "
+            "larger numbers.")
+
+# %% [markdown]
 # ### Every attack against every other
 
 # %% tags=["hide-input"]
@@ -423,6 +449,22 @@ if first.pool.is_image:
         exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
         caption="{ours}`first`: members found at 1 % FPR overall, class by class.",
         alt="One column a class with three marks: one threshold, the regression, and LiRA.")
+
+# %% [markdown]
+# ### Records to guess
+#
+# A few records of the first target, as an attacker sees them; on their own page they are dealt to [you](../book/play.md).
+
+# %% tags=["hide-input"]
+seen = case.Seen(first, 0)
+dealt = play.deal(
+    first.pool.x if first.pool.is_image else None, first.pool.y, first.pool.classes, seen.own("loss"), *seen.references("loss"),
+    first.members[0], {"MALT": plays[first.name].ranks["malt"][0].astype(float),
+                       "LiRA": plays[first.name].ranks["lira"][0].astype(float)}, seed=seed)
+play.show(
+    dealt, name="compare-game",
+    caption="Half of these records were used to train the target. Losses in nats; references are those that were not trained on "
+            "the record.")
 
 # %% [markdown]
 # (compare-claims)=

@@ -155,6 +155,7 @@ FACTS = {
     },
     "data": {"4.0": "a licence's version"},
     "glossary": {"95 %": "level of intervals"},
+    "guide": {"1 %": "a rate"},
     "index": {"100": "minutes of a lesson", "five minutes": "of reading"},
     "machines": {"ten times": "a test's tolerance"},
     "rerun": {"3.11": "a version of Python", "2.5": "GB of an environment", "4": "GB of memory", "57.0": "an example",

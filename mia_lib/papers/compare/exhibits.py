@@ -23,6 +23,7 @@ from mia_lib.papers.compare.case import Case
 
 MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "precision_at_fpr=0.01")
 SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offline", "lira", "rmia", "curvature", "iha")
+BESIDE = (*SHORT, "gap", "pinball", "shokri", "forgetting", "attack_r", "mast_softmin", "lira_own")
 OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia")
 COLOURS = {"none": plotting.BLUE, "out only": plotting.GREEN, "in and out": plotting.RED}  # of references
 MARKS = dict(zip(ACCESS, "so^D", strict=True))
