@@ -140,7 +140,7 @@ def chart(cases: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]], pair
     sliders = [
         alt.param("power", value=round((start - steps) / PER_DECADE, 2), bind=alt.binding_range(
             min=round(-steps / PER_DECADE, 2), max=0, step=1 / PER_DECADE,
-            name="False positive rate allowed, power of ten (−2 is one in 100) ")),
+            name="False positive rate allowed, power of ten ")),
         alt.param("share", value=round(100 * share), bind=alt.binding_range(
             min=1, max=99, step=1, name="Members among the records, in percent ")),
         alt.param("cost", value=cost, bind=alt.binding_range(
@@ -243,10 +243,10 @@ def _said(alt, here):
     apart = "abs(datum.first_gain - datum.second_gain)"
     last = (f"!datum.first_run || !datum.second_run || first == second ? ' ' : {apart} < 0.05 ? 'Neither gains more' : "
             f"{more} + ' gains ' + format({apart}, ',.1f') + ' more'")
-    head = "'FPR ' + format(100 * pow(10, power), '.3~g') + ' %, cost ' + cost + "
-    seen = [f"{head}': of {RECORDS:,} records, ' + {RECORDS // 100} * share + ' members'",
+    head = "'At an FPR of ' + format(100 * pow(10, power), '.2~g') + ' %, at a cost of ' + cost + ','"
+    seen = [head, f"'of {RECORDS:,} records, ' + {RECORDS // 100} * share + ' members:'",
             *lines("first"), *lines("second"), last]
-    unseen = [f"{head}': below resolution,'", "'less than one of ' + format(datum.others, ',') + ' non-members'"]
+    unseen = [head, "'below resolution: less than one'", "'of ' + format(datum.others, ',') + ' non-members'"]
     unseen += ["' '"] * (len(seen) - len(unseen))
     text = f"datum.seen ? [{', '.join(seen)}] : [{', '.join(unseen)}]"
     return both.transform_calculate(lines=text).mark_text(align="left", baseline="top", lineHeight=17).encode(
@@ -259,7 +259,7 @@ def _squares(alt, here, role: str):
     kind = (f"datum.square < datum.held - datum.hit ? '{missed}' : datum.square < datum.held ? '{right}' : "
             f"datum.square < datum.held + round(datum.wrong) ? '{wrong}' : '{alone}'")
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())),
-                       legend=alt.Legend(orient="top", columns=2, symbolType="square") if role == "first" else None)
+                       legend=alt.Legend(orient="top", columns=1, symbolType="square") if role == "first" else None)
     named = alt.TitleParams(alt.ExprRef(f"{role} + ' ({LINES[role][0]})'"), anchor="start", fontSize=13)
     return here.transform_filter(f"datum.seen && datum.attack == {role}").transform_calculate(
         held=f"{RECORDS // 100} * share", hit="round(datum.right)", square=f"sequence(0, {RECORDS})").transform_flatten(

@@ -1,4 +1,4 @@
-"""A Sphinx extension of this book's: building it takes a fraction of the time, and a page loads what it needs to draw charts.
+"""A Sphinx extension of this book's: building it takes a fraction of the time, and a page loads what it needs and no more.
 
 Sphinx keeps each page it has read as a pickled tree, and unpickles it for every number of a figure and for every reference to
 one. Parts of a page that came from a docstring still point to the document they were read in, and through its settings to all
@@ -6,6 +6,8 @@ that Sphinx knows of the whole book: a hundred times as much as the page.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.domains.std import StandardDomain
@@ -17,6 +19,8 @@ def setup(app) -> dict:
     """Called by Sphinx."""
     app.connect("doctree-read", forget_where_it_was_read, priority=999)
     app.connect("html-page-context", draw_charts)
+    app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
+    app.connect("build-finished", draw_icons_from_the_font)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -34,6 +38,18 @@ def draw_charts(app, pagename, templatename, context, doctree) -> None:
     for mark, scripts in SCRIPTS.items():
         for script in scripts if f'class="{mark}"' in raw else ():
             app.add_js_file(script, loading_method="defer")
+
+
+def leave_out_mathematics(app, pagename, templatename, context, doctree) -> None:
+    """Not load MathJax, a megabyte, on a page without equations; on the first one Sphinx does, for those of all others."""
+    if not app.env.domains["math"].data["has_equations"].get(pagename):
+        context["script_files"] = [one for one in context["script_files"] if "mathjax" not in (one.filename or "")]
+
+
+def draw_icons_from_the_font(app, exception) -> None:
+    """Leave out the script that draws icons a second time, as pictures: half of all that a page loads."""
+    for script in Path(app.outdir, "_static", "vendor").glob("fontawesome/*/js/all.min.js"):
+        script.write_text("/* icons come from the font */\n", encoding="utf-8")
 
 
 class References(StandardDomain):

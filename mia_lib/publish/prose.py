@@ -277,8 +277,9 @@ def _tally(run: Run, where: str) -> str:
     from mia_lib.evidence import claims
 
     said = claims.tally(run.claims.values()).removesuffix(".")
-    return "\\\n".join(COUNTED.sub(lambda one: f"[{one[0]}]{{.verdict .verdict-{one[1].replace(' ', '-')}}}", part)
-                     for part in said.split(". ")) or "no claim judged"
+    groups = [COUNTED.sub(lambda one: f"[{one[0]}]{{.verdict .verdict-{one[1].replace(' ', '-')}}}", part)
+              for part in said.split(". ")]
+    return "\\\n".join(groups).replace("}, [", "} [") or "no claim judged"
 
 
 OF_CHAPTERS = {"answer": _answered, "tally": _tally}

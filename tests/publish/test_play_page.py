@@ -52,7 +52,8 @@ def with_game(monkeypatch) -> dict:
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
         {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
     play.show(play.deal(**DEALT), "tiny-game", "What an attacker sees.")
-    plotting.explore(versus.chart(CASES), versus.picture(CASES), "fig-versus", "Two attacks.", "Two curves: and squares", SAYS)
+    plotting.explore(versus.chart(CASES, fpr=0.05), versus.picture(CASES, fpr=0.05), "fig-versus", "Two attacks.",
+                     "Two curves: and squares", SAYS)
     made["cells"].append({"cell_type": "code", "id": "c", "execution_count": 2, "metadata": {}, "source": "play()",
                           "outputs": json.loads(json.dumps(shown))})
     return made
