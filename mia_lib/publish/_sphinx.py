@@ -50,8 +50,9 @@ def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
     """
     if not doctree:
         return
-    paragraph = next((node for node in doctree.findall(nodes.paragraph) if isinstance(node.parent, nodes.section)), None)
-    text = " ".join(paragraph.astext().split()) if paragraph else ""
+    paragraphs = list(doctree.findall(nodes.paragraph))
+    first = [one for one in paragraphs if isinstance(one.parent, nodes.section)] or paragraphs
+    text = " ".join(first[0].astext().split()) if first else ""
     about = {"og:title": next(doctree.findall(nodes.title), nodes.Text(app.config.project)).astext(),
              "og:type": "website", "og:site_name": app.config.project,
              "og:description": text if len(text) <= 200 else text[:200].rpartition(" ")[0] + " …"}

@@ -2,8 +2,8 @@
 beside the paper's, and what became of the claims on it.
 
 Which exhibits there are is in `data/papers/exhibits.yaml`, and of a table also which of its cells is shown; where they stand
-is read from the captions of what was run, which begin with "**Table 2 of the paper**"; how far a run is from the paper from the
-chapter's own table of differences.
+is read from the captions of what was run, which begin with "**Table 2 of the paper**"; how far a run is from the paper from
+the chapter's own table of differences.
 """
 
 from __future__ import annotations
@@ -160,10 +160,13 @@ def _level(chapter: str, run: Shown, exhibit: str, how: str) -> str:
         return f"{said}: at the paper's size"
     if not differs:
         return said
-    one = next(one for one in differs if one.gap not in here)
-    about = "" if named(one.about) else f"{one.about}: "
-    link = f'<a href="../notebooks/{chapter}.html#{DIFFERS.strip("# ").lower().replace(" ", "-")}">all that differs</a>'
-    return f"{said}: at a fraction\n{marks.small(f'{about}here {one.here}; the paper {one.paper}; {link}')}"
+    about = [one for one in differs if one.gap not in here]
+    place = f"../notebooks/{chapter}.html#{DIFFERS.strip('# ').lower().replace(' ', '-')}"
+    if named(about[0].about) and about[0].here:
+        text = f'here {about[0].here}; the paper {about[0].paper} (<a href="{place}">all that differs</a>)'
+    else:
+        text = f'<a href="{place}">what differs</a>: {", ".join(one.about for one in about)}'
+    return f"{said}: at a fraction\n{marks.small(text)}"
 
 
 def _why_not(run: Shown, exhibit: str, verdicts: Iterable[Mapping]) -> str:

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mia_lib.errors import MiaError
@@ -237,11 +238,11 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
 
 def _differences(text: str, run: prose.Run) -> list[exhibits.Difference]:
-    """How a run differs from the paper by its chapter's text; nothing of a record that was made before numbers had names."""
+    """How a run differs from the paper by its chapter's text; of a record that was made before numbers had names, in what."""
     try:
         return exhibits.differences(prose.prose(text, f"notebooks/{run.notebook}.py", run))
     except MiaError:
-        return []
+        return [replace(one, here="") for one in exhibits.differences(text)]
 
 
 def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:

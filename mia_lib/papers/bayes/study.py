@@ -489,7 +489,8 @@ def complement(bank: Bank) -> Complement:
             for way, r in (("aside", bank.game.references(t)), ("kept", np.delete(np.arange(len(members)), t))):
                 count = members[r].sum(0)
                 lira = baselines.lira_online(signal[t], signal[r], members[r], fixed_variance=True)
-                scores = {COUNTING: -count, "LiRA": lira, **{name: bayes.mast(bank.loss[t], bank.loss[r], members[r], how) for name, how in MAST.items()}}
+                scores = {COUNTING: -count, "LiRA": lira,
+                          **{name: bayes.mast(bank.loss[t], bank.loss[r], members[r], how) for name, how in MAST.items()}}
                 for name in names:
                     ranks.setdefault(f"{way}.{name}", []).append(packed_ranks(scores[name]))
                 held.append([count[members[t]].mean(), count[~members[t]].mean()])
