@@ -165,7 +165,8 @@ def _level(chapter: str, run: Shown, exhibit: str, how: str) -> str:
     if named(about[0].about) and about[0].here:
         text = f'here {about[0].here}; the paper {about[0].paper} (<a href="{place}">all that differs</a>)'
     else:
-        text = f'<a href="{place}">what differs</a>: {", ".join(one.about for one in about)}'
+        text = f'<a href="{place}">what differs</a>' + ("" if named(about[0].about) else
+                                                        f": {', '.join(one.about for one in about)}")
     return f"{said}: at a fraction\n{marks.small(text)}"
 
 
@@ -186,7 +187,8 @@ def _key(chapter: str, exhibit: str, own: Shown, verdicts: Sequence[Mapping]) ->
             return f"**{ours}**\nthe paper: {theirs}{whose and f' ({whose})'}\n{marks.small(where)}"
     judged = [one for one in verdicts if one["brief"]]
     for one in sorted(judged, key=lambda one: one.get("kind") == "ours"):
-        return f"**{one['brief'].splitlines()[0]}**\nthe paper: {one['evidence']}\n{marks.small(one['claim'])}"
+        ours = "\n".join(f"**{part}**" for part in one["brief"].split("; "))
+        return f"{ours}\nthe paper: {one['evidence']}\n{marks.small(one['claim'])}"
     return tables.NOTHING
 
 

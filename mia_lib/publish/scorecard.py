@@ -198,13 +198,13 @@ def _counters(given: Sequence[Row]) -> str:
     for kind, title in KINDS.items():
         pills = " ".join(marks.pill(verdict, f"{counted[kind][verdict]} {verdict}")
                          for verdict in claims.VERDICTS if counted[kind][verdict])
-        lines = [f'<span class="mia-count">{counted[kind].total()}</span>', pills or "none"]
+        lines = [f'<span class="mia-kind">{title}</span>', f'<span class="mia-count">{counted[kind].total()}</span>', pills]
         if kind == "paper":
             lines += [marks.small(f"{where}: {_counts(given, data)}.") for data, where in (
                 (claims.OWN_DATA, "On the paper's own data"), (claims.STAND_IN, "On other data"), ("", "About no data set"))
                 if any(row.kind == kind and row.found[0].data == data for row in given)]
-        cards.append(f":::{{grid-item-card}} {title}\n:class-card: mia-counter\n" + "\n\n".join(lines) + "\n:::\n")
-    return "::::{grid} 1 1 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n"
+        cards.append("<div>\n" + "\n".join(f"<p>{line}</p>" for line in filter(None, lines)) + "\n</div>\n")
+    return f'<div class="mia-counters">\n{"".join(cards)}</div>\n'
 
 
 def _counts(given: Iterable[Row], data: str) -> str:

@@ -48,7 +48,7 @@ def test_the_three_counters_count_each_claim_once_and_by_the_pages_own_run():
     assert sum(one.total() for one in counted.values()) == len(claims.claims("bayes"))
     assert set(counted) == set(scorecard.KINDS) and all(set(one) == {"reproduced"} for one in counted.values())
     page = scorecard.page(scorecard.rows(records))
-    assert page.count("{grid-item-card}") == 3
+    assert re.findall(r'"mia-kind">([^<]*)<', page) == list(scorecard.KINDS.values())
     assert [int(n) for n in re.findall(r'"mia-count">(\d+)<', page)] == [one.total() for one in counted.values()]
 
 
