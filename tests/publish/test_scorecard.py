@@ -143,10 +143,9 @@ def test_help_names_every_field_of_the_records(monkeypatch):
     assert all(re.search(rf"\b{field}\b", said) for field in scorecard.records(scorecard.rows(found()))[0])
 
 
-def test_the_built_book_is_read_by_default(built_book, monkeypatch):
-    monkeypatch.setattr(scorecard, "find_root", lambda root=None: built_book.parents[2] / "root")
-    (built_book.parents[2] / "root").mkdir(exist_ok=True)
-    (built_book.parents[2] / "root" / "_build").symlink_to(built_book.parents[2])
+def test_the_built_book_is_read_by_default(built_book, tmp_path, monkeypatch):
+    monkeypatch.setattr(scorecard, "find_root", lambda root=None: tmp_path)
+    (tmp_path / "_build").symlink_to(built_book.parents[2])
     records = json.loads(mia("--json").stdout)
     shown = (built_book / "book" / "scorecard.html").read_text()
     assert all(f'id="{one["paper"]}-{one["claim"]}"' in shown for one in records)
