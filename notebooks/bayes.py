@@ -726,6 +726,37 @@ results.show_table(penalty, name="bayes-penalty",
                            "released default $C = 10^4$.")
 
 # %% [markdown]
+# (bayes-complement-part)=
+# ### The complement among the references
+#
+# The models of a bank come in pairs that share no record and together hold all. Put a target's complement back among the references:
+# the first target's members are then held by {ours}`held-in-kept` references each, all others by {ours}`held-out-kept`; with the
+# complement put aside by {ours}`held-in-aside` and {ours}`held-out-aside`. Whoever counts has membership, without a look at any loss.
+
+# %%
+complement = study.complement(first_bank)
+
+# %% tags=["hide-input"]
+results.name({f"held-{side}-{way}": int(complement.held[row, column]) for row, way in enumerate(("aside", "kept"))
+              for column, side in enumerate(("in", "out"))})
+results.name({f"count-{way}": float(metrics.auc(scores[study.COUNTING], complement.members).mean())
+              for way, scores in (("aside", complement.aside), ("kept", complement.kept))})
+results.name({"complement-mast": exhibits.complement_change(complement, "MAST (best split)"),
+              "complement-lira": exhibits.complement_change(complement, "LiRA")})
+plotting.show(
+    exhibits.complement_figure(complement), name="bayes-complement",
+    caption="AUC of attacks on the first bank with the target's complement put aside, as everywhere in this book, and with it among the "
+            "references. *Counting* has minus the number of references that hold a record for its score. LiRA has one variance for all "
+            "records and the log odds of the true class. 95 % intervals over targets and records.",
+    alt="For counting, three forms of MAST and LiRA, the AUC with the complement put aside and with it among the references, and a "
+        "dashed line at one half. Counting is at {ours}`count-aside` and {ours}`count-kept`.")
+
+# %% [markdown]
+# Counting has an AUC of {ours}`count-kept` with the complement and of {ours}`count-aside` without. An attack that compares losses does not
+# count, but its means, variances and splits are taken over as many references as there are: with the complement the AUC of MAST (best
+# split) changes by {ours}`complement-mast`, that of LiRA by {ours}`complement-lira`. Nor is this about pairs alone: where every model has
+# exactly half of the records, whoever knows all members but one can count, too.
+#
 # ### Table 2: the whole curve
 #
 # The shadow models come from another bank where there is one, so they know nothing of the records under attack, as

@@ -385,6 +385,8 @@ found = study.estimators(bank, estimator_records, steps, probe_counts)
 results.name({"signal-records": len(found.members[0])})
 results.name({"wrong-in": float(found.wrong[0]), "wrong-out": float(found.wrong[1])}, ".0%")
 results.name({"negative": found.named["printed"].negative}, ".0%")
+results.name({f"signal-{name}": 100 * exhibits.number(one.ranks, found.members) for name, one in (
+    ("exact", found.named["exact_norm"]), ("released", found.released), ("own-label", found.named["own_label"]))}, ".1f")
 results.show_table(
     exhibits.signals_table(found, h, iterations), name="curvature-signals",
     caption="AUC of the log-likelihood ratio on several signals, in percent with 95 % intervals, on {ours}`signal-records` "

@@ -44,6 +44,107 @@
     }
   }
 
+  // The scorecard: lists that choose which of its rows are shown, told by what stands in them. What was chosen is kept in the
+  // address, so that a choice can be linked to.
+  const choices = [
+    ["paper", "Paper", null],
+    ["kind", "Kind", { paper: "a paper's claim", ours: "this book's addition", proof: "a proof or an identity" }],
+    ["verdict", "Verdict, in any run", null],
+    ["data", "Data, in any run", { own: "the paper's own", "stand-in": "a stand-in", none: "about no data set" }],
+  ];
+
+  function filters() {
+    const tables = [...document.querySelectorAll("table.mia-scorecard")];
+    const first = tables.length && tables[0].closest("section");
+    if (!first || document.querySelector(".mia-filters")) return;
+    const rows = tables.flatMap((table) => {
+      const section = table.closest("section");
+      const paper = section.querySelector("h2").firstChild.textContent.trim();
+      return [...table.querySelectorAll("tbody tr")].map((row) => ({
+        row, section, paper, kind: row.querySelector(".mia-claim").dataset.kind,
+        runs: [...row.querySelectorAll(".mia-run")].map((run) => run.dataset),
+      }));
+    });
+    const form = document.createElement("form");
+    form.className = "mia-filters";
+    form.setAttribute("role", "search");
+    form.setAttribute("aria-label", "Which claims to show");
+    const lists = {};
+    for (const [name, title, words] of choices) {
+      const there = new Set(rows.flatMap((one) => (name in one ? [one[name]] : one.runs.map((run) => run[name]))));
+      const label = document.createElement("label");
+      const list = (lists[name] = document.createElement("select"));
+      label.textContent = title;
+      list.add(new Option("all", ""));
+      for (const value of words ? Object.keys(words) : there) {
+        if (there.has(value)) list.add(new Option(words ? words[value] : value, value));
+      }
+      label.append(list);
+      form.append(label);
+    }
+    const reset = document.createElement("button");
+    reset.type = "reset";
+    reset.textContent = "Show all";
+    const said = document.createElement("p");
+    said.setAttribute("role", "status");
+    form.append(reset, said);
+
+    function apply() {
+      const asked = Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, list.value]));
+      const fits = (run) => ["verdict", "data"].every((name) => !asked[name] || run[name] === asked[name]);
+      let shown = 0;
+      for (const one of rows) {
+        const fit = ["paper", "kind"].every((name) => !asked[name] || one[name] === asked[name]) && one.runs.some(fits);
+        one.row.hidden = !fit;
+        shown += fit;
+      }
+      for (const section of new Set(rows.map((one) => one.section))) {
+        section.hidden = rows.every((one) => one.section !== section || one.row.hidden);
+      }
+      said.textContent = shown + " of " + rows.length + " claims shown";
+      return new URLSearchParams(Object.entries(asked).filter(([, value]) => value)).toString();
+    }
+
+    function read() {
+      const asked = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+      for (const [name, list] of Object.entries(lists)) list.value = asked.get(name) || "";
+      for (const list of Object.values(lists)) if (list.selectedIndex < 0) list.value = "";
+      apply();
+    }
+
+    function changed() {
+      const state = apply();
+      history.replaceState(null, "", state ? "#" + state : location.pathname + location.search);
+    }
+
+    form.addEventListener("change", changed);
+    form.addEventListener("reset", () => setTimeout(changed));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    window.addEventListener("hashchange", read);
+    first.before(form);
+    read();
+  }
+
+  // A link to what is folded opens it, and so does printing.
+  function unfold() {
+    const place = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = place && place.closest("details:not([open])");
+    if (fold) {
+      fold.open = true;
+      place.scrollIntoView();
+    }
+  }
+
+  let opened = [];
+  window.addEventListener("hashchange", unfold);
+  window.addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details.mia-fold:not([open])")];
+    for (const fold of opened) fold.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const fold of opened) fold.open = false;
+  });
+
   // What scrolls sideways must be reachable without a mouse; what fits must not be one more stop. Fonts, charts and
   // mathematics come late, and change what fits.
   const boxes = ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)";
@@ -71,6 +172,8 @@
     name();
     bibliography();
     verdicts();
+    filters();
+    unfold();
     scrollable();
     watch();
   }

@@ -363,37 +363,3 @@ def tally(records: Iterable[Mapping]) -> str:
 def kind_of(record: Mapping) -> str:
     """Whose claim a record judges, "paper" or "ours"."""
     return record.get("kind") or _claim(record["paper"], record["claim"])["kind"]
-
-
-def scorecard(records: Iterable[Mapping]) -> str:
-    """Markdown of the scorecard page: one section and table for each paper.
-
-    Args:
-        records: what `show` put into the executed notebooks, of any number of papers; those of a recorded run have its preset
-            under "run".
-    """
-    papers: dict[tuple[str, str], list[Mapping]] = {}
-    for record in records:
-        papers.setdefault((record["paper"], record.get("run", "")), []).append(record)
-    sections = []
-    for (paper, run), of_paper in sorted(papers.items()):
-        order = {claim: place for place, claim in enumerate(claims(paper))}
-        of_paper = sorted((record for record in of_paper if record["claim"] in order), key=lambda one: order[one["claim"]])
-        if run:
-            live = {r["claim"]: r for r in papers.get((paper, ""), [])}
-            of_paper = [r for r in of_paper if not _same_finding(r, live.get(r["claim"]))]
-        if not of_paper:
-            continue
-        table = tables.markdown_table(_table(of_paper))
-        where = f", recorded at preset `{run}`" if run else ""
-        heading = f"### Recorded at preset `{run}`" if run else f"## {title(paper)}"
-        label = f"tab-scorecard-{paper}" + (f"-{run}" if run else "")
-        sections.append(f"{heading}\n\n{tally(of_paper)}\n\n:::{{table}} Claims of *{title(paper)}*{where}\n"
-                        f":name: {label}\n\n{table}\n:::\n")
-    return "\n".join(sections)
-
-
-def _same_finding(one: Mapping, other: Mapping | None) -> bool:
-    """Whether two runs found the same to the last printed digit, as they do where one takes its numbers from the other, or
-    where neither ran it."""
-    return other is not None and (one["verdict"], one["estimate"]) == (other["verdict"], other["estimate"])

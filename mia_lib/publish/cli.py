@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `run`, `sweep`, `record`, `params`, `data`, `sync`, `doctor`, `serve`."""
+"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `params`, `data`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -171,6 +171,31 @@ def _list_missing(states: list) -> None:
         minutes = ["–" if m is None else f"{m:g}" for m in (one.cpu_minutes, one.gpu_minutes)]
         table.add_row(*map(Text, (one.state + (f": {one.why}" if one.why else ""), *minutes, one.command)))
     show(table)
+
+
+FIELDS = """
+
+The records of --json, one for each claim and run: paper, title, chapter, claim and kind (paper, ours, proof); text, exhibit,
+printed (what the paper shows) and rule; preset and recorded (false for the book's own run); verdict, and said (with what was
+left out); brief (the number that decides) and estimate (all of them) as text; hold of so many parts; data (the paper's data, a
+stand-in, or ""); reason why something was not run; and numbers, the estimate as [{part, value, low, high, unit}].
+"""
+
+
+@app.command(epilog=" ".join(FIELDS.split()))
+def scorecard(
+        folder: Path | None = typer.Argument(None, help="Executed notebooks, such as runs, else the last built book."),
+        as_json: bool = typer.Option(False, "--json", help="Print records for programs, see below.")) -> None:
+    """Print every claim: what the paper printed, what the run found, and what recorded runs found."""
+    import json
+
+    from mia_lib.publish import scorecard as card
+
+    found = card.read(folder)
+    if as_json:
+        typer.echo(json.dumps(card.records(found), indent=1))
+    else:
+        card.show(found)
 
 
 @app.command()

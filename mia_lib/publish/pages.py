@@ -17,18 +17,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, play_page, prose, reference, runner
+from mia_lib.publish import exhibits, marks, pictures, play_page, prose, reference, runner, scorecard
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded
 from mia_lib.publish.records.state import State
 
 MARKER = "<!-- generated -->"
-FIGURES = "book/_figures/"  # the notebooks' figures by name, for prose pages to show
+FIGURES = prose.FIGURES
+THUMBNAILS, CARD = f"{FIGURES}small/", f"{FIGURES}card.png"
 VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, too, draws the fifth
 EXPLORABLE = "mia-explore"  # class of what holds a chart
 SHOWN_AGAIN = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
@@ -198,16 +200,17 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         held = recorded.exhibits(name, root)
         beside = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
                   for state, shown, _ in held}
+        apart = next((text for cell in notebook["cells"] if exhibits.DIFFERS in (text := "".join(cell["source"]))), "")
         notebook = prose.told(notebook, runs_of[name], beside)
         own, _ = prose.named(notebook)
-        shown_by[name] = [exhibits.Shown(runs_of[name].preset, own["tables"], own["figures"]),
-                          *(exhibits.Shown(state.preset, shown["tables"], shown["figures"]) for state, shown, _ in held)]
-        claims += collect_claims(name, notebook)
+        shown_by[name] = [exhibits.Shown(run.preset, shown["tables"], shown["figures"], _differences(apart, run))
+                          for run, shown in [(runs_of[name], own), *((beside[s.preset], shown) for s, shown, _ in held)]]
+        claims += scorecard.of_notebook(notebook)
         files |= collect_figures(notebook)
         charts |= collect_charts(notebook)
         runs = _other(held, notebook)
         for state, shown, figures in runs:
-            claims += [{"notebook": name, "run": state.preset, **claim} for claim in shown["claims"]]
+            claims += [{"notebook": name, "preset": state.preset, "recorded": True, **claim} for claim in shown["claims"]]
             files |= {f"{FIGURES}{figure}-{state.preset}.png": content for figure, content in figures.items()}
         paged = page(notebook, [(state, shown) for state, shown, _ in runs])
         files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
@@ -215,11 +218,18 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                  "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
                  "book/play.md": lambda: play_page.game(executed.values()),
                  "book/recorded.md": lambda: records(recorded.states(root)),
-                 "book/exhibits.md": lambda: exhibits.index(shown_by, claims, FIGURES.removeprefix("book/").rstrip("/"))}
+                 "book/exhibits.md": lambda: exhibits.index(shown_by, claims, THUMBNAILS.removeprefix("book/").rstrip("/"))}
+    if "book/exhibits.md" in files:
+        files |= {f"{THUMBNAILS}{name}.png": make.reduced(files[f"{FIGURES}{name}.png"], pictures.thumbnail)
+                  for name in exhibits.pictures(shown_by)}
     if "book/scorecard.md" in files:
-        from mia_lib.evidence.claims import scorecard
-
-        generated["book/scorecard.md"] = lambda: scorecard(claims)
+        judged = scorecard.rows(claims)
+        generated["book/scorecard.md"] = lambda: scorecard.page(judged)
+        files[scorecard.STAGED] = (json.dumps(scorecard.records(judged), indent=1) + "\n").encode()
+    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", files.get(f"{toc['root']}.md", b"").decode())
+    stands = f"{FIGURES}{first[1] or first[2]}.png" if first else ""
+    if stands in files:  # the picture of the landing page stands for the book elsewhere, too
+        files[CARD] = pictures.card(files[stands], config["title"])
     for path, text in generated.items():
         if path in files:
             written = files[path].decode()
@@ -229,6 +239,14 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = shown_again(prose.prose(files[path].decode(), path, runs=runs_of), path, charts).encode()
     return files
+
+
+def _differences(text: str, run: prose.Run) -> list[exhibits.Difference]:
+    """How a run differs from the paper by its chapter's text; of a record that was made before numbers had names, in what."""
+    try:
+        return exhibits.differences(prose.prose(text, f"notebooks/{run.notebook}.py", run))
+    except MiaError:
+        return [replace(one, here="") for one in exhibits.differences(text)]
 
 
 def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
@@ -241,12 +259,6 @@ def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[S
                  if v != own["figures"].get(k) or figures[k] != make.shrunk(images[v["file"]])}
         kept.append((state, {**shown, "tables": tables, "figures": drawn}, {k: figures[k] for k in drawn}))
     return kept
-
-
-def collect_claims(name: str, notebook: dict) -> list[dict]:
-    """The verdicts that a notebook's outputs carry, each with the notebook's name."""
-    return [{"notebook": name, **claim} for cell in notebook["cells"] for output in cell.get("outputs", [])
-            for claim in output.get("data", {}).get(prose.CLAIMS, [])]
 
 
 def collect_figures(notebook: dict) -> dict[str, bytes]:
@@ -320,6 +332,9 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
     for cell in notebook["cells"]:
         if runner.INJECTED in cell["metadata"].get("tags", []):
             cell["metadata"]["tags"].append("hide-input")
+        for output in cell.get("outputs", []):
+            if prose.CLAIMS in output.get("data", {}):
+                output["data"]["text/markdown"] = marks.with_anchors("".join(output["data"]["text/markdown"]))
         for part in _captioned(cell):
             cells.append(part)
             named = [name for output in part.get("outputs", []) for name in _names(output)]
@@ -543,12 +558,13 @@ def _held(manifest: dict) -> str:
 
 def status(records: list[dict]) -> str:
     """The table of all runs in MyST Markdown."""
-    lines = ["| notebook | preset | date | time | peak memory | device | versions |", "| --- " * 7 + "|"]
+    lines = [":::{table}", ":class: mia-status", "",
+             "| notebook | preset | date | time | peak memory | device | versions |", "| --- " * 7 + "|"]
     for r in records:
         cells = (f"{{doc}}`/notebooks/{r['notebook']}`", r["preset"], r["date"][:10], duration(r["seconds"]),
                  f"{r['peak_memory_mb']} MB", r["device"], _versions(r))
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, ":::"])
 
 
 def stage(files: dict[str, bytes], folder: Path) -> list[str]:

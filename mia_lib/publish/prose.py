@@ -12,9 +12,12 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 - ``{answer}`bayes` `` the chapter's answer, the bold text under its title, and ``{tally}`bayes` `` how many of each verdict it
   came to; on pages of prose.
 
-On another page the notebook's name goes first: ``{ours}`bayes lead` ``. A part fenced with ``:::{about} PRESET`` was written
-about the numbers of one preset: it is shown where that preset ran unchanged, or, of a recorded preset, beside its exhibits.
-Elsewhere one line says what is left out. A name that does not exist stops the build and is named, with the nearest one.
+On another page the notebook's name goes first: ``{ours}`bayes lead` ``. ``:::{shown} bayes-idea`` puts a chapter's figure
+there, with the words that the chapter has for those who cannot see it, over a caption of the page's own.
+
+A part fenced with ``:::{about} PRESET`` was written about the numbers of one preset: it is shown where that preset ran
+unchanged, or, of a recorded preset, beside its exhibits. Elsewhere one line says what is left out. A name that does not exist
+stops the build and is named, with the nearest one.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`"
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 DEPTH = 3  # a verdict's sentence names numbers, and no deeper
 
 
@@ -49,7 +54,7 @@ class Run:
         notebook, preset: which it is. unchanged: whether the preset ran as it is.
         parameters: by name.
         results: name -> {"value", "low", "high", "spec"} or {"text"}. tables: name -> {"columns", "rows"}.
-        claims: id -> the verdict's record. answer: the bold text under its title.
+        claims: id -> the verdict's record. figures: name -> its alternative text. answer: the bold text under its title.
     """
 
     notebook: str
@@ -60,6 +65,7 @@ class Run:
     tables: Mapping[str, Mapping] = field(default_factory=dict)
     claims: Mapping[str, Mapping] = field(default_factory=dict)
     answer: str = ""
+    figures: Mapping[str, str] = field(default_factory=dict)
 
 
 def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
@@ -117,7 +123,8 @@ def _plain(values: Mapping) -> dict:
 
 def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mapping) -> Run:
     return Run(name, preset, unchanged, values, found.get("results", {}), found["tables"],
-               {claim.get("claim", ""): claim for claim in found["claims"]})
+               {claim.get("claim", ""): claim for claim in found["claims"]},
+               {figure: one.get("alt", "") for figure, one in found["figures"].items()})
 
 
 def told(notebook: dict, run: Run, records: Mapping[str, Run] | None = None) -> dict:
@@ -170,6 +177,7 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     if "{" not in text:
         return text
     text = ABOUT.sub(lambda found: _about(found[2], found[3], where, run, runs, records), text)
+    text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
     for _ in range(DEPTH):
         told = ROLE.sub(lambda found: _answer(found[1], found[2], where, run, runs or {}), text)
         if told == text:
@@ -188,6 +196,14 @@ def _about(preset: str, body: str, where: str, run: Run | None, runs, records: M
     return f"*(A note on the run at preset `{preset}` is left out here: it is about other numbers than these.)*"
 
 
+def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
+    """A chapter's figure on another page; its alternative text may name that chapter's results."""
+    whose = {figure: run for run in runs.values() for figure in run.figures}
+    _known(name, whose, "figure", where)
+    alt = prose(whose[name].figures[name], where, whose[name])
+    return f":::{{figure}} /{FIGURES}{name}.png\n:alt: {alt}\n:width: 100%\n\n{caption}:::"
+
+
 def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[str, Run]) -> str:
     first, _, rest = asked.partition(" ")
     if role in OF_CHAPTERS:
@@ -199,8 +215,10 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
         return _printed(first, rest.strip(), where)
     if run is None:
         raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
-    return {"ours": _ours, "param": _param, "verdict": _verdict, "says": _says,
+    said = {"ours": _ours, "param": _param, "verdict": _verdict, "says": _says,
             "printed": lambda of, name, at: _printed(of.notebook, name, at)}[role](run, asked, where)
+    # A chapter's sentence names results of its own; on another page these need the chapter's name.
+    return ROLE.sub(rf"{{\1}}`{first} \2`", said) if role == "says" and runs.get(first) is run else said
 
 
 def _known(name: str, allowed, what: str, where: str) -> None:

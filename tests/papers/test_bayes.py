@@ -201,6 +201,24 @@ def test_decisions_are_near_the_best_ones_and_use_no_membership_of_the_target(is
         chapter.decide(toy_bank(1.0, models=4), 0, "MALT", 2)
 
 
+def test_counting_references_finds_everybody_with_the_complement_and_nobody_without(isolated_cache):
+    """Whatever the losses: a member of the target is out of its complement, and every pair holds a record once."""
+    found = chapter.complement(toy_bank(gap=0.0))
+    assert (metrics.auc(found.kept[chapter.COUNTING], found.members) == 1).all()
+    assert (metrics.auc(found.aside[chapter.COUNTING], found.members) == 0.5).all()
+    assert found.held.tolist() == [[3, 3], [3, 4]] and len(found.members) == 4
+    assert list(found.kept) == list(found.aside) == [chapter.COUNTING, *chapter.MAST, "LiRA"]
+
+
+def test_without_the_complement_attacks_are_those_of_table_two(isolated_cache):
+    bank = toy_bank(gap=1.0)
+    found = chapter.complement(bank)
+    for name in chapter.MAST:
+        for row, target in zip(found.aside[name], bank.game.attacked, strict=True):
+            assert_allclose(metrics.auc(row, bank.game.members[target]),
+                            metrics.auc(chapter.score(bank, target, name), bank.game.members[target]))
+
+
 def test_all_attacks_on_all_targets_come_in_rows_ordered_by_bank(isolated_cache):
     banks = [toy_bank(1.0, seed=s) for s in (0, 1)]
     judged = chapter.judge_banks(banks, targets=2, shadows=4, rehearsals=1)

@@ -189,6 +189,17 @@ def test_every_claim_of_the_paper_gets_exactly_one_verdict(games, swept):
     assert sorted({v.claim for v in from_tables} | others) == sorted(claims.claims("bayes"))
 
 
+def test_the_figure_of_the_complement_has_both_ways_for_each_attack():
+    members = membership.balanced_halves(40, 8)[::2]
+    nothing, all_of_it = np.tile(np.arange(40.0), (4, 1)), members.astype(float)
+    found = study.Complement(members, {"counting": nothing, "MAST (best split)": nothing},
+                             {"counting": all_of_it, "MAST (best split)": nothing}, np.zeros((2, 2)))
+    aside, kept = (bars.lines[0].get_ydata() for bars in exhibits.complement_figure(found).axes[0].containers)
+    assert kept[0] == 1 and kept[1] == aside[0] == aside[1]
+    assert exhibits.complement_change(found, "MAST (best split)").value == 0
+    assert exhibits.complement_change(found, "counting").value == pytest.approx(1 - aside[0])
+
+
 def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
     inside, outside = np.array([0.1, 0.1, 2.0, 1e-9]), np.array([0.2, 1.0, 3.0, 1e-9])
     seen = study.Summary(np.array(1.0), np.array(0.5), np.zeros(4), inside, outside)

@@ -750,6 +750,15 @@ def test_lira_has_the_papers_numbers_in_its_first_row(case, played):
     assert table["score"].tolist() == [exhibits.label(name) for name in exhibits.LIRA]
 
 
+def test_the_figure_of_lira_has_the_numbers_of_its_table_and_the_papers(case, played):
+    figure = exhibits.lira_figure({case.name: played, "again": played})
+    drawn = {bars.get_label(): bars.lines[0].get_ydata() for bars in figure.axes[0].containers}
+    for name in exhibits.LIRA:
+        assert drawn[study.NAMES[name]] == pytest.approx([exhibits.of_attack(played, name).value] * 2)
+    printed = next(line for line in figure.axes[0].lines if line.get_label() == "printed")
+    assert printed.get_ydata().tolist() == [0.644, 0.568, 0.578] and printed.get_xdata().tolist() == [2, 3, 4]
+
+
 def test_conjugate_gradients_stand_beside_the_exact_inverse(case, solved):
     table = exhibits.cg_table({case.name: solved}).set_index("case")
     row, exact = table.loc[case.name], solved.exact

@@ -10,9 +10,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from PIL import Image
 
 from mia_lib.definitions import LIBRARY
-from mia_lib.publish import reference
+from mia_lib.evidence import claims
+from mia_lib.publish import exhibits, marks, pictures, reference, scorecard
 
 pytestmark = pytest.mark.book
 
@@ -163,6 +165,54 @@ def test_the_scorecard_and_the_status_page_are_made_from_the_run(built_book):
     assert re.search(r"\b(reproduced|contradicted|inconclusive|not run)\b", table.get_text(" "))
     runs = article(built_book, "book/status").find("table").find_all("tr")[1:]
     assert len(runs) == len(chapters)
+
+
+def test_the_scorecard_has_a_row_for_each_claim_of_each_chapter(built_book):
+    rows = article(built_book, "book/scorecard").select("table.mia-scorecard tbody tr")
+    chapters = [page.removeprefix("notebooks/") for page in PAGES if page.startswith("notebooks/")]
+    of_claims = [f"{chapter}-{claim}" for chapter in chapters for claim in claims.claims(chapter)]
+    assert [row.find(class_="mia-claim")["id"] for row in rows] == of_claims
+    assert all(row.find_all("td")[2].find(class_="mia-run") for row in rows)
+    counted = [int(one.get_text()) for one in article(built_book, "book/scorecard").select(".mia-count")]
+    assert len(counted) == 3 and sum(counted) == len(of_claims)
+    assert (built_book.parents[1] / scorecard.STAGED).is_file()
+    assert article(built_book, "book/scorecard").select("a.download[href$='scorecard.json']")
+
+
+def test_the_index_has_a_row_for_each_exhibit_with_a_small_picture_that_is_loaded_late(built_book):
+    page = article(built_book, "book/exhibits")
+    rows = {row.find("span", id=True)["id"]: row for row in page.select("table.mia-exhibits tbody tr")}
+    assert list(rows) == [marks.of_exhibit(paper, one) for paper in exhibits.papers() for one in exhibits.exhibits(paper)]
+    images = page.select("table.mia-exhibits img")
+    assert len(images) > 20
+    for image in images:
+        file = (built_book / "book" / unquote(image["src"])).resolve()
+        assert image["loading"] == "lazy" and file.stat().st_size <= pictures.LIMIT, image["src"]
+    for paper in exhibits.papers():
+        for name, one in exhibits._listed()[paper].items():
+            if isinstance(one, dict):
+                key = rows[marks.of_exhibit(paper, name)].find_all("td")[3].get_text(" ")
+                assert "the paper: " in key, f"{paper}, {name}: {one['key']} finds nothing in any table"
+
+
+def test_a_finding_has_a_paragraph_and_a_figure_of_a_chapter_and_leads_there(built_book):
+    sections = article(built_book, "book/findings").find_all("section")
+    found = [section for section in sections if section.find("h2", recursive=False)]
+    assert len(found) == (ROOT / "book" / "findings.md").read_text().count("\n## ") > 6
+    for section in found:
+        assert len(section.find("p").get_text().split()) > 60 and len(section.find_all("figure")) == 1
+        assert any("notebooks/" in link["href"] for link in section.find_all("a", href=True))
+
+
+def test_a_link_to_a_page_can_be_shown_with_what_it_is_about_and_a_picture(built_book):
+    for page in PAGES:
+        path = built_book / f"{page}.html"
+        meta = {tag["property"]: tag["content"] for tag in soup(path).find_all("meta", property=True)}
+        assert meta["og:title"] in soup(path).find("h1").get_text() and meta["og:site_name"]
+        assert 20 < len(meta["og:description"]) <= 202, page
+        card = Image.open(path.parent / meta["og:image"])
+        assert card.size == (int(meta["og:image:width"]), int(meta["og:image:height"])) == pictures.CARD
+        assert (path.parent / soup(path).find("link", rel="icon")["href"]).is_file()
 
 
 def test_launch_buttons_name_files_of_the_repository(built_book):

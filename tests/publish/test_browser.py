@@ -12,7 +12,8 @@ import pytest
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
 CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare")]
-SEEN = ["book/index", "book/play", *CHAPTERS, "book/statistics", "book/scorecard", "book/guide"]
+SEEN = ["book/index", "book/play", *CHAPTERS, "book/statistics", "book/findings", "book/scorecard", "book/exhibits",
+        "book/status", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics"}
 CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),
@@ -191,3 +192,95 @@ def test_mathematics_is_drawn_from_a_file_without_any_server(browser, built_book
         assert page.locator("mjx-container").count() > 0
         assert page.locator("mjx-merror").count() == 0
         assert not tab.elsewhere
+
+
+ROWS = """() => [...document.querySelectorAll("table.mia-scorecard tbody tr")].map(row => [
+  row.querySelector(".mia-claim").id, row.getClientRects().length > 0,
+  [...row.querySelectorAll(".mia-run")].map(run => run.dataset.verdict)])"""
+
+
+def test_the_scorecard_is_filtered_by_keyboard_and_says_how_many_are_left(browser, server):
+    with Visit(browser) as tab:
+        page = tab.go(f"{server}/book/scorecard.html")
+        everything = page.evaluate(ROWS)
+        said = page.locator(".mia-filters [role=status]")
+        count = len(everything)
+        assert all(shown for _, shown, _ in everything) and said.inner_text() == f"{count} of {count} claims shown"
+        page.get_by_label("Verdict, in any run").focus()
+        page.keyboard.type("contra")
+        left = page.evaluate(ROWS)
+        assert [shown for _, shown, _ in left] == ["contradicted" in verdicts for *_, verdicts in left]
+        count = sum(shown for _, shown, _ in left)
+        assert said.inner_text() == f"{count} of {len(left)} claims shown" and said.get_attribute("role") == "status"
+        page.get_by_label("Kind").select_option("proof")
+        assert 0 < sum(shown for _, shown, _ in page.evaluate(ROWS)) <= count
+        assert "verdict=contradicted" in page.url and "kind=proof" in page.url
+        hidden = page.eval_on_selector_all("article section", "all => all.filter(one => one.hidden).length")
+        assert hidden > 0, "a paper of which nothing is left has no heading either"
+        page.get_by_role("button", name="Show all").press("Enter")
+        page.wait_for_timeout(100)
+        assert page.evaluate(ROWS) == everything and "=" not in page.url
+        assert not tab.errors
+
+
+def test_a_choice_of_claims_can_be_linked_to(browser, server):
+    with Visit(browser) as tab:
+        page = tab.go(f"{server}/book/scorecard.html#kind=ours&verdict=no+such+word")
+        assert any(shown for _, shown, _ in page.evaluate(ROWS))
+        kinds = page.locator("tr:visible .mia-claim").evaluate_all("all => all.map(one => one.dataset.kind)")
+        assert set(kinds) == {"ours"}
+
+
+def test_without_scripts_every_claim_is_there(browser, server):
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(f"{server}/book/scorecard.html")
+    rows = page.locator("table.mia-scorecard tbody tr")
+    assert rows.count() > 90 and all(rows.evaluate_all("all => all.map(row => row.getClientRects().length > 0)"))
+    assert page.locator(".mia-filters").count() == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("name, width", [(name, width) for name in ("scorecard", "exhibits", "status")
+                                         for width in (1280, 390)])
+def test_of_pages_that_are_tables_nothing_is_cut_off(browser, server, name, width):
+    with Visit(browser, width=width) as tab:
+        page = tab.go(f"{server}/book/{name}.html")
+        cut = page.evaluate("""() => {
+          const cells = [...document.querySelectorAll(".bd-article table.table :is(td, th)")].filter(
+            one => one.getClientRects().length);
+          const box = one => one.closest(".pst-scrollable-table-container, .mia-scroll");
+          return cells.filter(one => one.getBoundingClientRect().right > innerWidth + 1
+            && !(box(one) && box(one).tabIndex === 0 && one.closest(".mia-status"))
+            || one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 60))
+        }""")
+        assert not cut
+        if name != "status" or width == 1280:
+            assert page.evaluate("""[...document.querySelectorAll(".pst-scrollable-table-container")].every(
+              box => box.scrollWidth <= box.clientWidth + 1)""")
+
+
+def test_a_link_to_a_claim_opens_the_part_that_it_is_folded_in(browser, server):
+    with Visit(browser) as tab:
+        page = tab.go(f"{server}/book/scorecard.html")
+        page.locator("#bayes-C7 + a").click()
+        page.wait_for_load_state("load")
+        page.wait_for_timeout(500)
+        assert page.url.endswith("notebooks/bayes.html#claim-C7") and page.locator("tr:has(#claim-C7)").is_visible()
+        assert not tab.errors
+
+
+def test_a_printed_page_has_no_navigation_and_its_folded_parts_are_open(browser, server):
+    with Visit(browser) as tab:
+        page = tab.go(f"{server}/notebooks/bayes.html")
+        page.emulate_media(media="print")
+        seen = page.evaluate("""() => Object.fromEntries([".bd-sidebar-primary", ".bd-sidebar-secondary", ".bd-header-article",
+          ".prev-next-footer", ".bd-footer", ".headerlink", ".copybtn"].map(one => [one,
+          [...document.querySelectorAll(one)].filter(part => part.checkVisibility({ visibilityProperty: true })).length]))""")
+        assert set(seen.values()) == {0}, seen
+        inside = page.locator("details.mia-fold table").first
+        assert not page.locator("details.mia-fold").first.evaluate("one => one.open")
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert inside.is_visible() and page.locator("details.mia-fold:not([open])").count() == 0
+        page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        assert page.locator("details.mia-fold[open]").count() == 0
+        assert not tab.errors

@@ -21,7 +21,7 @@ def mia(*words: str):
 
 def test_help_lists_every_command():
     said = mia("--help").output
-    assert all(word in said for word in ("build", "run", "params", "data", "sync", "doctor", "serve"))
+    assert all(word in said for word in ("build", "run", "scorecard", "params", "data", "sync", "doctor", "serve"))
 
 
 def test_params_prints_name_type_value_allowed_and_meaning(tiny):

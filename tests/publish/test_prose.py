@@ -124,6 +124,26 @@ def test_a_sentence_follows_its_verdict(monkeypatch):
     assert "does not decide it" in undecided and verdict(0.0)["brief"] in undecided
 
 
+def test_a_sentence_on_another_page_finds_the_results_of_its_own_chapter(monkeypatch):
+    says = "MATT leads by {ours}`lead` ({printed}`table1 | n = 400 | MATT | attack_accuracy`)."
+    file = {"claims": [{"id": "C7", "says": {"reproduced": says}}]}
+    monkeypatch.setattr(claims, "_file", lambda paper: file)
+    runs = {"bayes": run(), "iha": run(results={"lead": {"text": "another"}})}
+    assert prose.prose("{says}`bayes C7`", "findings.md", runs=runs) == "MATT leads by 1.9 % [1.4, 2.5] (57.0)."
+
+
+FIGURE = "Before.\n\n:::{shown} bayes-idea\nDots, {ours}`bayes lead:value`.\n:::\n\nAfter."
+
+
+def test_a_chapters_figure_stands_on_another_page_with_the_chapters_words_for_it():
+    runs = {"bayes": run(figures={"bayes-idea": "A scatter of dots, {ours}`lead:value` apart."})}
+    assert prose.prose(FIGURE, "findings.md", runs=runs) == (
+        "Before.\n\n:::{figure} /book/_figures/bayes-idea.png\n:alt: A scatter of dots, 1.9 % apart.\n:width: 100%\n\n"
+        "Dots, 1.9 %.\n:::\n\nAfter.")
+    with pytest.raises(MiaError, match="no figure 'bayes-idea'; the nearest is 'bayes-id'"):
+        prose.prose(FIGURE, "findings.md", runs={"bayes": run(figures={"bayes-id": "dots"})})
+
+
 NOTE = "Before.\n\n:::{about} quick\nIt leads by {ours}`lead`.\n:::\n\nAfter."
 
 

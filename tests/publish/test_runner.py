@@ -535,21 +535,19 @@ def test_parts_in_depth_are_folded_under_their_headings_with_what_is_in_them():
         pages.in_depth([{**cells[0], "source": FOLDED + "\n#### Deeper\n"}])
 
 
-def test_claims_are_collected_with_the_name_of_their_notebook():
-    notebook = {"cells": [cell(shown({prose.CLAIMS: [{"id": 1}, {"id": 2}]})), cell(), {"cell_type": "markdown"}]}
-    assert pages.collect_claims("n", notebook) == [{"notebook": "n", "id": 1}, {"notebook": "n", "id": 2}]
-
-
-def test_the_scorecard_page_holds_what_claims_makes_of_them(tiny, monkeypatch):
-    from types import SimpleNamespace
-
-    stub = SimpleNamespace(scorecard=lambda claims: f"{len(claims)} claims")
-    monkeypatch.setitem(sys.modules, "mia_lib.evidence.claims", stub)
-    (tiny / "book" / "scorecard.md").write_text("# Scorecard\n\n<!-- generated -->\n")
-    made = {"metadata": {"mia": RECORD}, "cells": [cell(shown({prose.CLAIMS: [{"id": 1}]}))]}
+def test_pages_are_staged_with_the_code_that_they_describe(tiny):
+    made = {"metadata": {"mia": RECORD}, "cells": [cell()]}
     files = pages._pages(tiny, {"tiny": made})
     assert "mia_lib/publish/runner.py" in files, "pages include code"
-    assert b"1 claims" in files["book/scorecard.md"] and b"execute_notebooks: 'off'" in files["_config.yml"]
+    assert b"execute_notebooks: 'off'" in files["_config.yml"]
+
+
+def test_rows_of_a_chapters_claims_can_be_linked_to():
+    table = "| claim | ours |\n| --- | --- |\n| **C7** (ours) text | 1 |\n| **C10r** other | **C7** |\n"
+    made = pages.page({"metadata": {"mia": RECORD}, "cells": [
+        {**cell(shown({prose.CLAIMS: [{"claim": "C7"}], "text/markdown": table})), "id": "a"}]})
+    told = next(o["data"]["text/markdown"] for one in made["cells"] for o in one.get("outputs", []))
+    assert '| <span id="claim-C7"></span>**C7** (ours) text |' in told and told.count("<span") == 2
 
 
 # Progress

@@ -13,7 +13,7 @@ from mia_lib import metrics
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import TITLES
+from mia_lib.metrics.numbers import TITLES, number
 from mia_lib.papers.bayes import study, theory
 
 # ----------------------------------------------------------------------------------------------- the idea and theory
@@ -495,6 +495,27 @@ def _judge_chosen_thresholds(games: Games, not_run: list[int], reason: str) -> c
     at = ", ".join(map(str, noisy))
     why = [f"choosing is worth more than {100 * most:g} points to random numbers at n = {at}"] * bool(noisy)
     return claims.judge("bayes", "C16", parts, "; ".join([*why, *[reason] * bool(not_run)]) or None, points=True)
+
+
+def complement_change(found: study.Complement, attack: str) -> Interval:
+    """AUC of an attack with the target's complement among the references, less that with it put aside."""
+    return number(found.kept[attack], found.members, minus=found.aside[attack])
+
+
+def complement_figure(found: study.Complement) -> Figure:
+    """AUC of attacks with the target's complement put aside, and with it among the references."""
+    figure, (axis,) = panels.grid(1, 3.6, "AUC")
+    at = np.arange(len(found.aside))
+    for scores, label, look in ((found.aside, "complement put aside", {**plotting.STYLE["members"], "linestyle": "none"}),
+                                (found.kept, "complement among the references",
+                                 {**plotting.STYLE["non-members"], "linestyle": "none"})):
+        shift = -0.12 if scores is found.aside else 0.12
+        panels.bars(axis, at + shift, [number(score, found.members) for score in scores.values()], label=label, **look)
+    axis.axhline(0.5, **panels.CHANCE)
+    panels.ticks(axis.xaxis, at, [name.replace(" (", "\n(") for name in found.aside])
+    axis.set(xlim=(-0.5, len(at) - 0.5))
+    panels.legend(figure)
+    return figure
 
 
 def judge_table_two(judged: study.Judged) -> list[claims.Verdict]:

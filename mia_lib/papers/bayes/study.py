@@ -16,7 +16,7 @@ from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import packed_ranks
+from mia_lib.metrics.numbers import log_odds, packed_ranks
 from mia_lib.training import Ensemble, TrainConfig, train
 
 C_GRID = tuple(10.0**k for k in range(-2, 5))
@@ -456,6 +456,50 @@ def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = Non
     source, r = (bank, references_without(bank, target)[:shadows]) if apart is None else (apart, np.arange(shadows))
     return baselines.shadow_models(bank.probabilities[target], bank.labels, source.probabilities[r], source.labels,
                                    source.game.members[r], seed=seed)
+
+
+COUNTING = "counting"
+
+
+@dataclass(frozen=True, eq=False)
+class Complement:
+    """Attacks on the targets of a bank, whose complements are put aside, and kept among the references.
+
+    Attributes:
+        members: bool [T, N]. aside, kept: attack -> ranks [T, N]. `COUNTING` looks at no loss; its score is minus the number
+            of references that hold a record.
+        held: how many references hold a member, and how many another record, [2, 2]: of the first target's, aside and kept.
+    """
+
+    members: np.ndarray
+    aside: dict[str, np.ndarray]
+    kept: dict[str, np.ndarray]
+    held: np.ndarray
+
+
+def complement(bank: Bank) -> Complement:
+    """What a target's complement among the references gives away; kept in the store."""
+    names = (COUNTING, *MAST, "LiRA")
+
+    def compute() -> dict[str, np.ndarray]:
+        members, signal = bank.game.members, log_odds(bank.loss)
+        ranks: dict[str, list[np.ndarray]] = {}
+        held = []
+        for t in bank.game.attacked:
+            for way, r in (("aside", bank.game.references(t)), ("kept", np.delete(np.arange(len(members)), t))):
+                count = members[r].sum(0)
+                lira = baselines.lira_online(signal[t], signal[r], members[r], fixed_variance=True)
+                scores = {COUNTING: -count, "LiRA": lira,
+                          **{name: bayes.mast(bank.loss[t], bank.loss[r], members[r], how) for name, how in MAST.items()}}
+                for name in names:
+                    ranks.setdefault(f"{way}.{name}", []).append(packed_ranks(scores[name]))
+                held.append([count[members[t]].mean(), count[~members[t]].mean()])
+        return {"members": bank.game.judged, "held": np.array(held[:2]),
+                **{name: np.stack(one) for name, one in ranks.items()}}
+
+    arrays = store.study("bayes.complement", {"models": bank.models.key}, compute)
+    return Complement(arrays["members"], *({name: arrays[f"{way}.{name}"] for name in names} for way in ("aside", "kept")),
+                      arrays["held"])
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,25 @@ def lira_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     return table.assign(**{f"paper, {data}: AUC": [value, *[tables.NOTHING] * 2] for data, value in theirs.items()})
 
 
+def lira_figure(plays: Mapping[str, study.Play]) -> plt.Figure:
+    """AUC of LiRA in three forms by case, and what the paper prints for its data."""
+    theirs = {data: float(numbers["auc"]) for (data, _, attack, _), numbers in printed("table2").items() if attack == "LiRA"}
+    figure, (axis,) = panels.grid(1, 3.6, "AUC")
+    forms = {"lira": plotting.style_of("LiRA"), "lira_fixed": plotting.style_of("LiRA, true class"),
+             "lira_self": {"color": plotting.RED, "marker": "X"}}
+    for place, (method, look) in enumerate(forms.items()):
+        panels.bars(axis, np.arange(len(plays)) + 0.2 * (place - 1), [of_attack(found, method) for found in plays.values()],
+                    label=study.NAMES[method], **{**look, "linestyle": "none"})
+    axis.plot(len(plays) + np.arange(len(theirs)), list(theirs.values()), marker="o", mec=plotting.INK, label="printed",
+              **plotting.HOLLOW)
+    axis.axhline(0.5, **panels.CHANCE)
+    panels.ticks(axis.xaxis, np.arange(len(plays) + len(theirs)),
+                 [name.replace(" ", "\n", 1) for name in plays] + [f"the paper,\n{data}" for data in theirs])
+    axis.set(xlim=(-0.5, len(plays) + len(theirs) - 0.5))
+    panels.legend(figure)
+    return figure
+
+
 def others_table(found_by_case: Mapping[str, study.Others]) -> pd.DataFrame:
     """The audit with the Hessian of the whole training set, and what leaving the record out of it changes, on the same
     records."""

@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -116,18 +116,27 @@ def exhibits_of(notebook: dict, root: Path) -> dict[str, bytes]:
 
 
 def shrunk(png: bytes) -> bytes:
-    """A figure with 256 colours, which lines and letters do not miss, when that is smaller; kept in the store, for each build
-    asks for those of all pages."""
+    """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
+    return min(png, reduced(png, _quantized), key=len)
+
+
+def reduced(png: bytes, by: Callable[[bytes], bytes]) -> bytes:
+    """What `by` makes of a figure; kept in the store, for each build asks for those of all pages."""
     import PIL
-    from PIL import Image
 
     def compute() -> dict[str, np.ndarray]:
-        small = io.BytesIO()
-        Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-        return {"png": np.frombuffer(min(png, small.getvalue(), key=len), np.uint8)}
+        return {"png": np.frombuffer(by(png), np.uint8)}
 
-    spec = {"kind": "figure", "png": hashlib.sha256(png).hexdigest(), "pillow": PIL.__version__}
+    spec = {"kind": "figure", "by": by.__name__, "png": hashlib.sha256(png).hexdigest(), "pillow": PIL.__version__}
     return store.fetch(spec, compute).arrays["png"].tobytes()
+
+
+def _quantized(png: bytes) -> bytes:
+    from PIL import Image
+
+    small = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()
 
 
 def _size(layer: Path, without: set[Path]) -> int:
