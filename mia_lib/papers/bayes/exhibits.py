@@ -499,7 +499,7 @@ def _judge_chosen_thresholds(games: Games, not_run: list[int], reason: str) -> c
 
 def complement_change(found: study.Complement, attack: str) -> Interval:
     """AUC of an attack with the target's complement among the references, less that with it put aside."""
-    return number(found.kept[attack], found.members, minus=found.aside[attack])
+    return number(found.kept[attack], found.members, minus=found.aside[attack], measures=("auc",))
 
 
 def complement_figure(found: study.Complement) -> Figure:
@@ -510,7 +510,8 @@ def complement_figure(found: study.Complement) -> Figure:
                                 (found.kept, "complement among the references",
                                  {**plotting.STYLE["non-members"], "linestyle": "none"})):
         shift = -0.12 if scores is found.aside else 0.12
-        panels.bars(axis, at + shift, [number(score, found.members) for score in scores.values()], label=label, **look)
+        values = [number(score, found.members, measures=("auc",)) for score in scores.values()]
+        panels.bars(axis, at + shift, values, label=label, **look)
     axis.axhline(0.5, **panels.CHANCE)
     panels.ticks(axis.xaxis, at, [name.replace(" (", "\n(") for name in found.aside])
     axis.set(xlim=(-0.5, len(at) - 0.5))
