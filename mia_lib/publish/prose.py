@@ -64,8 +64,8 @@ class Run:
     results: Mapping[str, Mapping] = field(default_factory=dict)
     tables: Mapping[str, Mapping] = field(default_factory=dict)
     claims: Mapping[str, Mapping] = field(default_factory=dict)
-    answer: str = ""
     figures: Mapping[str, str] = field(default_factory=dict)
+    answer: str = ""
 
 
 def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
