@@ -487,7 +487,7 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
             start, end = ((bx, by - 0.3), (x, y + 0.3)) if bx == x else ((bx + 0.41, by), (x - 0.41, y))
             axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK, "shrinkA": 0,
                                                       "shrinkB": 0})
-            beside = (0.02, 0) if bx == x else (0, 0.12)
+            beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (-0.12, 0.12)
             middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
             axis.text(*middle, f"{choice.beyond(found[before]):+.3f}", ha="left" if bx == x else "center", va="center",
                       fontsize=7.5, color=plotting.INK)
