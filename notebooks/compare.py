@@ -122,8 +122,8 @@ results.show_table(
 #
 # Two axes order the attacks. One is *access*: the predicted label, the loss of the true label, all outputs, the parameters. The
 # other is what the attacker knows of *other models*: nothing; models that were not trained on the record; models of which half
-# were. An attack is worth its knowledge if none with less does as well. The line through such attacks is a **frontier**: whoever
-# stands below it pays for what they do not use.
+# were. An attack is worth its knowledge if none with less does as well. Such attacks are the {term}`frontier`: whoever stands
+# below it pays for what they do not use.
 
 # %%
 plays = {name: study.play(one) for name, one in cases.items()}
@@ -376,7 +376,7 @@ results.show_table(
 plotting.show(
     exhibits.matrix_figure(plays[first.name]), name="compare-matrix",
     caption="{ours}`first`: paired differences of AUC, the attack of the row less that of the column, sorted by AUC. Grey: not "
-            "told apart after Holm's correction over all pairs.",
+            "told apart after {term}`Holm's correction` over all pairs.",
     alt="A square of cells, blue above the diagonal and red below it, grey along it where attacks are not told apart.")
 plotting.show(
     exhibits.ranking_figure(plays), name="compare-ranking",
