@@ -10,9 +10,8 @@
 
 # %% [markdown]
 # # Which attack should I use?
-#
-# **Every attack of this book on the same models, the same records and the same references. A comparison between papers compares
-# what each attack was given; this one holds that fixed, or says what more one has.**
+# **Every attack of this book on the same models, records and views, with the same references as far as it takes any. A comparison
+# between papers compares what each attack was given; this one holds that fixed, or says what more one has.**
 #
 # ```{admonition} Run this chapter again
 # :class: tip
@@ -23,7 +22,11 @@
 #
 # The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.
 # Which attack do I run, what does it cost me, and how sure can I be?* No paper answers it, since each compares its own attack
-# with a few others, on data, references and views of its own choosing. Here all have the same.
+# with a few others, on data, references and views of its own choosing. Here models, records and views are the same for all, and so
+# are references where an attack can take them; {numref}`compare-costs` counts what each had.
+#
+# In this run the highest mean AUC with up to {ours}`most` references has {ours}`guide-many`, with {ours}`least` {ours}`guide-few`,
+# and without any {ours}`guide-public`. Which of them are told apart is in {numref}`compare-ranking`.
 #
 # *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
 # each folded. The [guide](../book/guide.md) has the short answer.
@@ -114,27 +117,29 @@ results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.coun
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.access_table(cases), name="compare-access",
-    caption="What attacks have, as declared by the functions that run them; and the cases that they are for. MATT needs a loss "
-            "with one minimum, others a Hessian. Whose each is: {numref}`compare-sources`.")
+    caption="What attacks have for their scores, as declared by the functions that run them; who must say yes or no needs a "
+            "threshold besides, which rankings do not. And the cases that they are for: MATT needs a loss with one minimum, others "
+            "a Hessian. What each attack does is in {numref}`compare-sources`.")
 
 # %% [markdown]
 # ## The idea
 #
 # Two axes order the attacks. One is *access*: the predicted label, the loss of the true label, all outputs, the parameters. The
 # other is what the attacker knows of *other models*: nothing; models that were not trained on the record; models of which half
-# were. An attack is worth its knowledge if none with less does as well. Such attacks are the {term}`frontier`: whoever stands
+# were trained on it. An attack is worth its knowledge if none with less does as well. Such attacks are the {term}`frontier`: whoever stands
 # below it pays for what they do not use.
 
 # %%
 plays = {name: study.play(one) for name, one in cases.items()}
 
 # %% tags=["hide-input"]
-few_lira = {name: study.play(one, ["lira"], min(few, one.counts[-1])) for name, one in cases.items()}
+few_lira = {name: study.play(one, ["lira", "lira_own"], min(few, one.counts[-1])) for name, one in cases.items()}
 known = {name: study.records(one) for name, one in cases.items()}
 plotting.show(
     exhibits.knowledge_figure(plays), name="compare-knowledge",
     caption="AUC against access to the target, from left to right; colours are references. Full colour and a name: no attack "
-            "with as little or less does better. Bars: 95 % intervals over targets and records.",
+            "with as little access and as few references has a higher mean. Public records are not counted, nor are intervals; "
+            "attacks that are told who is a member are never named. Bars: 95 % intervals over targets and records.",
     alt="A panel for each case: AUC of every attack in four columns by access, label, loss, output vector and parameters; attacks "
         "on the frontier are named.")
 
@@ -168,7 +173,7 @@ results.name({"hand": float(hand), "row": float(metrics.auc(plays[first.name].ra
 results.show_table(
     exhibits.auc_table(plays), name="compare-auc",
     caption="AUC of every attack, mean over {param}`targets` targets, with half the width of its 95 % interval; bold: the "
-            "highest of a case. Rates at low FPR: {numref}`compare-rates`.")
+            "highest of a case. †: told who is a member, see below. Rates at low FPR: {numref}`compare-rates`.")
 results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in enumerate(plays.values())
               for word, which in (("malt", "malt"), ("lira", "lira"), ("quantile", "quantile"))})
 
@@ -180,7 +185,12 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # of no use to accuse with; the [guide](../book/guide.md) keeps the two apart.
 #
 # **What parameters add.** {says}`K5` {says}`K6` {says}`K7` Curvature and gradient norms have {param}`few` references, since each
-# costs as much as many losses; LiRA is given as few where they are compared.
+# costs as much as many losses, and {param}`probes` probes; LiRA is given as few where they are compared.
+#
+# IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
+# flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Their AUC says how near the training came to
+# a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
+# and on no frontier.
 #
 # ## What it costs
 #
@@ -191,7 +201,8 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 plotting.show(
     exhibits.cost_figure(plays), name="compare-cost",
     caption="AUC against the operations that an attack spends before it judges the first record: training references and "
-            "regressions, decomposing a Hessian. The line is the frontier. Queries, seconds and memory: {numref}`compare-costs`.",
+            "regressions, decomposing a Hessian (not counted: the classifiers of the shadow models). The line is the frontier. "
+            "Queries, seconds and memory: {numref}`compare-costs`.",
     alt="A panel for each case: AUC against operations on a logarithmic axis, with a rising staircase through the attacks that "
         "none beats at the same cost or less.")
 
@@ -209,8 +220,9 @@ plotting.explore(
     versus.chart(beside, pair), versus.picture(beside, pair), name="compare-versus",
     instructions="Choose a case and two attacks. Then move the false positive rate that is allowed, the share of members among the "
                  "records looked at, and what a wrong accusation costs in right ones. When does accusing nobody pay best?",
-    caption="Two attacks on the same records: both ROCs, and of a thousand records who is accused, rightly and wrongly. Grey: "
-            "fewer than one record would make such a rate.",
+    caption="Two attacks on the same records, means over {param}`targets` targets: both ROCs, and of a thousand records who is "
+            "accused, rightly and wrongly. The net gain is right accusations less wrong ones times their cost. It begins at 1 % FPR, "
+            "with as many members as others and a cost of ten. Shaded: fewer than one record would make such a rate.",
     alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares "
         "for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
 
@@ -225,8 +237,8 @@ plotting.show(
     exhibits.references_figure(swept), name="compare-references",
     caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
             "intervals over pairs of targets.",
-    alt="A panel for each case with a curve for each attack that uses references, against four to as many references as there "
-        "are; a dashed line at zero.")
+    alt="A panel for each case with a curve for each of seven attacks that use references, against the number of references; a "
+        "dashed line at zero.")
 
 # %% [markdown]
 # An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
@@ -235,12 +247,13 @@ plotting.show(
 # is enough to be ahead of MALT is in {numref}`compare-least`.
 #
 # ## Who is exposed?
-#
-# Call, in each target, the records that pass the threshold of 1 % false alarms. Training the targets on other halves of the
-# pool says whether that is of the record or of the model.
+# Call, in each target, the records that pass the threshold of 1 % false alarms. The targets were trained on other halves of the
+# pool: what is called under one and again under others is of the record, or of the references, which targets share; what is not is
+# chance of the one model.
 
 # %%
 shown = [name for name in exhibits.SHORT if name in plays[first.name].ranks]
+results.name({"shown": ", ".join(exhibits.title(name) for name in shown)})
 repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira", "rmia") if n in one.ranks])
             for name, one in plays.items()}
 
@@ -248,22 +261,22 @@ repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira", "rmi
 if first.pool.is_image:
     plotting.show(
         exhibits.exposed_figure(plays[first.name], shown), name="compare-exposed",
-        caption="{ours}`first`: the most exposed records. Above each its label, the share of attacks and targets that call it, and "
-                "how many of the attacks shown here call it under at least half of the targets that were trained on it.",
+        caption="{ours}`first`: the most exposed records under the attacks {ours}`shown`. Above each its label, the share of attacks "
+                "and of targets trained on it that call it, and how many of the attacks call it under at least half of these targets.",
         alt="Two rows of pictures, each with its label, the share of calls, and the number of attacks.")
 
 # %% [markdown]
-# {says}`K9` {says}`K10` Look at the pictures: which would you have labelled otherwise, and which are like nothing else in their
+# {says}`K9` Other attacks and their false alarms are in {numref}`compare-again`. {says}`K10` Look at the pictures: which would you have labelled otherwise, and which are like nothing else in their
 # class? What no other record helps to get right, a model can only remember. {numref}`compare-quarters` has the same for all
 # records: which attacks find the easy members, and which the hard ones?
 #
 # ## Together?
-#
-# If attacks know different things, a combination should beat each. The mean of all normal scores needs nothing; a logistic
-# regression learns weights on *other* targets.
+# If attacks know different things, a combination should beat each. Ranks are turned into quantiles of a normal law. Their mean
+# needs nothing more; a logistic regression learns weights on *other* targets, whose members this attacker knows. It has all the access
+# of {numref}`compare-access`, but for attacks that are told who is a member.
 
 # %%
-together = {name: study.combined(one, list(one.ranks)) for name, one in plays.items()}
+together = {name: study.combined(one, [n for n in one.ranks if not ATTACKS[n].audits]) for name, one in plays.items()}
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -278,10 +291,9 @@ results.show_table(
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <compare-claims>`.
 #
 # **Knowledge.** {says}`K1` {says}`K3` {says}`K4` {says}`K7`
+# **Without references, or with signals that cost more.** {says}`K2` {says}`K5` {says}`K6`
 #
-# **Prices.** {says}`K2` {says}`K5` {says}`K6` {says}`K13`
-#
-# **People.** {says}`K9` {says}`K10` {says}`K11` {says}`K12`
+# **Who is exposed, and when.** {says}`K9` {says}`K10` {says}`K11` {says}`K12`
 #
 # To take away: say what the attacker has before you say how well the attack does. A comparison in which one attack has
 # references, several views or the other records, and another does not, compares means and not methods.
@@ -297,9 +309,10 @@ results.show_table(
 #
 # ````{solution} compare-exercise-frontier
 # :class: dropdown
-# The 0-1 attack and MALT: the label needs less than the loss, and both need no reference. MALT with one threshold and a
-# calibrated loss see the same of the target; what lies between is models trained without the record. Public records alone
-# do not help with losses only, since the regression takes the outputs.
+# The 0-1 attack and MALT; access is taken as nested here, so that who has the loss has the label. 0-1 is on the frontier
+# wherever it is in the picture, since nothing needs less; MALT where its name stands beside it. To do better than both, add models
+# trained without the record: a calibrated loss sees no more of the target. Here the regression takes the margin of the outputs; one
+# on the log odds, which are a function of the loss, was not run.
 # ````
 #
 # ````{exercise} Double the references, halve the targets
@@ -313,8 +326,9 @@ results.show_table(
 # :class: dropdown
 # Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units and
 # adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
-# member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With fewer
-# pairs Student's t is wider.
+# member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With half the
+# targets there are too few pairs, and single targets become the unit ([statistics](../book/statistics.md)). Since the errors of
+# complementary targets cancel in part, which is then not seen, the interval grows by more than the smaller number asks for.
 # ````
 #
 # ````{exercise} Is the best of many really best?
@@ -376,7 +390,7 @@ results.show_table(
 plotting.show(
     exhibits.matrix_figure(plays[first.name]), name="compare-matrix",
     caption="{ours}`first`: paired differences of AUC, the attack of the row less that of the column, sorted by AUC. Grey: not "
-            "told apart after {term}`Holm's correction` over all pairs.",
+            "told apart after {term}`Holm's correction` over all pairs; attacks with like errors are told apart sooner.",
     alt="A square of cells, blue above the diagonal and red below it, grey along it where attacks are not told apart.")
 plotting.show(
     exhibits.ranking_figure(plays), name="compare-ranking",
@@ -392,7 +406,8 @@ by_public = {name: study.by_public(one, public_sizes) for name, one in cases.ite
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.public_figure(by_public), name="compare-public",
-    caption="AUC of the Gaussian regression beyond MALT's, against the public records that it learns from.",
+    caption="AUC of the Gaussian regression beyond MALT's, against the public records that it is fitted to. A fifth of all public "
+            "records besides always chooses the epoch.",
     alt="A panel for each case: a curve against the number of public records on a logarithmic axis, and a dashed line at zero.")
 
 # %% [markdown]
@@ -413,8 +428,9 @@ plotting.show(
 
 # %% [markdown]
 # ### One view and two
-#
-# The papers ask about a picture and its mirror image. Here the same attacks have one view or two.
+# The papers of LiRA and of curvature ask about a picture and its mirror image. Here the same attacks have one view or two. The
+# models of this run saw no mirror images in training; what the second view is worth to models that did is in the chapter on
+# [curvature](curvature.ipynb).
 
 # %%
 two = {name: study.views(one) for name, one in cases.items() if one.pool.is_image}
@@ -433,12 +449,13 @@ if not two:
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.agreement_figure(plays), name="compare-agreement",
-    caption="Of the members that either of two attacks calls at 1 % FPR, the share that both call, in percent.",
+    caption="Of the members that either of two attacks calls at 1 % FPR, the share that both call, in percent. Of two that know "
+            "nothing of each other it would be about half of their rate.",
     alt="A square of green cells for each case, darker where two attacks call the same members.")
 plotting.show(
     exhibits.groups_figure(plays, {name: one.hardness for name, one in known.items()}), name="compare-quarters",
     caption="Members found at 1 % FPR overall in four equal parts of the records, by their mean loss under the models of the "
-            "bank that were not trained on them.",
+            "bank that were not trained on them. Dashed: chance.",
     alt="A panel for each case: TPR from the easiest to the hardest quarter, a curve for each attack.")
 results.show_table(
     exhibits.again_table(repeated), name="compare-again",
@@ -460,7 +477,7 @@ seen = case.Seen(first, 0)
 dealt = play.deal(
     first.pool.x if first.pool.is_image else None, first.pool.y, first.pool.classes, seen.own("loss"), *seen.references("loss"),
     first.members[0], {"MALT": plays[first.name].ranks["malt"][0].astype(float),
-                       "LiRA": plays[first.name].ranks["lira"][0].astype(float)}, seed=seed)
+                       "LiRA": plays[first.name].ranks["lira_offline"][0].astype(float)}, seed=seed)
 play.show(
     dealt, name="compare-game",
     caption="Half of these records were used to train the target. Losses in nats; references are those that were not trained on "
@@ -486,21 +503,22 @@ claims.show("compare", verdicts)
 chosen, sharp = (exhibits.choices(plays, swept, metric) for metric in ("auc", "tpr"))
 results.name({f"guide-{what}": exhibits.title(one.name) for what, one in chosen.items()})
 results.name({f"guide-{what}-auc": one.mean for what, one in chosen.items()})
-results.name({f"guide-{what}-sharp": exhibits.title(one.name) for what, one in sharp.items()})
-results.name({f"guide-{what}-tpr": one.mean for what, one in sharp.items()}, ".1%")
+results.name({f"guide-{what}-sharp": "too few strangers" if not sharp else exhibits.title(sharp[what].name)
+              if sharp[what].found else "none beyond chance" for what in chosen})
+results.name({f"guide-{what}-tpr": sharp[what].mean if sharp else "–" for what in chosen}, ".1%")
 plotting.show(
     exhibits.guide_figure(chosen, references), name="compare-guide",
     caption="What to use with what one has: in each box the attack with the highest mean AUC over the cases among those that it "
-            "permits, on each arrow what more means add. Knowing all other records is judged where models are small.",
-    alt="Boxes joined by arrows, from predicted labels to losses, outputs, public records, reference models, parameters and all "
-        "other records; each names an attack and its AUC.")
+            "permits, chosen on one half of the targets and judged on the other; on each arrow what more means add.",
+    alt="Boxes joined by arrows, from predicted labels to losses, outputs, public records, and on to reference models and to "
+        "parameters; each names an attack and its AUC.")
 
 # %% [markdown]
 # ### What this run trains, and where it stops short
 #
 # All cases are small. Attacks that need a Hessian are judged on small networks alone. Curvature has {param}`probes` probes and
-# its paper ten; LiRA's paper trains up to a few hundred references. Intervals cover targets and judged records, not the choice
-# of the bank or of the public records.
+# its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
+# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, not the choice of the bank or of the public records.
 
 # %% tags=["hide-input"]
 results.show_table(

@@ -433,7 +433,7 @@ def _folded(state: State, shown: dict, name: str) -> dict:
              f"{manifest['date'][:10]}")
     since = {recorded.OTHER_CODE: f" The code behind it has changed since ({state.why}).",
              recorded.OTHER_EXHIBITS: f" What draws and judges it has changed since ({state.why}).",
-             "stale": f" It no longer fits the preset ({state.why})."}.get(state.state, "")
+             "stale": f" It was recorded with other values than the preset has now ({state.why})."}.get(state.state, "")
     again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
              f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
     return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},

@@ -234,7 +234,7 @@ def test_exposure_counts_the_targets_that_were_trained_on_a_record():
 def test_on_the_frontier_is_whom_nobody_beats_at_the_same_price_or_a_lower_one(seed):
     rng = np.random.default_rng(seed)
     members = membership.balanced_halves(100, 4)
-    names = list("abcdefgh")
+    names = [name for name, one in ATTACKS.items() if not one.audits][:8]
     played = made_up({name: rng.normal(size=(4, 100)) + strength * members for name, strength in
                       zip(names, rng.uniform(0, 2, 8), strict=True)}, members)
     price = {name: tuple(rng.integers(0, 3, 2)) for name in names}
@@ -242,6 +242,8 @@ def test_on_the_frontier_is_whom_nobody_beats_at_the_same_price_or_a_lower_one(s
     expected = [name for name in names if not any(
         value[o] > value[name] and price[o][0] <= price[name][0] and price[o][1] <= price[name][1] for o in names)]
     assert exhibits.frontier(played, price.get) == expected
+    audit = made_up({"malt": RNG.normal(size=(4, 100)), "iha": 9.0 * members}, members)
+    assert exhibits.frontier(audit, lambda name: (0,)) == ["malt"]
 
 
 def test_the_least_number_is_where_it_stays_ahead():
@@ -270,17 +272,43 @@ def test_sweeps_end_where_the_whole_is(linear, played):
 
 def test_every_claim_is_judged_and_every_situation_of_the_guide_has_its_attack(linear, played, images):
     plays = {"linear": played, "images": study.play(images)}
-    few = {name: study.play(one.case, ["lira"], 4) for name, one in plays.items()}
+    few = {name: study.play(one.case, ["lira", "lira_own"], 4) for name, one in plays.items()}
     together = {name: study.combined(one, list(one.ranks)) for name, one in plays.items()}
     again = {name: study.again(one, ["malt", "lira"]) for name, one in plays.items()}
     hardness = {name: study.records(one.case).hardness for name, one in plays.items()}
     verdicts = exhibits.judge(plays, few, together, again, {}, hardness)
     assert [one.claim for one in verdicts] == list(claims.claims("compare"))
     assert {one.claim for one in verdicts if one.verdict == "not run"} == {"K11", "K12"}
-    found = exhibits.choices(plays, {name: study.by_references(one.case) for name, one in plays.items()})
-    assert list(found) == [*exhibits.SITUATIONS, "few", "many", "records"]
-    for name, one in found.items():
-        assert one.name in ATTACKS and 0.4 < one.mean < 1, name
-    assert set(found["records"].values) == {"linear"}  # the only small one
-    gap = found["records"].values["linear"] - found["parameters"].values["linear"]
-    assert found["records"].beyond(found["parameters"]) == pytest.approx(gap)
+    swept = {name: study.by_references(one.case) for name, one in plays.items()}
+    found = auc = exhibits.choices(plays, swept)
+    assert list(found) == [*exhibits.SITUATIONS, "apart", "few", "many"]
+    assert ATTACKS[found["apart"].name].needs.references == "out only" and found["labels"].name == "gap"
+    assert not any(ATTACKS[one.name].audits for one in found.values())
+    assert exhibits.choices(plays, swept, "tpr") == {}  # with so few strangers
+    assert auc["labels"].values["linear"].shape == (2,)  # the other half of the targets
+    assert_array_equal(auc["labels"].values["linear"], metrics.auc(played.ranks["gap"], played.members)[2:])
+    gap = np.mean([auc["public"].values[case] - auc["labels"].values[case] for case in plays])
+    assert auc["public"].beyond(auc["labels"]) == pytest.approx(gap)
+
+
+def test_an_attack_is_chosen_on_one_half_of_the_targets_and_judged_on_the_other():
+    members = membership.balanced_halves(400, 4)
+    noise = RNG.normal(size=(4, 400))
+    lucky, steady = noise + members * np.array([[4], [4], [0], [0]]), noise + members * 0.5
+    plays = {"one": made_up(dict.fromkeys(exhibits.SITUATIONS["parameters"], steady) | {"malt": lucky}, members)}
+    auc = {"lira": np.full((1, 4), 0.9), "calibrated": np.full((1, 4), 0.8)}
+    swept = {"one": study.Swept("references", np.array([4]), auc, auc, np.full(4, 0.5))}
+    assert exhibits.choices(plays, swept, "tpr")["few"].found is False  # no spread, which says nothing
+    found = exhibits.choices(plays, swept)
+    assert found["losses"].name == "malt" and 0.4 < found["losses"].mean.value < 0.6 and not found["losses"].found
+    assert (found["apart"].name, found["few"].name) == ("calibrated", "lira") and found["few"].mean.value == 0.9
+
+
+def test_rates_stand_beside_what_knows_nothing_and_are_left_out_where_they_cannot_be_told():
+    members = membership.balanced_halves(400, 4)
+    frame = exhibits.rates_table(made_up({"malt": RNG.normal(size=(4, 400)) + members}, members))
+    chance = frame.iloc[0]
+    assert chance["attack"] == "*scores that know nothing*" and chance["TPR at 1 % FPR"] == "1.5"  # three of 201
+    assert chance["precision at 1 % FPR"] == "50" and set(frame["TPR at 0.1 % FPR"]) == {exhibits.results.BELOW}
+    rate = metrics.conformal_tpr_at_fpr(RNG.normal(size=(4, 400)) * 0, members, 0.01).mean()
+    assert rate == pytest.approx(0.01)  # so that a half is chance for precision

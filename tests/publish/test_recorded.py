@@ -470,7 +470,8 @@ def test_a_page_says_when_the_source_changed_since(shelf):
     assert "The code behind it has changed since (notebook:" in text
     (shelf / "notebooks" / "presets" / "tiny.paper.yaml").write_text("steps: 8\n")
     runs = [(state, shown) for state, shown, _ in recorded.exhibits("tiny", shelf)]
-    assert "It no longer fits the preset (parameters steps)" in json.dumps(book.page(executed(shelf), runs)["cells"])
+    said = json.dumps(book.page(executed(shelf), runs)["cells"])
+    assert "It was recorded with other values than the preset has now (parameters steps)" in said
 
 
 def test_recorded_exhibits_that_the_page_does_not_show_come_at_its_end(shelf):

@@ -39,6 +39,8 @@ class Attack:
         options: plain values, which distinguish it from others of the same function.
         fits: why a case is not for it, or "".
         swept: whether it takes any number of references.
+        audits: whether it is told who is a member, to take a record's own gradient out. Its AUC is then no measure of what the
+            model kept of a record, and no price is set beside it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Attack:
     options: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     fits: Callable[[Case], str] | None = None
     swept: bool = False
+    audits: bool = False
 
     @property
     def place(self) -> tuple[int, int]:
@@ -108,8 +111,8 @@ def _lira_offline(seen: Seen, one_spread: bool) -> np.ndarray:
 
 def _rmia(seen: Seen, a: float | None) -> np.ndarray:
     under, inside = seen.references("loss")
-    public, public_under = seen.own("loss", "public"), seen.references("loss", "public")[0]
-    return baselines.rmia(np.exp(-seen.own("loss")), np.exp(-under), inside, np.exp(-public[:POPULATION]),
+    public, public_under = seen.public("loss", POPULATION), seen.references("loss", "public")[0]
+    return baselines.rmia(np.exp(-seen.own("loss")), np.exp(-under), inside, np.exp(-public),
                           np.exp(-public_under[:, :POPULATION]), a=a)
 
 
@@ -179,7 +182,7 @@ def by_regression(seen: Seen, kind: str, size: int | None = None) -> np.ndarray:
     """Where a record's score lies among those of strangers like it, [N]; arguments as for `regressions`."""
     case, outputs = seen.case, 2 if kind == "gauss" else len(LEVELS)
     found = regressions(case, kind, case.bank.attacked, size)[case.bank.attacked.index(seen.target)]
-    seen.own("hinge", "public")
+    seen.public("hinge")
     operations = costs.regression(case.regression, case.pool.shape, len(case.pool.classes), outputs,
                                   len(case.splits["fit"][:size]), len(case.splits["selection"]))
     seen.makes("a regression", operations, float(found["seconds"]))
@@ -310,7 +313,8 @@ ATTACKS = {one.name: one for one in (
            {"signal": "least_loss"}, swept=True),
     Attack("calibrated_gradient", "calibrated gradient norm", WATSON, Needs("parameters", "out only", KNOWS), _calibrated,
            {"signal": "gradient_norm"}),
-    Attack("mast_softmin", "MAST, softmin", MAST, bayes.mast.needs, _mast, {"estimator": "softmin"}, swept=True),
+    Attack("mast_softmin", "MAST, softmin", MAST, Needs("loss", "out only", bayes.mast.needs.knows), _mast,
+           {"estimator": "softmin"}, swept=True),
     Attack("mast_split", "MAST, best split", MAST, bayes.mast.needs, _mast, {"estimator": "best_split"}, swept=True),
     Attack("lira_offline", "LiRA offline, one spread", LIRA, baselines.lira_offline.needs, _lira_offline,
            {"one_spread": True}, swept=True),
@@ -327,6 +331,6 @@ ATTACKS = {one.name: one for one in (
     Attack("matt", "MATT", MAST, bayes.matt.needs, _matt, fits=_convex),
     Attack("influence", "self-influence", "Cohen and Giryes 2024", baselines.self_influence.needs, _self_influence,
            fits=_small),
-    Attack("iha", "IHA", SURI, iha.scores.needs, _inverse_hessian, fits=_small),
-    Attack("gradient_test", "gradient test", "this book", iha.stationarity.needs, _gradient_test, fits=_small),
+    Attack("iha", "IHA", SURI, iha.scores.needs, _inverse_hessian, fits=_small, audits=True),
+    Attack("gradient_test", "gradient alone", "this book", iha.stationarity.needs, _gradient_test, fits=_small, audits=True),
 )}

@@ -170,13 +170,15 @@ class Asked:
     """What an attack asked for, against one target.
 
     Attributes:
-        signals: (whose, signal, where): whose is "target" or "references".
+        signals: (whose, signal, where): whose is "target" or "references". public: records outside the pool that it asked the
+            target about.
         references: numbers of the models that it asked.
         made: what else it made, by name.
         held: bytes of what it had to hold besides networks, such as a Hessian.
     """
 
     signals: set[tuple[str, str, str]] = field(default_factory=set)
+    public: int = 0
     references: set[int] = field(default_factory=set)
     made: dict[str, Made] = field(default_factory=dict)
     held: int = 0
@@ -198,6 +200,12 @@ class Seen:
         """A signal of the target, [N]."""
         self.asked.signals.add(("target", name, where))
         return self.case.values(name, [self.target], where)[0]
+
+    def public(self, name: str, most: int | None = None) -> np.ndarray:
+        """A signal of the target for public records, the first `most` of them or all, [Q]."""
+        value = self.case.values(name, [self.target], "public")[0][:most]
+        self.asked.public = max(self.asked.public, len(value))
+        return value
 
     def references(self, name: str, where: str = "pool", most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references [R, N], and which records each was trained on, bool [R, N].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -21,8 +21,8 @@ from mia_lib.papers.compare import study
 from mia_lib.papers.compare.attacks import ATTACKS
 from mia_lib.papers.compare.case import Case
 
-MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "precision_at_fpr=0.01")
-SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offline", "lira", "rmia", "curvature", "iha")
+MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01")
+SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offline", "lira", "rmia", "curvature")
 BESIDE = (*SHORT, "gap", "pinball", "shokri", "forgetting", "attack_r", "mast_softmin", "lira_own")
 OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia")
 COLOURS = {"none": plotting.BLUE, "out only": plotting.GREEN, "in and out": plotting.RED}  # of references
@@ -30,7 +30,37 @@ MARKS = dict(zip(ACCESS, "so^D", strict=True))
 LOOK = {name: plotting.style_of(like) for name, like in (
     ("malt", "MALT"), ("quantile", "Quantile regression"), ("gradient", "0-1"), ("calibrated", "Calibrated loss"),
     ("mast_split", "MAST"), ("lira_offline", "LiRA, as released"), ("lira", "LiRA"), ("lira_own", "LiRA (n = 64)"),
-    ("rmia", "RMIA"), ("curvature", "Curvature"), ("iha", "IHA"), ("attack_r", "MATT"))}
+    ("rmia", "RMIA"), ("curvature", "Curvature"), ("attack_r", "MATT"))}
+ABOUT = {  # attack -> what it does in one line, and what the chapters before call it
+    "gap": ("what is classified right is a member", "gap"),
+    "malt": ("one threshold on the loss", "LOSS, Yeom, Orig"),
+    "confidence": ("one threshold on the highest probability", "Conf."),
+    "entropy": ("one threshold on an entropy that knows the label", ""),
+    "gradient": ("one threshold on the length of the record's gradient", "GN"),
+    "quantile": ("the score beside a mean and a spread that a network predicts from the record", "Gaussian, q(x, y)"),
+    "pinball": ("the score beside quantiles that a network predicts from the record", "pinball, q(x, y)"),
+    "shokri": ("a classifier of output vectors, learned on a few models of one's own", ""),
+    "forgetting": ("the loss less that of the same model, trained further on public records", "Cal.-F"),
+    "attack_r": ("the share of models without the record whose loss is higher", "another form in the curvature chapter"),
+    "calibrated": ("the loss less its mean under models without the record", "Cal., MAST (mean out)"),
+    "calibrated_confidence": ("the same of the highest probability", "Conf., Cal."),
+    "calibrated_gradient": ("the same of the gradient's length", "GN, Cal."),
+    "mast_softmin": ("the loss less a soft minimum under models without the record", ""),
+    "mast_split": ("the loss less the threshold that best tells models with the record from those without", ""),
+    "lira_offline": ("how far the log odds lie above a Gaussian of models without the record; one spread for all", ""),
+    "lira_offline_own": ("the same with a spread for each record", ""),
+    "rmia_offline": ("the probability over its mean without the record, beside public records", ""),
+    "lira": ("log odds under Gaussians of models with and without the record; one spread each for all", ""),
+    "lira_own": ("the same with spreads of each record", ""),
+    "rmia": ("the probability over its mean with and without the record, beside public records", ""),
+    "curvature": ("LiRA of the logarithm of the loss's curvature about the record", "Curv, log ratio"),
+    "curvature_lr": ("the same with the released code's likelihoods", "Curv ZO LR"),
+    "curvature_nll": ("the same with the released code's logarithms", "Curv ZO NLL"),
+    "matt": ("the gradient along the way from a reference's parameters to the target's", ""),
+    "influence": ("the record's gradient in the norm of the inverse Hessian", "SIF"),
+    "iha": ("how much nearer to a minimum the parameters are with the record than without", ""),
+    "gradient_test": ("the same by the gradient's length, without a Hessian", "gradient alone"),
+}
 EXPOSED = 10  # images of the most exposed records
 FREE = 1e5  # operations at which what needs none stands on a logarithmic axis, less than any training takes
 Plays = Mapping[str, study.Play]
@@ -74,16 +104,23 @@ def access_table(cases: Mapping[str, Case]) -> pd.DataFrame:
 
 
 def sources_table() -> pd.DataFrame:
-    """Whose each attack is."""
-    return pd.DataFrame([{"attack": one.title, "from": one.source} for one in ATTACKS.values()])
+    """What each attack does, whose it is, and what other chapters call it."""
+    return pd.DataFrame([{"attack": one.title, "in one line": ABOUT[one.name][0], "from": one.source,
+                          "elsewhere": ABOUT[one.name][1] or "–"} for one in ATTACKS.values()])
+
+
+def _priced(played: study.Play) -> list[str]:
+    """Attacks that can be set beside each other: not those that are told who is a member."""
+    return [name for name in played.ranks if not ATTACKS[name].audits]
 
 
 def auc_table(plays: Plays) -> pd.DataFrame:
     """AUC of every attack on every case, with half the width of its interval; the best of a case in bold."""
-    best = {case: max(played.ranks, key=lambda name, played=played: of(played, name).value) for case, played in plays.items()}
+    best = {case: max(_priced(played), key=lambda name, played=played: of(played, name).value)
+            for case, played in plays.items()}
     rows = []
     for name in _together(plays):
-        row = {"attack": title(name)}
+        row = {"attack": title(name) + " †" * ATTACKS[name].audits}
         for case, played in plays.items():
             found = of(played, name) if name in played.ranks else None
             text = "–" if found is None else f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
@@ -93,15 +130,22 @@ def auc_table(plays: Plays) -> pd.DataFrame:
 
 
 def rates_table(played: study.Play) -> pd.DataFrame:
-    """TPR at 1 % and 0.1 % and precision at 1 %, with intervals, of one case."""
-    rows = []
+    """TPR at 1 % and 0.1 % and precision at 1 % at equal odds, with intervals, of one case; and what knows nothing has."""
+    chance = {rate: f"{100 * np.mean(metrics.chance_tpr(played.members, rate)):.2g}" for rate in (0.01, 0.001)}
+    rows = [{"attack": "*scores that know nothing*", "TPR at 1 % FPR": chance[0.01], "TPR at 0.1 % FPR": chance[0.001],
+             "precision at 1 % FPR": "50"}]
     for name in played.ranks:
         row = {"attack": title(name)}
-        for words, metric, rate in (("TPR at 1 %", "tpr_at_fpr=0.01", 0.01), ("TPR at 0.1 %", "tpr_at_fpr=0.001", 0.001),
-                                    ("precision at 1 %", "precision_at_fpr=0.01", 0.01)):
-            fine = metrics.resolves(played.members, rate)
-            row[f"{words} FPR"] = results.format_percent(of(played, name, metric)) if fine else results.BELOW
+        for words, rate in (("TPR at 1 % FPR", 0.01), ("TPR at 0.1 % FPR", 0.001)):
+            row[words] = results.format_percent(of(played, name, f"tpr_at_fpr={rate:g}"))
+        found = of(played, name, "conformal_tpr_at_fpr=0.01")
+        ends = [100 * metrics.precision(value, 0.01, 0.5) for value in (found.value, found.low, found.high)]
+        row["precision at 1 % FPR"] = "{:.1f} [{:.1f}, {:.1f}]".format(*ends)
         rows.append(row)
+    for words, rate in (("TPR at 1 % FPR", 0.01), ("TPR at 0.1 % FPR", 0.001), ("precision at 1 % FPR", 0.01)):
+        if not metrics.resolves(played.members, rate):
+            for row in rows:
+                row[words] = results.BELOW
     return pd.DataFrame(rows)
 
 
@@ -174,12 +218,12 @@ def views_table(found: study.Views) -> pd.DataFrame:
 
 
 def frontier(played: study.Play, price) -> list[str]:
-    """Attacks that no other beats at the same price or a lower one.
+    """Attacks that no other beats at the same price or a lower one, those left out that are told who is a member.
 
     Args:
         price: name -> tuple of numbers; one price is lower where none of its numbers is higher.
     """
-    value = {name: float(np.mean(metrics.auc(played.ranks[name], played.members))) for name in played.ranks}
+    value = {name: float(np.mean(metrics.auc(played.ranks[name], played.members))) for name in _priced(played)}
 
     def beaten(name: str) -> bool:
         return any((value[other], other) > (value[name], name) and all(a <= b for a, b in zip(price(other), price(name),
@@ -379,6 +423,7 @@ def groups_figure(plays: Plays, hardness: Mapping[str, np.ndarray], names: Seque
             found = study.by_group(played, name, groups, 4)
             rates = [study.over_pairs(column, (0.0, 1.0)) for column in found.T]
             panels.bars(axis, np.arange(4) + 0.05 * (place - 4), rates, unit=100, label=title(name), ms=5, **LOOK[name])
+        axis.axhline(100 * study.CALL, **panels.CHANCE)
         panels.ticks(axis.xaxis, range(4), ["easiest", "second", "third", "hardest"])
     panels.legend(figure, 4)
     return figure
@@ -411,64 +456,78 @@ SITUATIONS = {  # what an auditor has -> the attacks that it permits; of those w
 
 @dataclass(frozen=True)
 class Choice:
-    """The attack for a situation: its name, and the metric of it in each case that it is for."""
+    """The attack for a situation, chosen on one half of the targets, and what it comes to on the other half.
+
+    Attributes:
+        name: of the attack. values: of the metric, case -> [T / 2]. chance: of what knows nothing, case -> number.
+    """
 
     name: str
-    values: dict[str, float]
+    values: dict[str, np.ndarray]
+    chance: dict[str, float]
 
     @property
-    def mean(self) -> float:
-        """Over cases."""
-        return float(np.mean(list(self.values.values())))
+    def mean(self) -> Interval:
+        """Over cases, with an interval over targets."""
+        return over(np.mean(list(self.values.values()), 0))
+
+    @property
+    def found(self) -> bool:
+        """Whether it is above chance."""
+        return over(np.mean([self.values[case] - self.chance[case] for case in self.values], 0)).sign > 0
 
     def beyond(self, other: Choice) -> float:
-        """Mean difference over the cases that both are for."""
-        return float(np.mean([self.values[case] - other.values[case] for case in self.values if case in other.values]))
+        """Mean difference over the cases."""
+        return float(np.mean([self.values[case] - other.values[case] for case in self.values]))
 
 
 def choices(plays: Plays, swept: Mapping[str, study.Swept], metric: str = "auc") -> dict[str, Choice]:
-    """For each thing that an auditor may have, the attack with the highest mean over the cases.
+    """For each thing that an auditor may have, the attack with the highest mean over cases and one half of the targets.
 
-    Beside `SITUATIONS`, "few" and "many" references are the least and the most that were tried, and "records" is knowing all
-    other records of a small model, judged where it is small.
+    Beside `SITUATIONS`, "apart" is the least number of references that was tried if none of them may hold the record, "few"
+    the same if half of them do, and "many" the most that a case has.
 
     Args:
-        metric: "auc", or "tpr" at 1 % FPR, of the cases that resolve it.
+        metric: "auc", or "tpr" at 1 % FPR, of the cases that resolve it; nothing comes back where none does.
     """
     fine = {case: one for case, one in plays.items() if metric == "auc" or metrics.resolves(one.members, study.CALL)}
+    if not fine:
+        return {}
+    chance = {case: 0.5 if metric == "auc" else float(np.mean(metrics.chance_tpr(one.members, study.CALL)))
+              for case, one in fine.items()}
 
     def alone(name: str) -> Choice:
-        of_case = {case: metrics.auc(one.ranks[name], one.members) if metric == "auc" else
-                   metrics.tpr_at_fpr(one.ranks[name], one.members, study.CALL)
-                   for case, one in fine.items() if name in one.ranks}
-        return Choice(name, {case: float(np.mean(values)) for case, values in of_case.items()})
+        measured = {case: metrics.auc(one.ranks[name], one.members) if metric == "auc" else
+                    metrics.tpr_at_fpr(one.ranks[name], one.members, study.CALL) for case, one in fine.items()}
+        return Choice(name, measured, chance)
 
     def with_references(name: str, place: int) -> Choice:
-        return Choice(name, {case: float(getattr(swept[case], metric)[name][place].mean()) for case in fine})
+        return Choice(name, {case: getattr(swept[case], metric)[name][place] for case in fine}, chance)
 
     def best(found: Iterable[Choice]) -> Choice:
-        return max(found, key=lambda one: one.mean)
+        found = list(found)
+        half = len(next(iter(found[0].values.values()))) // 2
+        first = max(found, key=lambda one: np.mean([values[:half].mean() for values in one.values.values()]))
+        return replace(first, values={case: values[half:] for case, values in first.values.items()})
 
-    out = {situation: best(map(alone, names)) for situation, names in SITUATIONS.items()}
-    for word, place in (("few", 0), ("many", -1)):
-        out[word] = best(with_references(name, place) for name in next(iter(swept.values())).auc)
-    if any("iha" in one.ranks for one in fine.values()):
-        out["records"] = best(map(alone, AUDITS))
-    return out
+    names = list(next(iter(swept.values())).auc)
+    apart = [name for name in names if ATTACKS[name].needs.references == "out only"]
+    return {**{situation: best(map(alone, known)) for situation, known in SITUATIONS.items()},
+            "apart": best(with_references(name, 0) for name in apart),
+            "few": best(with_references(name, 0) for name in names),
+            "many": best(with_references(name, -1) for name in names)}
 
 
-AUDITS = ("iha", "influence", "gradient_test")
 LADDER = (("labels", "predicted labels", None), ("losses", "losses", "labels"), ("outputs", "output vectors", "losses"),
-          ("public", "and public records", "outputs"), ("few", "and {few} reference models", "public"),
-          ("many", "and {many} reference models", "few"), ("parameters", "the parameters, no references", "public"),
-          ("records", "the parameters, and\nall other records", "parameters"))
-PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "few": (1.15, 0), "many": (2.3, 0),
-          "parameters": (1.15, 1.5), "records": (2.3, 1.5)}
+          ("public", "and public records", "outputs"), ("apart", "and {few} models without the record", "public"),
+          ("few", "and {few} models, half with it", "apart"), ("many", "and up to {many} models", "few"),
+          ("parameters", "public records and\nthe parameters", "public"))
+PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "apart": (1.15, 0), "few": (2.3, 0),
+          "many": (2.3, 1.5), "parameters": (1.15, 1.5)}
 
 
 def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
-    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds over
-    the cases that both boxes are for."""
+    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds."""
     figure, [axis] = panels.grid(height=4.6)
     axis.set(xlim=(-0.42, 2.72), ylim=(-0.4, 3.4))
     axis.axis("off")
@@ -480,11 +539,12 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
                                       ec=COLOURS[ATTACKS[choice.name].needs.references], lw=1.6))
         axis.text(x, y + 0.14, words.format(few=min(counts), many=max(counts)), ha="center", va="center", fontsize=7.5,
                   color=panels.FAINT)
-        axis.text(x, y - 0.12, f"{title(choice.name)}\nAUC {choice.mean:.3f}", ha="center", va="center", fontsize=8.5,
+        axis.text(x, y - 0.12, f"{title(choice.name)}\nAUC {choice.mean.value:.3f}", ha="center", va="center", fontsize=8.5,
                   weight="bold")
         if before in found:
             bx, by = PLACES[before]
-            start, end = ((bx, by - 0.3), (x, y + 0.3)) if bx == x else ((bx + 0.41, by), (x - 0.41, y))
+            down = 0.3 if by > y else -0.3
+            start, end = ((bx, by - down), (x, y + down)) if bx == x else ((bx + 0.41, by), (x - 0.41, y))
             axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK, "shrinkA": 0,
                                                       "shrinkB": 0})
             beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (-0.12, 0.12)
@@ -517,8 +577,9 @@ def judge(plays: Plays, few: Plays, combined: Mapping[str, study.Combined], agai
                                ("K13", "lira_own", "lira")):
         apart(claim, name, minus)
     for case, played in plays.items():
-        parts["K6"][case] = number(played.ranks["curvature"], played.members, "auc", few[case].ranks["lira"],
-                                   measures=MEASURES)
+        for name in ("lira", "lira_own"):
+            parts["K6"][f"{case}, {title(name)}"] = number(played.ranks["curvature"], played.members, "auc",
+                                                           few[case].ranks[name], measures=MEASURES)
         groups = study.by_group(played, "lira", study.quarters(hardness[case]), 4)
         parts["K10"][case] = study.over_pairs(groups[:, -1] - groups[:, 0])
     for case, one in combined.items():

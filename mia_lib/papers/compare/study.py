@@ -54,7 +54,7 @@ class Cost:
         each = costs.training(config, case.pool.shape, len(case.pool.classes), size)
         seconds = sum(float(store.look_up(case.models.spec(m)).manifest["seconds"]) for m in asked.references)
         return Cost(len(asked.references) + sum(one.models for one in asked.made.values()), queries,
-                    len(case.public) * any(place == "public" for _, _, place in asked.signals),
+                    asked.public,
                     len(asked.references) * each + sum(one.operations for one in asked.made.values()),
                     seconds + sum(one.seconds for one in asked.made.values()),
                     4 * case.parameters * (1 + len(asked.references)) + asked.held)
