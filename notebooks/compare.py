@@ -267,7 +267,7 @@ if first.pool.is_image:
 
 # %% [markdown]
 # {says}`K9` Other attacks and their false alarms are in {numref}`compare-again`. {says}`K10` Look at the pictures: which would you have labelled otherwise, and which are like nothing else in their
-# class? What no other record helps to get right, a model can only remember. {numref}`compare-quarters` has the same for all
+# class? What no other record helps to get right, a model can only remember {cite}`feldman2020what`. {numref}`compare-quarters` has the same for all
 # records: which attacks find the easy members, and which the hard ones?
 #
 # ## Together?

@@ -151,6 +151,14 @@ def test_numbers_that_make_no_case_are_refused(wrong, said):
         german(**wrong)
 
 
+def test_every_attack_is_described_and_its_source_is_in_the_bibliography(repo):
+    known = (repo / "book" / "references.bib").read_text()
+    for one in ATTACKS.values():
+        assert not one.source or f"{{{one.source}," in known, one.name
+    assert set(exhibits.ABOUT) == set(ATTACKS)
+    assert exhibits.sources_table()["in one line"].is_unique
+
+
 def test_cases_of_one_name_are_refused(linear, images):
     assert list(named([linear, images])) == ["German credit, linear", "FashionMNIST, MLP 4"]
     with pytest.raises(MiaError, match="must differ"):

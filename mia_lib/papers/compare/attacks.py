@@ -33,7 +33,7 @@ class Attack:
     """An attack in the comparison.
 
     Attributes:
-        name: in kept arrays. title: in tables. source: whose it is.
+        name: in kept arrays. title: in tables. source: whose it is, a key of the bibliography, or "" for this book's.
         needs: what it has, as declared by its score function.
         scorer: what it gives each record of a case, from what it sees of one target and its options, [N].
         options: plain values, which distinguish it from others of the same function.
@@ -291,23 +291,23 @@ def _convex(case: Case) -> str:
 
 # ------------------------------------------------------------------------------------------------------------- the attacks
 
-LIRA, WATSON, SURI, RMIA = "Carlini et al. 2022", "Watson et al. 2022", "Suri et al. 2024", "Zarifzadeh et al. 2024"
-CURVATURE, BERTRAN, MAST = "Ravikumar et al. 2024", "Bertran et al. 2023", "Sablayrolles et al. 2019"
+LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
+CURVATURE, BERTRAN, MAST = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
 GAUSS = Needs("output vector", "none", "public records that the target was not trained on")
 KNOWS = calibration.calibrate.needs.knows
 
 ATTACKS = {one.name: one for one in (
-    Attack("gap", "0-1", "Yeom et al. 2018", baselines.gap.needs, _gap),
+    Attack("gap", "0-1", "yeom2018privacy", baselines.gap.needs, _gap),
     Attack("malt", "MALT", MAST, bayes.malt.needs, _malt),
     Attack("confidence", "confidence", WATSON, calibration.SIGNALS["confidence"], _signal, {"signal": "least_loss"}),
-    Attack("entropy", "modified entropy", "Song and Mittal 2021", baselines.modified_entropy.needs, _entropy),
+    Attack("entropy", "modified entropy", "song2021systematic", baselines.modified_entropy.needs, _entropy),
     Attack("gradient", "gradient norm", WATSON, calibration.SIGNALS["gradient norm"], _signal, {"signal": "gradient_norm"}),
     Attack("quantile", "quantile, Gaussian", BERTRAN, GAUSS, by_regression, {"kind": "gauss"}),
     Attack("pinball", "quantile, pinball", BERTRAN, GAUSS, by_regression, {"kind": "pinball"}),
-    Attack("shokri", "shadow models", "Shokri et al. 2017", baselines.shadow_models.needs, _shokri, {"shadows": SHADOWS}),
+    Attack("shokri", "shadow models", "shokri2017membership", baselines.shadow_models.needs, _shokri, {"shadows": SHADOWS}),
     Attack("forgetting", "loss, by forgetting", WATSON, calibration.SIGNALS["any score, by forgetting"], _forgetting),
-    Attack("attack_r", "Attack R", "Ye et al. 2022", baselines.attack_r.needs, _attack_r, swept=True),
-    Attack("calibrated", "calibrated loss", f"{WATSON}; MAST, mean", calibration.calibrate.needs, _calibrated,
+    Attack("attack_r", "Attack R", "ye2022enhanced", baselines.attack_r.needs, _attack_r, swept=True),
+    Attack("calibrated", "calibrated loss", WATSON, calibration.calibrate.needs, _calibrated,
            {"signal": "loss"}, swept=True),
     Attack("calibrated_confidence", "calibrated confidence", WATSON, Needs("output vector", "out only", KNOWS), _calibrated,
            {"signal": "least_loss"}, swept=True),
@@ -329,8 +329,8 @@ ATTACKS = {one.name: one for one in (
     Attack("curvature_lr", "curvature, released LR", CURVATURE, by_curvature.likelihood_ratio.needs, _released_ratio),
     Attack("curvature_nll", "curvature, released NLL", CURVATURE, by_curvature.nll.needs, _released_nll),
     Attack("matt", "MATT", MAST, bayes.matt.needs, _matt, fits=_convex),
-    Attack("influence", "self-influence", "Cohen and Giryes 2024", baselines.self_influence.needs, _self_influence,
+    Attack("influence", "self-influence", "cohen2024membership", baselines.self_influence.needs, _self_influence,
            fits=_small),
     Attack("iha", "IHA", SURI, iha.scores.needs, _inverse_hessian, fits=_small, audits=True),
-    Attack("gradient_test", "gradient alone", "this book", iha.stationarity.needs, _gradient_test, fits=_small, audits=True),
+    Attack("gradient_test", "gradient alone", "", iha.stationarity.needs, _gradient_test, fits=_small, audits=True),
 )}

@@ -105,8 +105,10 @@ def access_table(cases: Mapping[str, Case]) -> pd.DataFrame:
 
 def sources_table() -> pd.DataFrame:
     """What each attack does, whose it is, and what other chapters call it."""
-    return pd.DataFrame([{"attack": one.title, "in one line": ABOUT[one.name][0], "from": one.source,
-                          "elsewhere": ABOUT[one.name][1] or "–"} for one in ATTACKS.values()])
+    return pd.DataFrame([{
+        "attack": one.title, "in one line": ABOUT[one.name][0],
+        "from": f"{{cite:t}}`{one.source}`" if one.source else "this book",
+        "elsewhere": ABOUT[one.name][1] or "–"} for one in ATTACKS.values()])
 
 
 def _priced(played: study.Play) -> list[str]:
