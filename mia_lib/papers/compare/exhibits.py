@@ -521,7 +521,7 @@ def choices(plays: Plays, swept: Mapping[str, study.Swept], metric: str = "auc")
 
 
 LADDER = (("labels", "predicted labels", None), ("losses", "losses", "labels"), ("outputs", "output vectors", "losses"),
-          ("public", "and public records", "outputs"), ("apart", "and {few} models without the record", "public"),
+          ("public", "and public records", "outputs"), ("apart", "and {few} models without it", "public"),
           ("few", "and {few} models, half with it", "apart"), ("many", "and up to {many} models", "few"),
           ("parameters", "public records and\nthe parameters", "public"))
 PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "apart": (1.15, 0), "few": (2.3, 0),
@@ -549,9 +549,9 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
             start, end = ((bx, by - down), (x, y + down)) if bx == x else ((bx + 0.41, by), (x - 0.41, y))
             axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK, "shrinkA": 0,
                                                       "shrinkB": 0})
-            beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (-0.12, 0.12)
+            beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (0.05, -0.1)
             middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
-            axis.text(*middle, f"{choice.beyond(found[before]):+.3f}", ha="left" if bx == x else "center", va="center",
+            axis.text(*middle, f"{choice.beyond(found[before]):+.3f}", ha="center" if by == y else "left", va="center",
                       fontsize=7.5, color=plotting.INK)
     return figure
 
