@@ -524,3 +524,6 @@ plotting.show(
 results.show_table(
     study.plan(cases, {"members": sizes, "epochs": lengths}), name="compare-plan",
     caption="What this run trains, counting models once where cases share them.")
+results.show_table(
+    exhibits.accuracy_table(known), name="compare-accuracy",
+    caption="Accuracy of the targets, in percent: how far each case overfits.")

@@ -214,6 +214,16 @@ def test_records_are_found_again_where_the_score_is_of_the_record():
     assert abs(found.members["chance"].mean()) < 0.05 and abs(found.strangers["chance"].mean()) < 0.05
 
 
+def test_what_is_known_of_records_and_targets_comes_from_models_without_and_from_the_targets(linear):
+    known, loss = study.records(linear), signals.loss(linear.models, linear.pool)
+    right = signals.correctness(linear.models, linear.pool)
+    for record in (0, 7):
+        without = [loss[m, record] for m in range(10) if not linear.bank.members[m, record]]
+        assert known.hardness[record] == pytest.approx(np.mean(without), rel=1e-5)
+    assert known.train[1] == right[1][linear.members[1]].mean() and known.test[3] == right[3][~linear.members[3]].mean()
+    assert list(exhibits.accuracy_table({"linear": known})["case"]) == ["linear"]
+
+
 def test_groups_add_up_and_quarters_are_equal():
     members = membership.balanced_halves(400, 4)
     played, hardness = made_up({"a": RNG.normal(size=(4, 400)) + members}, members), RNG.normal(size=400)

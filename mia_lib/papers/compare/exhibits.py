@@ -131,6 +131,13 @@ def auc_table(plays: Plays) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def accuracy_table(known: Mapping[str, study.Records]) -> pd.DataFrame:
+    """Accuracy of the targets on members and on others, in percent, with intervals over pairs of targets."""
+    return pd.DataFrame([{"case": case, **{
+        words: results.format_percent(study.over_pairs(values, (0.0, 1.0)))
+        for words, values in (("on members", one.train), ("on others", one.test))}} for case, one in known.items()])
+
+
 def rates_table(played: study.Play) -> pd.DataFrame:
     """TPR at 1 % and 0.1 % and precision at 1 % at equal odds, with intervals, of one case; and what knows nothing has."""
     chance = {rate: f"{100 * np.mean(metrics.chance_tpr(played.members, rate)):.2g}" for rate in (0.01, 0.001)}
