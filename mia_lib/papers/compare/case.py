@@ -246,12 +246,7 @@ def check(pool: int, public: int, models: int, targets: int, counts: Sequence[in
     check_range("pool", pool, 40)
     check_range("public", public, 60)
     check_range("targets", targets, 2, models)
-    if not counts or list(counts) != sorted(set(counts)) or any(n < 4 or n % 2 for n in counts):
-        raise MiaError(f"references = {list(counts)}: ascending even numbers from 4 are needed, for references come in "
-                       "complementary pairs and a spread wants two of each kind.")
-    if models % 2 or models < counts[-1] + 2:
-        raise MiaError(f"models = {models}: an even number, at least {counts[-1] + 2}, is needed for {counts[-1]} references, "
-                       "besides the target and its complement.")
+    membership.check_counts(counts, models, 4, ", and a spread wants two of each kind")
     if limits.few % 2 or not 4 <= limits.few:
         raise MiaError(f"few = {limits.few}: an even number of references is needed, at least 4.")
 

@@ -169,12 +169,7 @@ class Case:
 
 def _check(pool: int, models: int, targets: int, counts: Sequence[int], splits: Sequence[float]) -> None:
     check_range("pool", pool, 40)
-    if not counts or list(counts) != sorted(set(counts)) or any(n < 2 or n % 2 for n in counts):
-        raise MiaError(f"references = {list(counts)}: ascending even numbers from 2 are needed, for references come in "
-                       "complementary pairs.")
-    if models % 2 or models < counts[-1] + 2:
-        raise MiaError(f"models = {models}: an even number, at least {counts[-1] + 2}, is needed for {counts[-1]} references, "
-                       "besides the target and its complement.")
+    membership.check_counts(counts, models)
     check_range("targets", targets, 2, models)
     if len(splits) != 3 or not all(part > 0 for part in splits) or abs(sum(splits) - 1) > 1e-9:
         raise MiaError(f"splits = {list(splits)}: three shares above 0 that add up to 1 are needed, for fit, selection and "
