@@ -13,6 +13,8 @@ import pytest
 import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", "--no-first-run"]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -98,6 +100,16 @@ def chromium() -> str:
     if path is None or not os.access(path, os.X_OK):
         pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
     return path
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """One browser for the tests of a file."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        yield running
+        running.close()
 
 
 NOTEBOOK = '''# ---

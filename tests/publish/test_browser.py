@@ -24,8 +24,6 @@ REACHABLE = """() => [...document.querySelectorAll(
     || !box.tabIndex)"""
 HEAVY = 3e6  # bytes of the first page
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync", "--no-first-run"]
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -41,15 +39,6 @@ def server(built_book):
     yield f"http://127.0.0.1:{serving.server_port}"
     serving.shutdown()
     serving.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=ARGS)
-        yield running
-        running.close()
 
 
 class Visit:

@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 import yaml
 from bs4 import BeautifulSoup
-from test_browser import ARGS, LOOKS, Visit
+from test_browser import LOOKS, Visit
 
 from mia_lib import plotting
 from mia_lib.evidence import explore
@@ -119,15 +119,6 @@ def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):
 
 
 # As a reader meets it
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=ARGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from test_browser import ARGS, LOOKS, Visit
+from test_browser import LOOKS, Visit
 from test_explorable import notebook, root  # noqa: F401 - `root` is a fixture
 
 from mia_lib import metrics, plotting
@@ -143,15 +143,6 @@ def test_a_figure_that_nobody_shows_or_without_a_label_is_named(ran, text):
 
 
 # As a reader meets them
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=ARGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture
