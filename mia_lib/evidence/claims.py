@@ -136,7 +136,8 @@ def sentence(record: Mapping) -> str:
     """
     said = next((claim.get("says", {}) for claim in _file(record["paper"])["claims"] if claim["id"] == record["claim"]), {})
     if record["verdict"] in said:
-        return " ".join(said[record["verdict"]].split())
+        share = f" ({_share(record)}.)" if record["verdict"] in (CONTRADICTED, INCONCLUSIVE) and _share(record) else ""
+        return " ".join(said[record["verdict"]].split()) + share
     number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
     verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
                NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",
@@ -265,7 +266,7 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
 def _share(record: Mapping) -> str:
     """How many parts hold, where not all do."""
     hold, parts = record.get("hold", 0), record.get("parts", 0)
-    return f"\n{hold} of {parts} parts hold" if parts > 1 and hold < parts else ""
+    return f"{hold} of {parts} parts hold" if parts > 1 and hold < parts else ""
 
 
 def _table(records: Iterable[Mapping]) -> pd.DataFrame:
@@ -273,7 +274,7 @@ def _table(records: Iterable[Mapping]) -> pd.DataFrame:
         "claim": f"**{one['claim']}** {'(ours) ' if kind_of(one) == 'ours' else ''}{one['text']}",
         "exhibit": one["exhibit"],
         "verdict": f"**{one['said']}**" + (f" ({one['reason']})" if one["verdict"] == "not run" else ""),
-        "ours": (one["brief"].replace("; ", "\n") or tables.NOTHING) + _share(one),
+        "ours": "\n".join(filter(None, [one["brief"].replace("; ", "\n") or tables.NOTHING, _share(one)])),
         "paper": one["evidence"],
     } for one in records])
 
@@ -301,7 +302,8 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
     for exhibit in data or {}:
         choose("exhibit", exhibit, _file(paper).get("data", {}))
     records = [replace(of_paper[claim], data=_whose(paper, claim, data or {})).record() for claim in claims(paper)]
-    caption = ("The claims of the paper and what this run says of each, with confidence intervals in brackets. Where a claim "
+    whose = "this chapter" if {one["kind"] for one in records} == {"ours"} else "the paper"
+    caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets. Where a claim "
                f"has many parts, the least of them. {tally(records)}")
     bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     tables.display_bundle({**bundle, MIME: records})

@@ -102,6 +102,16 @@ def test_a_claim_without_a_sentence_says_itself_with_its_verdict_and_numbers():
     assert "because" in claims.sentence(claims.judge("iha", "C1", None, "because").record())
 
 
+@pytest.mark.parametrize("parts, verdict, share", [
+    ((1.0, 1.0), "reproduced", ""), ((1.0, 0.0), "inconclusive", " (1 of 2 parts hold.)"),
+    ((1.0, -1.0), "contradicted", " (1 of 2 parts hold.)"), ((-1.0, -1.0), "contradicted", " (0 of 2 parts hold.)")])
+def test_a_sentence_says_how_many_parts_hold_where_not_all_do(parts, verdict, share):
+    record = claims.judge("compare", "K1", dict(zip("ab", map(around, parts), strict=True))).record()
+    assert record["verdict"] == verdict
+    written = next(one["says"] for one in claims.claims("compare").values() if one["id"] == "K1")[verdict]
+    assert claims.sentence(record) == " ".join(written.split()) + share
+
+
 def test_verdicts_that_do_not_add_up_are_counted_apart(monkeypatch):
     monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
     shown = []
