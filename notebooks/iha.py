@@ -561,7 +561,7 @@ plotting.show(
 # **The lemma.** Given $\mathcal T$, Bayes' rule makes posterior odds of prior odds and the likelihood ratio, and the sigmoid of log odds is
 # the probability. The mean over $\mathcal T$ is for those who do not know it; the auditor does, so the mean falls away.
 #
-# **Slips.** Theorem 3.1 lacks a factor one half before its sum of logarithms, and Eq. 15 ends with $L(w^*)$ for $L(w)$; with both, it is the
+# **Slips.** Theorem 3.1 as printed ({prf:ref}`iha-score`) lacks a factor one half before its sum of logarithms, and Eq. 15 ends with $L(w^*)$ for $L(w)$; with both, it is the
 # density of a Gaussian to rounding. Assumption 3 sets $L_1(w_1^*) = L_0(w_0^*)$, yet their difference lies between $\ell(w_1^*)/n$ and
 # $\ell(w_0^*)/n$, of the same order as the term that is kept ({ref}`exercise <iha-exercise-sign>`).
 #
