@@ -146,7 +146,7 @@ class Models(list):
         self.key = key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bank:
     """A bank whose losses are made up."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -453,9 +453,19 @@ def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = Non
         apart: the bank they come from, whose records are others than the target's, as in that paper; when None they are
             models of the other pairs of the target's own bank, which know the records under attack.
     """
-    source, r = (bank, references_without(bank, target)[:shadows]) if apart is None else (apart, np.arange(shadows))
-    return baselines.shadow_models(bank.probabilities[target], bank.labels, source.probabilities[r], source.labels,
-                                   source.game.members[r], seed=seed)
+    if apart is not None:
+        networks = _networks_of(apart, shadows, tuple(np.unique(bank.labels)), seed)
+        return baselines.ask_networks(networks, bank.probabilities[target], bank.labels)
+    r = references_without(bank, target)[:shadows]
+    return baselines.shadow_models(bank.probabilities[target], bank.labels, bank.probabilities[r], bank.labels,
+                                   bank.game.members[r], seed=seed)
+
+
+@lru_cache(maxsize=1)  # all targets of a bank are asked about in turn
+def _networks_of(apart: Bank, shadows: int, classes: tuple[int, ...], seed: int) -> dict:
+    """The attack's networks, from the first models of a bank of its own."""
+    return baselines.attack_networks(apart.probabilities[:shadows], apart.labels, apart.game.members[:shadows],
+                                     classes, seed=seed)
 
 
 COUNTING = "counting"
