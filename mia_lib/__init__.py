@@ -34,7 +34,7 @@ for _name, _value in ARITHMETIC.items():
     if _NEEDED.get(_name, "") in {"", *_processor()}:
         os.environ.setdefault(_name, _value)
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = ["attacks", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting", "results",
            "signals", "store", "training"]
 _LIES = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",

@@ -18,6 +18,8 @@
 # `mia run compare` uses the data inside the repository and a laptop; [what it takes](../book/status.md). Change anything:
 # `mia run compare -p targets 4 -p few 4`; text and verdicts follow the new numbers. All parameters: `mia params compare`.
 # [How to rerun](../book/rerun.md) has the rest.
+#
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e .`
 # ```
 #
 # The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.

@@ -1,4 +1,5 @@
-"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `params`, `data`, `sync`, `doctor`, `serve`."""
+"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `params`, `data`, `sync`, `key`,
+`doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -253,6 +254,14 @@ def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair
     if check and stale:
         typer.echo("Run `mia sync`.", err=True)
         raise typer.Exit(1)
+
+
+@app.command()
+def key(preset: str = PRESET) -> None:
+    """Print one name for what the store holds once the book is built, for a cache kept between machines."""
+    from mia_lib.publish import runner
+
+    typer.echo(runner.store_key(preset))
 
 
 @app.command()

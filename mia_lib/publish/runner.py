@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mia_lib import definitions
+from mia_lib import definitions, store
 from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import nbformat
 
 __all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "finished", "key", "notebooks", "parameters",
-           "presets", "run", "sync_pairs", "validate"]
+           "presets", "run", "store_key", "sync_pairs", "validate"]
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
 RUN_MIME = OURS + "run+json"
@@ -136,6 +136,26 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy")}
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def store_key(preset: str = QUICK, root: Path | None = None) -> str:
+    """Hash of all that determines what the store holds once the book is built, as 16 hexadecimal digits.
+
+    It is for a cache that is kept between machines: under the same key it holds all that the book asks for. An entry of the
+    store goes by its spec and the definitions that compute it; here are those of all notebooks, so drawing, sentences and
+    what the papers printed are not among them.
+
+    Args:
+        preset: name of the preset of every notebook.
+        root: folder of the book.
+    """
+    root = find_root(root)
+    data = [path for path in (root / "data" / "embedded").rglob("*") if path.is_file()]
+    spec = {"schema": store.SCHEMA, "data": digest(data, root)}
+    for name in notebooks(root):
+        values = validate(name, {}, preset, root)
+        spec[name] = [bearing(name, values, root, definitions.FOR_NUMBERS).fingerprint, values]
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def finished(path: Path) -> dict | None:
