@@ -534,6 +534,14 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````
 
 # %% [markdown]
+# ## Quiz
+#
+# Choose an option and open it: it says why it is right, or what it mistakes.
+#
+# :::{quiz} bayes
+# :::
+
+# %% [markdown]
 # ## In depth
 #
 # Everything else: proofs and checks, the other exhibits of the paper in its order, claims with their verdicts, silences and slips.

@@ -513,6 +513,14 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````
 
 # %% [markdown]
+# ## Quiz
+#
+# Choose an option and open it: it says why it is right, or what it mistakes.
+#
+# :::{quiz} calibration
+# :::
+
+# %% [markdown]
 # ## In depth
 #
 # Everything else: the other exhibits of the paper in its order, controls, claims with their verdicts, and where text and code differ.

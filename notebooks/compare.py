@@ -347,6 +347,14 @@ results.show_table(
 # ````
 
 # %% [markdown]
+# ## Quiz
+#
+# Choose an option and open it: it says why it is right, or what it mistakes.
+#
+# :::{quiz} compare
+# :::
+
+# %% [markdown]
 # ## In depth
 #
 # Each part is folded; its title says what is in it.

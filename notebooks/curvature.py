@@ -573,6 +573,14 @@ results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} 
 # ````
 
 # %% [markdown]
+# ## Quiz
+#
+# Choose an option and open it: it says why it is right, or what it mistakes.
+#
+# :::{quiz} curvature
+# :::
+
+# %% [markdown]
 # ## In depth
 #
 # Everything else: proofs and checks, the other exhibits of the paper in its order, claims with their verdicts, silences and

@@ -531,6 +531,14 @@ results.say(f"As printed {theory.loss_coefficient(785, 128, 0.9, variant='printe
 # ````
 
 # %% [markdown]
+# ## Quiz
+#
+# Choose an option and open it: it says why it is right, or what it mistakes.
+#
+# :::{quiz} iha
+# :::
+
+# %% [markdown]
 # ## In depth
 #
 # Everything else: proofs, the other exhibits of the paper in its order, controls, claims with their verdicts, and where text and code

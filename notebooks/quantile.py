@@ -534,6 +534,14 @@ results.say(results.markdown_table(exhibits.implied_table()))
 # ````
 
 # %% [markdown]
+# ## Quiz
+#
+# Choose an option and open it: it says why it is right, or what it mistakes.
+#
+# :::{quiz} quantile
+# :::
+
+# %% [markdown]
 # ## In depth
 #
 # Everything else: lemmas and where they fail, the other exhibits of the paper in its order, what is ours, claims with their

@@ -13,7 +13,8 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
   came to; on pages of prose.
 
 On another page the notebook's name goes first: ``{ours}`bayes lead` ``. ``:::{shown} bayes-idea`` puts a chapter's figure
-there, with the words that the chapter has for those who cannot see it, over a caption of the page's own.
+there, with the words that the chapter has for those who cannot see it, over a caption of the page's own. ``:::{quiz} bayes``
+puts the questions of `book/quiz/bayes.yaml` there.
 
 A part fenced with ``:::{about} PRESET`` was written about the numbers of one preset: it is shown where that preset ran
 unchanged, or, of a recorded preset, beside its exhibits. Elsewhere one line says what is left out. A name that does not exist
@@ -32,7 +33,7 @@ from functools import cache
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import runner
+from mia_lib.publish import quiz, runner
 from mia_lib.publish.parameters import QUICK, plain, validate
 
 TABLE, CLAIMS, RESULTS = runner.OURS + "table+json", runner.OURS + "claims+json", runner.RESULTS
@@ -178,6 +179,7 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
         return text
     text = ABOUT.sub(lambda found: _about(found[2], found[3], where, run, runs, records), text)
     text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
+    text = quiz.shown(text, where)
     for _ in range(DEPTH):
         told = ROLE.sub(lambda found: _answer(found[1], found[2], where, run, runs or {}), text)
         if told == text:
