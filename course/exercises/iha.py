@@ -1,0 +1,163 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+#   mia:
+#     chapter: iha
+#     minutes: 30
+#     functions: [others, iha]
+# ---
+
+# %% [markdown]
+# # What is left when you are taken out
+#
+# At a minimum the gradients of all members add up to nothing. Take one record out of the sum: if it was a member, what is left is no
+# longer nothing, but exactly the opposite of what it pulled. The *inverse Hessian attack* asks how far that would have moved the model. It is an
+# audit: whoever does it knows all other records.
+
+# %% tags=["parameters"]
+steps = 2000  # of gradient descent, in the training at the end
+learning_rate = 0.5
+damping = 0.2
+
+# %%
+import checks
+import numpy as np
+
+# %% [markdown]
+# ## The others
+#
+# The auditor computes the same thing for each record: the mean gradient of all *others* in the training set. The mean is over the whole
+# training set of $n$ records: who is taken out leaves a gap in the sum, and the sum is still divided by $n$.
+
+# %%
+def others(gradients, members):
+    """Mean gradient of the training set's other records, for each record.
+
+    gradients: [N, P], of each record's loss. members: bool [N]; n of them are True. Returns [N, P]: for a member the sum over
+    all members but itself, for a stranger the sum over all members, both divided by n.
+    """
+    ### BEGIN SOLUTION
+    n = members.sum()
+    whole = gradients[members].sum(0) / n
+    return whole - members[:, None] * gradients / n
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## The score
+#
+# With $A = H + \text{damping} \cdot I$, the Newton step of the record $x = A^{-1} g$ and that of the others $x_0 = A^{-1} g_0$, the attack of the
+# paper (without momentum and weight decay) is
+#
+# $$ \ell - \frac{1}{\lambda} \Big( \frac{\lVert x \rVert^2}{n} + 2\, x_0^\top x \Big) . $$
+
+# %%
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    """Inverse Hessian attack: score of each record, higher = more likely a member.
+
+    loss: [N]. gradients: [N, P]. hessian: [P, P], of the training set's mean loss. members: bool [N]. Returns [N].
+    """
+    ### BEGIN SOLUTION
+    A = hessian + damping * np.eye(len(hessian))
+    x = np.linalg.solve(A, gradients.T).T
+    x0 = np.linalg.solve(A, others(gradients, members).T).T
+    return loss - ((x**2).sum(1) / members.sum() + 2 * (x0 * x).sum(1)) / learning_rate
+    ### END SOLUTION
+
+
+# %%
+checks.run("iha", globals())
+
+# %% [markdown]
+# ## On a logistic regression
+#
+# Trained here, on ten numbers a record. Then the control that every audit needs: *told random flags* in the place of membership, what
+# does it find?
+
+# %% tags=["signals"]
+bank = np.load("signals.npz")
+z = np.column_stack([bank["features"], np.ones(len(bank["features"]))]).astype(float)
+label, inside = (bank["y"] >= 5).astype(float), bank["members"][0]
+w = np.zeros(z.shape[1])
+for _ in range(steps):
+    p = 1 / (1 + np.exp(-z @ w))
+    w -= learning_rate * z[inside].T @ (p - label)[inside] / inside.sum()
+p = np.clip(1 / (1 + np.exp(-z @ w)), 1e-12, 1 - 1e-12)
+loss = -np.log(np.where(label == 1, p, 1 - p))
+gradients = (p - label)[:, None] * z
+hessian = (z[inside] * (p * (1 - p))[inside, None]).T @ z[inside] / inside.sum()
+flags = np.random.default_rng(0).permutation(inside)
+checks.tell("loss alone", -loss, inside)
+checks.tell("IHA", iha(loss, gradients, hessian, inside, learning_rate, damping), inside)
+checks.tell("IHA told random flags, finds the flags", iha(loss, gradients, hessian, flags, learning_rate, damping), flags)
+
+# %% tags=["right"]
+# record by record
+def others(gradients, members):
+    n, found = members.sum(), []
+    for i in range(len(gradients)):
+        keep = members.copy()
+        keep[i] = False
+        found.append(gradients[keep].sum(0) / n)
+    return np.array(found)
+
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    inverse, n = np.linalg.inv(hessian + damping * np.eye(len(hessian))), members.sum()
+    rest, found = others(gradients, members), []
+    for i, g in enumerate(gradients):
+        x, x0 = inverse @ g, inverse @ rest[i]
+        found.append(loss[i] - (x @ x / n + 2 * x0 @ x) / learning_rate)
+    return found
+
+# %% tags=["right"]
+# by eigenvectors, in float32
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    values, vectors = np.linalg.eigh(hessian)
+    x, x0 = ((one @ vectors / (values + damping)).astype(np.float32) for one in (gradients, others(gradients, members)))
+    return loss - (np.einsum("np,np->n", x, x) / members.sum() + 2 * np.einsum("np,np->n", x0, x)) / learning_rate
+
+# %% tags=["wrong"]
+# wrong sign
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    A = np.linalg.inv(hessian + damping * np.eye(len(hessian)))
+    x, x0 = gradients @ A, others(gradients, members) @ A
+    return loss + ((x**2).sum(1) / members.sum() + 2 * (x0 * x).sum(1)) / learning_rate
+
+# %% tags=["wrong"]
+# the record among its own others
+def others(gradients, members):
+    return np.repeat(gradients[members].mean(0)[None], len(gradients), 0)
+
+# %% tags=["wrong"]
+# strangers among the others
+def others(gradients, members):
+    return gradients.mean(0) - members[:, None] * gradients / members.sum()
+
+# %% tags=["wrong"]
+# everybody taken out, strangers too
+def others(gradients, members):
+    return gradients[members].sum(0) / members.sum() - gradients / members.sum()
+
+# %% tags=["wrong"]
+# length for square: a deviation where a variance belongs
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    A = np.linalg.inv(hessian + damping * np.eye(len(hessian)))
+    x, x0 = gradients @ A, others(gradients, members) @ A
+    return loss - (np.linalg.norm(x, axis=1) / members.sum() + 2 * (x0 * x).sum(1)) / learning_rate
+
+# %% tags=["wrong"]
+# no damping
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    A = np.linalg.inv(hessian)
+    x, x0 = gradients @ A, others(gradients, members) @ A
+    return loss - ((x**2).sum(1) / members.sum() + 2 * (x0 * x).sum(1)) / learning_rate
+
+# %% tags=["wrong"]
+# the inverse of the entries
+def iha(loss, gradients, hessian, members, learning_rate, damping):
+    A = 1 / (hessian + damping)
+    x, x0 = gradients @ A, others(gradients, members) @ A
+    return loss - ((x**2).sum(1) / members.sum() + 2 * (x0 * x).sum(1)) / learning_rate

@@ -1,0 +1,185 @@
+"""Exercises: one source each, from which the student's and the lecturer's notebooks are made.
+
+`course/exercises/NAME.py` holds the text, the solution and other answers, right and wrong ones. The student's copy is derived:
+what stands between BEGIN SOLUTION and END SOLUTION becomes a line to be written, cells of other answers are left out. The
+checks are `course/checks/NAME.py`; they need NumPy alone and travel with the notebooks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+
+import jupytext
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from mia_lib.errors import MiaError, choose
+
+CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile", "compare")
+ANSWERS = ("right", "wrong")
+SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION\n?", re.DOTALL | re.MULTILINE)
+STUB = r'\1raise NotImplementedError("Write this.")' + "\n"
+CHECK = re.compile(r"^checks\.run\(", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer other than the solution.
+
+    Attributes:
+        right: whether the checks have to accept it.
+        title: what it is.
+        code: defines one or more of the exercise's functions; the others are the solution's.
+    """
+
+    right: bool
+    title: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise.
+
+    Attributes:
+        name: of its source and its checks.
+        path: of its source.
+    """
+
+    name: str
+    path: Path
+
+    @cached_property
+    def notebook(self) -> NotebookNode:
+        """Its source as a notebook, solution and other answers included."""
+        return jupytext.read(self.path)
+
+    @property
+    def about(self) -> dict:
+        """chapter, minutes that it takes, and the functions to be written."""
+        return self.notebook.metadata["mia"]
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return self.notebook.cells[0].source.splitlines()[0].lstrip("# ")
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The other answers, in the order of the source."""
+        found = []
+        for cell in self.notebook.cells:
+            for kind in set(ANSWERS) & set(_tags(cell)):
+                first, _, code = cell.source.partition("\n")
+                found.append(Answer(kind == "right", first.lstrip("# "), code))
+        return found
+
+    @property
+    def solution(self) -> str:
+        """Code that defines all functions of the exercise, without checks and without signals."""
+        return "\n\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "code" and not CHECK.search(cell.source)
+                           and not set(_tags(cell)) & {*ANSWERS, "signals"})
+
+    @property
+    def signals(self) -> str:
+        """Code of the cells that use `signals.npz`."""
+        return "\n".join(cell.source for cell in self.notebook.cells if "signals" in _tags(cell))
+
+    def student(self) -> NotebookNode:
+        """The notebook with the solution taken out."""
+        made = self._without_answers()
+        for cell in made.cells:
+            if cell.cell_type == "code":
+                cell.source = SOLUTION.sub(STUB, cell.source).rstrip()
+        return _identified(made, self.name, "student")
+
+    def lecturer(self, said: dict[str, list[str]]) -> NotebookNode:
+        """The notebook with its solution, other right answers, and wrong ones with what the checks say to them.
+
+        Args:
+            said: title of an answer -> what was said by the checks that it did not pass.
+        """
+        made = self._without_answers()
+        made.cells.append(new_markdown_cell("## Other answers\n\nThe checks accept the right ones; under each wrong one stands what a "
+                                            "student is told."))
+        for answer in self.answers:
+            words = "\n".join(f"- {one}" for one in said[answer.title])
+            made.cells.append(new_markdown_cell(
+                f"**{'Right' if answer.right else 'Wrong'}: {answer.title}**\n\n```python\n{answer.code.strip()}\n```\n\n"
+                f"{words or 'Accepted.'}"))
+        return _identified(made, self.name, "lecturer")
+
+    def _without_answers(self) -> NotebookNode:
+        made = copy.deepcopy(self.notebook)
+        made.cells = [cell for cell in made.cells if not set(_tags(cell)) & set(ANSWERS)]
+        return made
+
+    def work(self, answer: Answer | None = None) -> dict:
+        """What the notebook defines when it is solved, with `answer` in the place of the solution; `checks` can be imported."""
+        with importable(self.path.parents[1]):
+            work: dict = {}
+            exec(compile(self.solution, f"{self.name}.py", "exec"), work)
+            if answer is not None:
+                exec(compile(answer.code, f"{self.name}.py: {answer.title}", "exec"), work)
+        return work
+
+    def said(self, answer: Answer | None = None, seed: int = 0) -> list[str]:
+        """What the checks say, one sentence for each that is not passed.
+
+        Args:
+            answer: as for `work`. seed: of the checks' data.
+        """
+        with importable(self.path.parents[1]) as checks:
+            work = self.work(answer)
+            found = [checks.one(self.name, number, work, seed) for number in range(len(checks.titles(self.name)))]
+        return [one for one in found if one != "right"]
+
+
+def _tags(cell) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def _identified(notebook: NotebookNode, name: str, edition: str) -> NotebookNode:
+    """With ids that are the same in every export, and the name by which a notebook that comes back is known."""
+    notebook.metadata["mia"] = {**notebook.metadata["mia"], "exercise": name, "edition": edition}
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"{name}-{number}".replace("_", "-")
+    return notebook
+
+
+def every(root: Path) -> list[Exercise]:
+    """All exercises of a book, chapter by chapter, in each the quickest first.
+
+    Raises:
+        MiaError: `root` has none.
+    """
+    found = [Exercise(path.stem, path) for path in sorted((root / "course" / "exercises").glob("*.py"))]
+    if not found:
+        raise MiaError(f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of the repository.")
+    return sorted(found, key=lambda one: (CHAPTERS.index(choose(f"chapter of {one.path}", one.about["chapter"], CHAPTERS)),
+                                          one.about["minutes"]))
+
+
+@contextlib.contextmanager
+def importable(folder: Path) -> Iterator[ModuleType]:
+    """`checks` of a folder, importable for as long as it lasts, as it is beside a notebook."""
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "checks"}
+    for name in before:
+        del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    try:
+        yield importlib.import_module("checks")
+    finally:
+        sys.path.remove(str(folder))
+        for name in [name for name in sys.modules if name.partition(".")[0] == "checks"]:
+            del sys.modules[name]
+        sys.modules.update(before)
