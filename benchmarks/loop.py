@@ -1,12 +1,13 @@
-"""Models per minute of an ensemble against the plain loop: one model after the other, a DataLoader, a loop over batches.
+"""Models per minute of an ensemble against plain loops: one model after the other, with a DataLoader, or tight.
 
     python benchmarks/loop.py [--device cpu|cuda] [--repeats 3] [--only tanh_cnn]
 
 The plain loop is how public ports of the likelihood ratio attack train their shadow models: a `Dataset` that converts one
 record at a time, `DataLoader(shuffle=True)` with whichever of 0 or 2 loading processes is faster, PyTorch's own number of
-threads, layers in the order a textbook has them (activation, then pooling). Both train the same functions on the same
-training sets; accuracies after training are printed side by side. Each pair runs one after the other, the ensemble into an
-empty store with its processes already started.
+threads, layers in the order a textbook has them (activation, then pooling). The tight one (`tight.py`) holds the records as
+tensors where it trains and loops over batches of them. All train the same functions on the same training sets; accuracies
+after training are printed side by side. Each pair runs one after the other, the ensemble into an empty store with its
+processes already started.
 
 Goals: on 2 cores 2.5x for the small CNN and 6x for logistic regression and MLPs under 10,000 parameters; on one card 20x
 for small CNNs and MLPs, 4x for ResNet-18.
@@ -22,6 +23,7 @@ import tempfile
 import time
 
 import numpy as np
+import tight
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
@@ -97,15 +99,30 @@ def textbook(config: TrainConfig, shape: tuple, classes: int) -> nn.Module:
     return nn.Sequential(*layers, network.head) if layers else network
 
 
+def optimizer_of(network: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    if config.optimizer == "adam":
+        return torch.optim.Adam(network.parameters(), config.learning_rate)
+    return torch.optim.SGD(network.parameters(), config.learning_rate, config.momentum)
+
+
+def in_memory(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, _: int) -> tuple:
+    """As `plain`, by the tight loop."""
+    started, right = time.perf_counter(), []
+    x, y = models.to_input(torch.from_numpy(records.x)).to(device), torch.from_numpy(records.y).to(device)
+    for row in members:
+        network = textbook(config, records.shape, len(records.classes)).to(device)
+        rows = torch.from_numpy(np.flatnonzero(row)).to(device)
+        right.append(tight.train(network, optimizer_of(network, config), x[rows], y[rows], config.epochs, config.batch_size,
+                                 lambda views: recipe.augment(views, config.augmentation)))
+    return time.perf_counter() - started, float(np.mean(right))
+
+
 def plain(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, loaders: int) -> tuple:
     """Seconds, and accuracy on the training set in the last epoch, of training models one after the other."""
     started, right = time.perf_counter(), []
     for row in members:
         network = textbook(config, records.shape, len(records.classes)).to(device)
-        if config.optimizer == "adam":
-            optimizer = torch.optim.Adam(network.parameters(), config.learning_rate)
-        else:
-            optimizer = torch.optim.SGD(network.parameters(), config.learning_rate, config.momentum)
+        optimizer = optimizer_of(network, config)
         loader = DataLoader(Subset(records, np.flatnonzero(row)), config.batch_size, shuffle=True, num_workers=loaders,
                             pin_memory=device.type == "cuda", persistent_workers=loaders > 0)
         for _ in range(config.epochs):
@@ -146,17 +163,18 @@ if __name__ == "__main__":
         members = membership.random_halves(len(records), many)
         ours(records, members[:2 * pool.default_workers()], TrainConfig(config.architecture, epochs=1), device)  # warm
         loaders = min((0, 2), key=lambda n: plain(records, members[:1], config, device, n)[0])
-        ratios, accuracies, spent = [], [], []
-        for _ in range(arguments.repeats):
-            theirs, accuracy = plain(records, members[:few], config, device, loaders)
-            mine, same = ours(records, members, config, device)
-            ratios.append((theirs / few) / (mine / many))
-            accuracies.append((same, accuracy))
-            spent.append((mine / many, theirs / few))
-        mine, other = np.mean(accuracies, 0)
-        each, alone = np.median(spent, 0)
-        print(f"{name:27} {statistics.median(ratios):6.2f}x ({min(ratios):.2f} to {max(ratios):.2f}), goal {goal}x; "
-              f"training accuracy {mine:.3f}, plain {other:.3f}; {each:.3f} s a model, plain {alone:.3f} ({loaders} loaders)",
-              flush=True)
+        for peer, said in ((plain, f"{loaders} loaders, goal {goal}x"), (in_memory, "in memory")):
+            ratios, accuracies, spent = [], [], []
+            for _ in range(arguments.repeats):
+                theirs, accuracy = peer(records, members[:few], config, device, loaders)
+                mine, same = ours(records, members, config, device)
+                ratios.append((theirs / few) / (mine / many))
+                accuracies.append((same, accuracy))
+                spent.append((mine / many, theirs / few))
+            mine, other = np.mean(accuracies, 0)
+            each, alone = np.median(spent, 0)
+            print(f"{name:27} {statistics.median(ratios):6.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) the plain loop, "
+                  f"{said}; training accuracy {mine:.3f}, plain {other:.3f}; {each:.3f} s a model, plain {alone:.3f}",
+                  flush=True)
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}, "
           f"{pool.default_workers()} processes; plain loop with {torch.get_num_threads()} threads")

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str):
+    if name in ("signals", "training"):
+        import_module("mia_lib.processes").prepare()
     if name in __all__:
         return import_module(f"mia_lib.{_LIES.get(name, name)}")
     raise AttributeError(f"module 'mia_lib' has no attribute {name!r}")

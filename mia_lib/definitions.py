@@ -38,7 +38,8 @@ from mia_lib.errors import MiaError
 ByName = dict  # what a dictionary is annotated with that counts by its entries
 PACKAGE, NOTEBOOK = "mia_lib", "notebook"
 LIBRARY = Path(__file__).resolve().parent
-CARRIERS = frozenset({"errors", "checks", "progress", "store", "definitions", "training.backends.pool", "publish"})
+CARRIERS = frozenset({"errors", "checks", "processes", "progress", "store", "definitions", "training.backends.pool",
+                      "publish"})
 READERS = frozenset({"data.readers", "data._torchvision", "data.sets:load", "data.sets:get", "data.sets:describe",
                      "data.sets:names"})
 DRAWING = frozenset({"evidence.panels", "evidence.plotting"})

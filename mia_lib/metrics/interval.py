@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import stats
 
 from mia_lib.errors import MiaError, check_range
 
@@ -58,9 +57,13 @@ class Interval:
             if tail * len(spread) >= 5:
                 low, high = np.quantile(spread, [tail, 1 - tail])
             else:  # too few draws lie that far out to be counted
+                from scipy import stats  # takes a second to import, and most intervals need it not
+
                 high = stats.norm.isf(tail) * spread.std()
                 low = -high
         elif self.se is not None:
+            from scipy import stats
+
             high = stats.t.isf(tail, self.dof) * self.se if self.se else 0.0
             low = -high
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from mia_lib import store
 from mia_lib.metrics import ranking
@@ -42,12 +41,16 @@ def chance(members: np.ndarray, rate: float) -> str:
 
 def ranks(score: np.ndarray) -> np.ndarray:
     """Ranks of scores [n] within a target, float32: all that a metric here depends on."""
+    from scipy import stats
+
     return stats.rankdata(score).astype(np.float32)
 
 
 def packed_ranks(score: np.ndarray) -> np.ndarray:
     """Twice the ranks of scores [n] within a target, whole numbers even where records tie: all that a metric here depends on,
     in two bytes each where they fit."""
+    from scipy import stats
+
     return (2 * stats.rankdata(score)).astype(np.uint16 if len(score) < 2**15 else np.float32)
 
 

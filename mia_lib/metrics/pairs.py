@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking
@@ -92,6 +91,8 @@ def pairwise(metric, scores: Mapping[str, np.ndarray], members, fpr: float | Non
 
 def _p(difference: Interval) -> float:
     """Of no difference; 1 where there is no spread to judge by."""
+    from scipy import stats
+
     if not difference.se:
         return 1.0
     return float(2 * stats.t.sf(abs(difference.value) / difference.se, difference.dof))

@@ -14,14 +14,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
 UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
@@ -624,6 +626,8 @@ def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: floa
         records, resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
         resolution") and resolved (False for such a TPR).
     """
+    import pandas as pd
+
     names, _, _ = zip(*(_core(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():
@@ -714,6 +718,8 @@ def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float =
 
 def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
     """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
+    from scipy import stats
+
     def bounds(hits, hit_total, misses, miss_total):
         low = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0)
         high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)), 1)

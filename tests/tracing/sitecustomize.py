@@ -92,7 +92,7 @@ class Finder(importlib.machinery.PathFinder):
 
 def begin(path: str) -> None:
     """Note what this process calls."""
-    worker = "spawn_main" in " ".join(sys.orig_argv)
+    worker = "ipykernel_launcher" not in started_as
     library, page = os.environ["MIA_CALLS_LIBRARY"], os.getppid() if worker else os.getpid()
     within, noted, ran, called = [], set(), set(), set()
 
@@ -145,5 +145,5 @@ def begin(path: str) -> None:
 
 
 started_as = " ".join(sys.orig_argv)
-if os.environ.get("MIA_CALLS") and ("ipykernel_launcher" in started_as or "spawn_main" in started_as):
+if os.environ.get("MIA_CALLS") and any(way in started_as for way in ("ipykernel_launcher", "spawn_main", "forkserver")):
     begin(os.environ["MIA_CALLS"])

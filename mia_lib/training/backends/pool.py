@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import multiprocessing
 import multiprocessing.connection
 import os
 import signal
@@ -16,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import torch
 
-from mia_lib import progress
+from mia_lib import processes, progress
 from mia_lib.errors import MiaError, check_range
 
 CONNECT_SECONDS = 20
@@ -27,7 +26,9 @@ GUARD = ("This script trains models when it is imported, which the processes tha
 _pools: dict[int, ProcessPoolExecutor] = {}
 
 
-def _start_worker() -> None:
+def _start_worker(environment: dict[str, str]) -> None:
+    os.environ.clear()  # its own is that of the process it was forked from, as it was when that one started
+    os.environ.update(environment)
     torch.set_num_threads(1)
     _keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -56,8 +57,8 @@ def refuse_unguarded() -> None:
     The process that started it tells by the exit code, and says why once more, as the last thing on the screen.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        print(GUARD, file=sys.stderr)
-        raise SystemExit(UNGUARDED)
+        print(GUARD, file=sys.stderr, flush=True)
+        os._exit(UNGUARDED)  # an exception would be another exit code in a forked process
 
 
 def _why_died(processes: list, label: str) -> str:
@@ -92,9 +93,8 @@ def pool(workers: int | None = None) -> ProcessPoolExecutor:
     """The pool of single-threaded processes, started once and kept for the life of this process."""
     workers = workers or default_workers()
     if workers not in _pools:
-        # A forked child of a process whose Torch threads have run can hang, so each worker starts afresh.
-        context = multiprocessing.get_context("spawn")
-        _pools[workers] = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+        _pools[workers] = ProcessPoolExecutor(workers, mp_context=processes.context(), initializer=_start_worker,
+                                              initargs=(dict(os.environ),))
     return _pools[workers]
 
 
