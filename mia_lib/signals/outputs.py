@@ -34,7 +34,7 @@ from mia_lib.training import Ensemble, devices, ensemble
 from mia_lib.training.backends import pool
 from mia_lib.training.backends.loop import STACKED_BELOW
 from mia_lib.training.losses import LOSSES, precise_loss
-from mia_lib.training.stacking import Stacked
+from mia_lib.training.stacking import Stacked, stackable
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -64,7 +64,9 @@ def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = 
 
 
 def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
-    """The scaling of uint8 images for a model: as given, or [-1, 1], which the networks of this library are trained on.
+    """The scaling of uint8 images for a model: as given, or what the model was trained on.
+
+    Models of an ensemble know it; other networks of this library are taken to be trained on [-1, 1].
 
     Args:
         model: any network. x: its records. scaling: as for `models.to_input`; None where it was not given.
@@ -72,7 +74,10 @@ def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
     Warns:
         UserWarning: none was given for uint8 images and a network that is not one of `models.build`.
     """
-    if scaling is None and len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", "")) and not any(
+    bytes_in = len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", ""))
+    if scaling is None and bytes_in and architectures.fed(model) is not None:
+        return architectures.fed(model)
+    if scaling is None and bytes_in and not any(
             isinstance(part, architectures.Network | Stacked) for part in model.modules()):
         warnings.warn(f"{type(model).__name__} is not a network of models.build, and is fed with pixels from -1 to 1. If it "
                       "was trained on others, its outputs are wrong: give scaling = '0 to 1' (torchvision's ToTensor), "
@@ -123,7 +128,8 @@ def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndar
 def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
     """Logits float32 [G, N, K] of G equal networks, each batch through all of them at once."""
     together = Stacked(networks).eval()
-    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x).numpy()
+    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x,
+                    scaling_of(networks[0], x, None)).numpy()
 
 
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
@@ -338,7 +344,8 @@ def _task(config, shape, classes, arrays, path, labels, rows, function, argument
 
 def _in_process(where, models, records, rows, missing, at_once, function, arguments, keep, label):
     x = _resident(records.x, where)
-    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW:
+    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW or not stackable(
+            models.config.architecture, models.records.shape, len(models.records.classes)):
         at_once = 1
     with progress.Bar(label, len(missing)) as bar:
         for k in range(0, len(missing), at_once):
@@ -478,7 +485,8 @@ def _gradient_norm_task(networks, x, labels, loss, order, dtype):
         return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
 
     [network] = networks
-    return [{"norm": np.concatenate(list(_gradients(in_precision(network, dtype), x, labels, loss, dtype, norm)))}]
+    found = _gradients(in_precision(network, dtype), x, labels, loss, dtype, norm, scaling=scaling_of(network, x, None))
+    return [{"norm": np.concatenate(list(found))}]
 
 
 def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",
