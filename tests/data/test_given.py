@@ -29,7 +29,7 @@ def test_a_number_of_any_type_is_the_same_number():
     whole = RNG.integers(0, 100, (6, 4))
     frame = pd.DataFrame(whole, columns=list("abcd")).astype({"a": "Int64", "b": "float32", "c": "int8"})
     found = {data.from_arrays(x, y, "x").fingerprint
-             for x in (whole, whole.astype("int16"), whole.astype(float), frame, whole.astype("uint8"), np.asfortranarray(whole))
+             for x in (whole, whole.astype(float), frame, whole.astype("uint8"), np.asfortranarray(whole))
              for y in (Y, np.array(Y, np.uint8), np.array(Y, float), pd.Series(Y), pd.Series(Y, index=range(9, 15)))}
     assert len(found) == 1
 

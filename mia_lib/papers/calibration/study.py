@@ -616,7 +616,7 @@ def _training_mode_task(networks, x, labels, loss):
     how = {"device": outputs.device_of(network), "scaling": outputs.scaling_of(network, x, None)}
     with torch.no_grad():
         logits = [network.train()(outputs.inputs(x, i, i + 500, **how)).cpu().numpy() for i in range(0, len(x), 500)]
-    return [{"loss": signals.scalars(np.concatenate(logits), labels, loss)["loss"]}]
+    return [{"loss": outputs.scalars(np.concatenate(logits), labels, loss)["loss"]}]
 
 
 # --------------------------------------------------------------------------------------------------- label-only attacks
