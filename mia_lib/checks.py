@@ -64,8 +64,8 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
     if array.dtype.kind == "f":
         wrong = array[array != np.floor(array)]  # NaN, too
         if len(wrong) or not np.isfinite(array).all():
-            shown = wrong[0] if len(wrong) else np.inf
-            raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {shown}: the "
+            least = wrong[0] if len(wrong) else np.inf
+            raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {least}: the "
                            "number of each record's class, from 0, is needed. A missing label is none: leave it out.")
     array = array.astype(np.int64, copy=False)
     if not len(array):

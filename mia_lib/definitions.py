@@ -1,10 +1,10 @@
 """What bears on a number: the definitions that a computation reaches, and one fingerprint of them.
 
 A definition is a function, a class or a constant at the top level of a module. Its fingerprint is taken from its tokens,
-without comments, docstrings, imports, line breaks within a statement, and the modules' names before a dot. So an edited
-formula, constant or default is another definition; a comment, a moved module or a renamed import is not. What a
-definition names is followed through the library, and through modules of the user's own that lie beside the notebooks or on
-`PYTHONPATH`; installed packages are not followed, their versions are noted elsewhere.
+without comments, docstrings, imports, line breaks within a statement, annotations by `mia_lib.hints`, and the modules' names
+before a dot. So an edited formula, constant or default is another definition; a comment, a moved module or a renamed import is
+not. What a definition names is followed through the library, and through modules of the user's own that lie beside the
+notebooks or on `PYTHONPATH`; installed packages are not followed, their versions are noted elsewhere.
 
 Classes count whole, with all their methods. A dictionary annotated `ByName` counts by its entries: of the architectures,
 only those are reached whose name the computation holds, in its code or in the objects that it was given.
@@ -38,6 +38,7 @@ from mia_lib.errors import MiaError
 
 ByName = dict  # what a dictionary is annotated with that counts by its entries
 PACKAGE, NOTEBOOK = "mia_lib", "notebook"
+HINTS = "mia_lib.hints"
 LIBRARY = Path(__file__).resolve().parent
 CARRIERS = frozenset({"errors", "checks", "processes", "progress", "store", "definitions", "own", "training.backends.pool",
                       "publish"})
@@ -314,9 +315,19 @@ class _Names(ast.NodeVisitor):
         arguments = node.args
         for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
             if one is not None and one.annotation is not None:
-                self.visit(one.annotation)
+                row, column = self.text._place(one.lineno, one.col_offset)
+                self._annotation(one.annotation, (row, column + len(one.arg)))
         if getattr(node, "returns", None):
-            self.visit(node.returns)
+            arrow = bisect_left(self.text._begins, self.text._place(node.returns.lineno, node.returns.col_offset)) - 1
+            self._annotation(node.returns, self.text._begins[arrow])
+
+    def _annotation(self, node: ast.expr, begin: tuple[int, int]) -> None:
+        """An annotation, whose colon or arrow stands at `begin`: one of `HINTS` alone is dropped."""
+        names = [self._resolve(one.id) for one in ast.walk(node) if isinstance(one, ast.Name)]
+        if names and all(name is not None and name[0] == HINTS for name in names):
+            self.dropped[begin] = self.text._place(node.end_lineno, node.end_col_offset), False
+        else:
+            self.visit(node)
 
     def visit_FunctionDef(self, node) -> None:
         self._around(node)

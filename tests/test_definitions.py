@@ -200,6 +200,21 @@ def test_local_names_hide_those_of_the_module_only_where_they_are_bound(tmp_path
     assert set(reach(tmp_path, text, "k")) == {"one:k", "one:loss"}
 
 
+def test_an_annotation_by_hints_alone_is_as_good_as_none(tmp_path):
+    """So that a type can be added without making stale what was computed without it."""
+    bare = reach(tmp_path, "def f(scores, *rest, groups=None, level: float = 0.5): return scores")
+    hinted = reach(tmp_path, """
+        from mia_lib.hints import Members as Who, PerTarget, Scores
+        def f(scores: Scores, *rest: Scores, groups: Who | None = None, level: float = 0.5) -> PerTarget: return scores
+        """)
+    assert hinted == bare
+    assert reach(tmp_path, "def f(scores, *rest, groups=None, level=0.5): return scores") != bare
+    assert reach(tmp_path, """
+        from mia_lib.hints import Scores
+        def f(scores: Scores | list[float], *rest, groups=None, level: float = 0.5): return scores
+        """)["one:f"] != bare["one:f"]
+
+
 def test_a_class_counts_whole_and_so_do_its_bases_and_annotations(tmp_path):
     found = reach(tmp_path, """
         from __future__ import annotations

@@ -49,7 +49,7 @@ def needs(access: str, references: str, knows: str) -> Callable:
     declared = Needs(choose("access", access, ACCESS), choose("references", references, REFERENCES), knows)
 
     def mark(function: Callable) -> Callable:
-        function.needs = declared
+        function.needs = declared  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -66,7 +66,7 @@ def threat_model(attacks: dict[str, Callable | Needs]):
     """
     import pandas as pd
 
-    has = {name: one if isinstance(one, Needs) else one.needs for name, one in attacks.items()}
+    has = {name: one if isinstance(one, Needs) else one.needs for name, one in attacks.items()}  # type: ignore[attr-defined]
     rows = [{"attack": name, "access to the target": one.access, "reference models": one.references, "also knows": one.knows}
             for name, one in has.items()]
     return pd.DataFrame(rows)

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtri
 from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
 from mia_lib.checks import check_finite, check_labels, check_mask
 from mia_lib.errors import MiaError, check_range
+from mia_lib.hints import Gradients, Inverse
 
 
 @needs("label", "none", "nothing")
@@ -226,7 +227,8 @@ def _fit(signal, reference_signal, reference_members, fixed_variance: bool, onli
                         "reference_signal", higher=True)
     found = in_blocks(both, reference_signal.reshape(rows), reference_members)
     rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
-    return signal.reshape(rows[1:]), *(_gaussian(*found[k:k + 3], rounding, fixed_variance) for k in range(0, len(found), 3))
+    return signal.reshape(rows[1:]), *(
+        _gaussian(*found[k:k + 3], rounding, fixed_variance) for k in range(0, len(found), 3))  # type: ignore[call-arg]
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -399,8 +401,9 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     names = ("probability", "reference_probability")
     probability, reference_probability, reference_members = check_references(
         probability, reference_probability, reference_members, names=names)
-    population, population_reference = check_references(population_probability, population_reference_probability,
-                                                        names=tuple(f"population_{name}" for name in names))
+    population, population_reference = check_references(
+        population_probability, population_reference_probability,
+        names=tuple(f"population_{name}" for name in names))  # type: ignore[arg-type]
     if len(population_reference) != len(reference_probability):
         raise MiaError(f"population_reference_probability has {len(population_reference)} rows and reference_probability "
                        f"{len(reference_probability)}: both must be of the same R references, in the same order.")
@@ -427,7 +430,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
 
 
 @needs(*astuple(iha.self_influence.needs))
-def self_influence(gradients, inverse_hessian) -> np.ndarray:
+def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray:
     """Self-influence (Cohen and Giryes 2024): how the record's own loss would change with more of its weight in training.
 
     -g^T A^-1 g, with the record's gradient g and the conditioned Hessian A: near 0 where the model gains nothing more from
@@ -445,5 +448,5 @@ def self_influence(gradients, inverse_hessian) -> np.ndarray:
     Raises:
         MiaError: shapes that do not fit, or no record.
     """
-    size = len(getattr(inverse_hessian, "vectors", inverse_hessian))
+    size = len(getattr(inverse_hessian, "vectors", inverse_hessian))  # type: ignore[arg-type]
     return iha.self_influence(iha.forms(gradients, inverse_hessian, np.zeros(size)))

@@ -67,7 +67,7 @@ def _variance(fit: _Fit, *kinds: tuple[np.ndarray, ...], less: int = 1) -> np.nd
     """Variance [n, A] pooled over kinds of references: squared deviations over their number less `less` for each kind."""
     squares = sum(np.where(s > n * np.maximum((fit.rounding * mean) ** 2, NO_VARIANCE), s, 0.0) for mean, s, n in kinds)
     degrees = sum(n - less for *_, n in kinds)
-    pooled = squares.sum(0) / max(degrees.sum(), 1)
+    pooled = squares.sum(0) / max(degrees.sum(), 1)  # type: ignore[union-attr]
     pooled = np.where(pooled > NO_VARIANCE, pooled, 1.0)
     return np.where(squares > 0, squares / degrees, pooled)
 

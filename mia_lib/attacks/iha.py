@@ -28,6 +28,7 @@ import numpy as np
 from mia_lib.attacks import check_loss, needs
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.hints import Gradients, Inverse
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
 AUDITOR = "parameters", "none", "all other records and their membership, and how the model was trained"
@@ -59,10 +60,10 @@ class Forms:
     def __getitem__(self, which) -> Forms:
         """Some of the inverses, or of the records."""
         found = (getattr(self, one.name) for one in fields(self))
-        return Forms(*(None if one is None else one[which] for one in found))
+        return Forms(*(None if one is None else one[which] for one in found))  # type: ignore[arg-type]
 
 
-def forms(gradients, inverse_hessian, mean_gradient: np.ndarray, theta: np.ndarray | None = None) -> Forms:
+def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndarray, theta: np.ndarray | None = None) -> Forms:
     """What each record's score needs, from its gradient.
 
     Args:
@@ -159,7 +160,8 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray, furt
     x, along, gradients = np.asarray(x, np.float64), np.asarray(along, np.float64), np.asarray(gradients)
     for name, one, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape), ("further", further, x.shape)):
         if x.ndim != 2 or (one is not None and np.shape(one) != shape):
-            raise MiaError(f"x has shape {x.shape} and {name} {np.shape(one)}: along is to be [P], all others [N, P].")
+            raise MiaError(
+                f"x has shape {x.shape} and {name} {np.shape(one)}: along is to be [P], all others [N, P].")  # type: ignore[arg-type]
     zero = np.zeros(len(x))
     influence = (x * gradients).sum(1)
     if further is None:
@@ -168,7 +170,8 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray, furt
 
 
 @needs(*AUDITOR)
-def scores(loss: np.ndarray, gradients, inverse_hessian, mean_gradient: np.ndarray, members_known: np.ndarray, n: int,
+def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndarray,
+           members_known: np.ndarray, n: int,
            learning_rate: float, momentum: float, weight_decay: float,
            terms: str | Sequence[str] = "all") -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Inverse Hessian attack (Suri et al. 2024, Eq. 8), for all records at once.

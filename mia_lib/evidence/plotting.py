@@ -26,6 +26,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import panels as pieces
 from mia_lib.evidence import tables
 from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED, set_style
+from mia_lib.hints import Members
 from mia_lib.metrics import ranking
 from mia_lib.metrics.interval import Interval
 
@@ -144,7 +145,7 @@ def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: s
     return ax.text(*place, name, transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
 
 
-def roc(scores: Mapping[str, np.ndarray], members,
+def roc(scores: Mapping[str, np.ndarray], members: Members,
         paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "", band: bool = True) -> Figure:
     """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
 

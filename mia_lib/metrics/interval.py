@@ -212,4 +212,6 @@ def combined(value: float, variances, dofs, level: float = 0.95, covers: str = "
 
 def difference(one: Interval, other: Interval) -> Interval:
     """one - other, for independent estimates with Student's t intervals."""
-    return combined(one.value - other.value, [one.se**2, other.se**2], [one.dof, other.dof], one.level, one.covers)
+    return combined(one.value - other.value,
+                    [one.se**2, other.se**2],  # type: ignore[operator]
+                    [one.dof, other.dof], one.level, one.covers)

@@ -20,6 +20,7 @@ import numpy as np
 
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.hints import Indices, Members, Metric, MetricNames, Numbers, PerTarget, Scores, Terms
 from mia_lib.metrics.interval import Interval
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _per_target(core: Callable, scores, members):
     return float(values[0]) if single else values
 
 
-def roc_curve(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def roc_curve(scores: Scores, members: Members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Receiver operating characteristic: the rates at every distinct threshold.
 
     Args:
@@ -146,7 +147,7 @@ def roc_curve(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return fp / fp[-1], tp / tp[-1], thresholds
 
 
-def auc(scores, members):
+def auc(scores: Scores, members: Members) -> PerTarget:
     """Area under the ROC: the chance that a random member scores above a random non-member, ties counting one
     half.
 
@@ -168,7 +169,7 @@ def _check_fpr(fpr) -> float:
     return fpr
 
 
-def resolves(members, fpr: float) -> bool:
+def resolves(members: Members, fpr: float) -> bool:
     """Whether there are non-members enough to tell a false positive rate from zero: fpr >= 1 / #non-members.
 
     Args:
@@ -188,7 +189,7 @@ def _warn_unresolved(name: str, members) -> None:
                       "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
 
 
-def tpr_at_fpr(scores, members, fpr: float):
+def tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
     """True positive rate at a false positive rate: the largest TPR of a threshold whose FPR is at most `fpr`.
 
     No interpolation between thresholds: an attacker who must stay below `fpr` cannot stand between two of
@@ -202,7 +203,7 @@ def tpr_at_fpr(scores, members, fpr: float):
     return _per_target(lambda tp, fp: _tpr_at_fpr(tp, fp, fpr), scores, members)
 
 
-def conformal_tpr_at_fpr(scores, members, fpr: float):
+def conformal_tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
     """True positive rate at a false positive rate whose chance level is that rate, however few non-members there are.
 
     A record is called a member when its conformal p-value among the n non-members is at most `fpr`: with g of them above it
@@ -221,7 +222,7 @@ def conformal_tpr_at_fpr(scores, members, fpr: float):
     return _per_target(lambda tp, fp: _conformal_tpr_at_fpr(tp, fp, fpr), scores, members)
 
 
-def chance_tpr(members, fpr: float):
+def chance_tpr(members: Members, fpr: float) -> PerTarget:
     """What `tpr_at_fpr` is on average for scores that know nothing and do not tie: (floor(n fpr) + 1) / (n + 1).
 
     The threshold stands just above the first non-member too many, and a member has one chance in n + 1 for each of the places
@@ -240,7 +241,7 @@ def chance_tpr(members, fpr: float):
     return float(found[0]) if members.ndim == 1 else found
 
 
-def balanced_accuracy(scores, members):
+def balanced_accuracy(scores: Scores, members: Members) -> PerTarget:
     """Peak balanced accuracy, max over thresholds of (TPR + TNR) / 2: the papers' "peak" or "best threshold"
     accuracy.
 
@@ -252,7 +253,7 @@ def balanced_accuracy(scores, members):
     return _per_target(_balanced_accuracy, scores, members)
 
 
-def precision_at_fpr(scores, members, fpr: float):
+def precision_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
     """Share of members among the records called members, at the threshold of `tpr_at_fpr`; 0 where none is
     called."""
     _check_fpr(fpr)
@@ -269,7 +270,7 @@ def precision(tpr, fpr, share):
     return hit / np.maximum(hit + miss, np.finfo(float).tiny)
 
 
-def average_precision(scores, members):
+def average_precision(scores: Scores, members: Members) -> PerTarget:
     """Average precision, sum over thresholds of (recall step) x precision, as scikit-learn's.
 
     With members as positives it is mAP_train of Sablayrolles et al. 2019, Table 1; mAP_test is
@@ -278,12 +279,12 @@ def average_precision(scores, members):
     return _per_target(_average_precision, scores, members)
 
 
-def average_precision_non_members(scores, members):
+def average_precision_non_members(scores: Scores, members: Members) -> PerTarget:
     """Average precision of finding the non-members by low scores: `average_precision(-scores, ~members)`."""
     return _per_target(_average_precision_non_members, scores, members)
 
 
-def best_threshold(scores, members) -> float:
+def best_threshold(scores: Scores, members: Members) -> float:
     """Threshold of peak balanced accuracy, to be applied to other records.
 
     Args:
@@ -303,7 +304,7 @@ def best_threshold(scores, members) -> float:
     return middle if low < middle <= high else high
 
 
-def accuracy_at_threshold(scores, members, threshold: float):
+def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) -> PerTarget:
     """Balanced accuracy of calling a record a member when its score reaches a threshold chosen beforehand.
 
     It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it.
@@ -355,7 +356,7 @@ def rehearsed_calls(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
                      for own, which in zip(scores, others, strict=True)])
 
 
-def pinball_loss(predicted, observed, level: float) -> float:
+def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
     """Mean pinball loss of a predicted quantile: level * (y - q) above it, (1 - level) * (q - y) below.
 
     Args:
@@ -377,7 +378,7 @@ def _core(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float,
     choose("metric", name, CORES)
     core, low_high = CORES[name], RANGES[name]
     if not name.endswith("_at_fpr"):
-        return name, core, low_high
+        return name, core, low_high  # type: ignore[return-value]
     try:
         fpr = float(rate) if rate else fpr
     except ValueError:
@@ -385,7 +386,7 @@ def _core(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float,
     if fpr is None:
         raise MiaError(f"metric = {given!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
     _check_fpr(fpr)
-    return f"{name}={fpr:g}", lambda tp, fp: core(tp, fp, fpr), low_high
+    return f"{name}={fpr:g}", lambda tp, fp: core(tp, fp, fpr), low_high  # type: ignore[operator]
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
@@ -526,8 +527,8 @@ def _without_peaks(names, found: list[Interval]) -> list[Interval]:
             else one for name, one in zip(names, found, strict=True)]
 
 
-def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, level: float = 0.95,
-              draws: int = 1000, seed: int = 0, records=None) -> Interval:
+def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | None = None, groups: Indices = None,
+              level: float = 0.95, draws: int = 1000, seed: int = 0, records: Indices = None) -> Interval:
     """A metric, averaged over targets, with an interval that covers all the chance that the data can show.
 
     Two things vary from one experiment to the next: the unit of chance, which is the bank where there are two or more, else a
@@ -567,16 +568,17 @@ def bootstrap(metric, scores, members, fpr: float | None = None, groups=None, le
     return contrast(metric, [(1.0, scores, members, records)], fpr, groups, level, draws, seed)
 
 
-def compare(metric, scores_a, scores_b, members, fpr: float | None = None, groups=None, level: float = 0.95,
-            draws: int = 1000, seed: int = 0, records=None) -> Interval:
+def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members, fpr: float | None = None,
+            groups: Indices = None, level: float = 0.95, draws: int = 1000, seed: int = 0,
+            records: Indices = None) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
     `bootstrap`."""
     terms = [(1.0, scores_a, members, records), (-1.0, scores_b, members, records)]
     return contrast(metric, terms, fpr, groups, level, draws, seed)
 
 
-def contrast(metric, terms, fpr: float | None = None, groups=None, level: float = 0.95, draws: int = 1000,
-             seed: int = 0) -> Interval:
+def contrast(metric: Metric, terms: Terms, fpr: float | None = None, groups: Indices = None, level: float = 0.95,
+             draws: int = 1000, seed: int = 0) -> Interval:
     """A weighted sum of a metric of several attacks against the same targets, such as the difference of two gains; rules as
     in `bootstrap`, records resampled the same in all terms.
 
@@ -610,8 +612,9 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
     return dict(zip(names, found, strict=True))
 
 
-def evaluate(scores: Mapping[str, np.ndarray], members, groups=None, level: float = 0.95, draws: int = 1000,
-             seed: int = 0, metrics=("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
+def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices = None, level: float = 0.95,
+             draws: int = 1000, seed: int = 0,
+             metrics: MetricNames = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
              ) -> pd.DataFrame:
     """Tidy table of attacks and metrics with intervals as in `bootstrap`.
 
@@ -668,7 +671,7 @@ class EpsilonBound(float):
         return super().__new__(cls, bound)
 
 
-def epsilon_lower_bound(scores, members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
+def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
                         splits: int = 11) -> EpsilonBound:
     """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy that these scores
     refute.

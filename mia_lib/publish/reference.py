@@ -1,4 +1,4 @@
-"""The reference: pages made from the library itself, a room a page, with the names that courses rely on first.
+"""The reference: pages made from the library itself, a room a page, after the page of what is promised.
 
 What only the library calls is not in it: it is for those who write `import mia_lib`.
 """
@@ -10,19 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = "book/api"
-FIXED = {
-    "metrics": ("roc_curve", "auc", "tpr_at_fpr", "balanced_accuracy", "precision_at_fpr", "average_precision", "pinball_loss",
-                "bootstrap", "epsilon_lower_bound", "evaluate"),
-    "attacks.bayes": ("malt", "mast", "matt", "membership_posterior"),
-    "attacks.calibration": ("calibrate",),
-    "attacks.baselines": ("gap", "shadow_models", "modified_entropy", "attack_r", "lira_online", "lira_offline", "rmia",
-                          "self_influence"),
-    "attacks.curvature": ("likelihood_ratio", "nll"),
-    "attacks.iha": ("scores",),
-    "attacks.quantile": ("GaussianQuantile", "PinballQuantile", "marginal"),
-    "signals.curvature": ("zero_order_trace", "hutchinson_trace", "exact_trace"),
-    "signals.hessian": ("exact", "inverse", "conjugate_gradient"),
-}
+PROMISE = f"{FOLDER}/promise"
 ROOMS = {  # in the order in which data flow -> its modules that users call
     "data": ("data",),
     "membership": ("membership",),
@@ -55,17 +43,13 @@ def contents(toc: dict) -> dict:
     for part in toc.get("parts", ()):
         for chapter in part["chapters"]:
             if chapter.get("file") == f"{FOLDER}/index":
-                chapter["sections"] = [{"file": f"{FOLDER}/{room}"} for room in ROOMS]
+                chapter["sections"] = [{"file": page} for page in (PROMISE, *(f"{FOLDER}/{room}" for room in ROOMS))]
     return toc
 
 
 def overview(library: Path) -> str:
-    """What the front page of the reference lists: the fixed names, then the rooms."""
-    lines = ["## Names that stay", "", "| function | what it returns |", "| --- | --- |"]
-    for module, names in FIXED.items():
-        for name in names:
-            lines.append(f"| {{py:obj}}`{module}.{name} <mia_lib.{module}.{name}>` | {_summary(library, module, name)} |")
-    lines += ["", "## Rooms", "", "| room | holds | runs without PyTorch |", "| --- | --- | --- |"]
+    """What the front page of the reference lists: the rooms."""
+    lines = ["## Rooms", "", "| room | holds | runs without PyTorch |", "| --- | --- | --- |"]
     for room, modules in ROOMS.items():
         heavy = [_needs_torch(library, module) for module in modules]
         without = "no" if all(heavy) else "yes" if not any(heavy) else "in part"
@@ -100,17 +84,6 @@ def _exports(library: Path, module: str) -> bool:
     """Whether a package names what it takes from its modules."""
     return any(isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
                for node in _tree(library, module).body)
-
-
-def _summary(library: Path, module: str, name: str) -> str:
-    """First sentence of a docstring, wherever the name is defined."""
-    tree = _tree(library, module)
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            return _first(ast.get_docstring(node) or "")
-        if isinstance(node, ast.ImportFrom) and name in (alias.name for alias in node.names):
-            return _summary(library, node.module.removeprefix("mia_lib."), name)
-    raise ValueError(f"mia_lib.{module} has no {name}")
 
 
 def _first(text: str) -> str:

@@ -32,6 +32,7 @@ from torch.autograd import grad
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.hints import Labels
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.training import Ensemble, devices
@@ -42,8 +43,8 @@ ESTIMATORS = ("zero_order", "released_code", "hutchinson", "exact")
 CONVERTED = 2000  # records of an ensemble's that are held as numbers at a time
 
 
-def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: float = 1e-3, seed: int = 0, *, y=None,
-                     variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
+def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: float = 1e-3, seed: int = 0, *,
+                     y: Labels = None, variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
     """Trace of the Hessian from losses alone (Ravikumar et al. 2024, Eq. 11 and Algorithm 1).
 
     With independent u, v whose entries are +1 or -1, the mean over `iterations` draws of ``q (u . v)``, where ::
@@ -96,8 +97,8 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         return _streamed(estimate, loss, x, y, batch, first, 4 * iterations, 4)
 
 
-def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y=None, variant: str = "paper",
-                batch: int | None = None, first: int = 0) -> np.ndarray:
+def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None,
+                variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
     """What `zero_order_trace` tends to as h shrinks where the loss is smooth: its probes, with products of the Hessian.
 
     Args:
@@ -123,8 +124,8 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
     return _streamed(estimate, loss, x, y, batch, first, iterations, 1)
 
 
-def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y=None, batch: int | None = None,
-                     first: int = 0) -> np.ndarray:
+def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,
+                     batch: int | None = None, first: int = 0) -> np.ndarray:
     """Trace of the Hessian by Hutchinson's estimator: the mean of v^T H v over `probes` vectors v of +1 and -1.
 
     Unbiased, with variance ``2 (|H|^2 - sum H_ii^2) / probes``: exact for a diagonal H.
@@ -150,7 +151,7 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     return _streamed(estimate, loss, x, y, batch, first, probes, 1)
 
 
-def exact_trace(loss: Callable, x: torch.Tensor, *, y=None, batch: int | None = None) -> np.ndarray:
+def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int | None = None) -> np.ndarray:
     """Trace of the Hessian, from its products with every unit vector.
 
     Args:

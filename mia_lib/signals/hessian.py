@@ -28,6 +28,7 @@ from torch.func import functional_call, grad, jacrev, jvp, vmap
 from mia_lib import models
 from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.hints import Records
 from mia_lib.signals import outputs as signals
 from mia_lib.training import devices
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -123,7 +124,7 @@ def _labels(network: nn.Module, x, y, device: torch.device, scaling: str | tuple
 # ------------------------------------------------------------------------------------------------------------ H itself
 
 
-def exact(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
+def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
           batch: int | None = None, scaling: str | tuple | None = None) -> np.ndarray:
     r"""H, the Hessian of the mean loss over the records with respect to all parameters, without weight decay.
 

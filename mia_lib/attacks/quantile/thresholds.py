@@ -26,6 +26,7 @@ from mia_lib.attacks.baselines import check_levels
 from mia_lib.attacks.quantile import trees
 from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range
+from mia_lib.hints import Regressor
 
 LEAST = 20  # public records to fit a regression to
 PUBLIC = "labelled records of the same distribution outside the training set"
@@ -241,7 +242,7 @@ def crossings(quantiles: np.ndarray) -> float:
 class _Regression:
     """What the two regressions share: checks, standardised scores, labels."""
 
-    def __init__(self, model, classes: int | None = None):
+    def __init__(self, model: Regressor, classes: int | None = None):
         if isinstance(model, trees.TreeConfig):
             missing = trees.lacking()
         else:
@@ -399,7 +400,7 @@ class PinballQuantile(_Regression):
         MiaError: another model, or one whose packages are not installed; levels out of range.
     """
 
-    def __init__(self, model, levels: Sequence[float], classes: int | None = None):
+    def __init__(self, model: Regressor, levels: Sequence[float], classes: int | None = None):
         super().__init__(model, classes)
         self.levels = check_levels(levels)
         if len(self.levels) < 2 or (np.diff(self.levels) <= 0).any():

@@ -1,0 +1,27 @@
+"""Types of arguments, by the names that annotations use.
+
+An annotation that says nothing but these bears on no number and is in no fingerprint (`mia_lib.definitions`): it can be added
+to a function without making stale what was computed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Scores: TypeAlias = npt.ArrayLike  # float [N] or [T, N], higher = more likely a member
+Members: TypeAlias = npt.ArrayLike  # bool [N] or [T, N]
+Numbers: TypeAlias = npt.ArrayLike  # of a shape that the docstring says
+Indices: TypeAlias = npt.ArrayLike | None  # int, or what goes without
+PerTarget: TypeAlias = Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
+Metric: TypeAlias = Callable[..., Any] | str  # a metric of `mia_lib.metrics`, or its name
+MetricNames: TypeAlias = Iterable[str]
+Terms: TypeAlias = Sequence[tuple[float, npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None]]
+Labels: TypeAlias = Any  # int [N], an array or a tensor, or None
+Records: TypeAlias = Any  # an array or a tensor, [N, ...]
+Gradients: TypeAlias = np.ndarray | Iterable[np.ndarray]  # [N, P], or blocks [B, P] of it
+Inverse: TypeAlias = Any  # [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
+Regressor: TypeAlias = Any  # settings of a network or of trees
