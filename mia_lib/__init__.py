@@ -35,8 +35,8 @@ for _name, _value in ARITHMETIC.items():
         os.environ.setdefault(_name, _value)
 
 __version__ = "1.0.0"
-__all__ = ["attacks", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting", "results",
-           "signals", "store", "training"]
+__all__ = ["attacks", "audit", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting",
+           "results", "signals", "store", "training"]
 _LIES = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",
          "plotting": "evidence.plotting", "results": "evidence.tables"}
 

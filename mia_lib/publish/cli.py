@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `params`, `data`, `sync`, `key`,
+"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `audit`, `params`, `data`, `sync`, `key`,
 `doctor`, `serve`."""
 
 from __future__ import annotations
@@ -197,6 +197,43 @@ def scorecard(
         typer.echo(json.dumps(card.records(found), indent=1))
     else:
         card.show(found)
+
+
+@app.command()
+def audit(model: str | None = typer.Argument(None, help="my_module:factory with --state, program.pt2, or my_module:predict."),
+          members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
+          non_members: str | None = typer.Option(None, help="Others of the same distribution."),
+          public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
+          state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
+          outputs: str = typer.Option("logits", help="What the model gives: logits or probabilities."),
+          scaling: str | None = typer.Option(None, help="Of pixels: '0 to 1', '-1 to 1' or '0 to 255'."),
+          recipe: str | None = typer.Option(None, help="How it was trained: YAML or JSON of TrainConfig's names."),
+          minutes: float = typer.Option(10.0, help="What all may take."),
+          fpr: list[float] = typer.Option([], help="A false positive rate that must be resolved; repeat."),
+          groups: str | None = typer.Option(None, help="Name of an array in both files, the group of each record."),
+          references: int = typer.Option(64, help="Reference models at most."),
+          delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
+          confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
+          name: str = typer.Option("model", help="What the page calls it."),
+          seed: int = typer.Option(0, help="Of everything random."),
+          output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers."),
+          plan: bool = typer.Option(False, "--plan", help="Say what would run, and stop."),
+          test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
+          device: str | None = DEVICE) -> None:
+    """Audit a model of your own: all attacks that what you have permits, within a budget."""
+    from mia_lib.audit import rehearse
+
+    if test:
+        found = rehearse()
+        typer.echo(found)
+        if not found.good:
+            raise typer.Exit(1)
+        return
+    from mia_lib.audit import commanded
+
+    typer.echo(commanded(model, members, non_members, public, state, recipe, groups, output, plan, outputs=outputs,
+                         scaling=scaling, minutes=minutes, fpr=tuple(fpr) or None, references=references, delta=delta,
+                         confidence=confidence, name=name, seed=seed))
 
 
 @app.command()

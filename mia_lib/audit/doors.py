@@ -1,0 +1,249 @@
+"""What the command line names, as objects: models, records, recipes. Nothing is ever unpickled.
+
+A pickle runs whatever it says when it is read, so weights come as safetensors, and of a `torch.export` program, which can hold
+pickles, each is first read by PyTorch's reader that takes plain tensors alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import re
+import sys
+import zipfile
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError, choose
+from mia_lib.training import TrainConfig
+
+PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
+SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into safetensors "
+        "yourself: state = torch.load(path, weights_only=True); safetensors.torch.save_file(state, 'weights.safetensors'); "
+        "then `mia audit my_module:factory --state weights.safetensors`. Of a scikit-learn model name a function: "
+        "`mia audit my_module:predict`.")
+
+
+def model(name: str, state: str | None = None):
+    """A model by its name on the command line.
+
+    Args:
+        name: `my_module:factory` with `state`, a `.pt2` program, or `my_module:predict`. state: safetensors of the factory's
+            network.
+
+    Raises:
+        MiaError: pickles, files that are not there, weights that do not fit.
+    """
+    path = Path(name).expanduser()
+    if path.suffix.lower() in PICKLES:
+        raise MiaError(f"MODEL = {name} is a pickle: {SAFE}")
+    if path.suffix.lower() == ".pt2":
+        if state:
+            raise MiaError(f"--state {state} was given with the program {name}, which has its weights in it: leave it out.")
+        return program(path)
+    if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
+        remedy = (f"`mia audit my_module:factory --state {name}`, where factory() builds the network" if
+                  path.suffix == ".safetensors" else "`mia audit my_module:predict`, a function that runs it")
+        raise MiaError(f"MODEL = {name} holds no program that can be run: name {remedy}.")
+    found = _named(name)
+    if state is None:
+        if isinstance(found, type) and issubclass(found, nn.Module):
+            raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors.")
+        if isinstance(found, nn.Module):
+            return found.eval()
+        return found
+    if Path(state).suffix.lower() in PICKLES:
+        raise MiaError(f"--state {state} is a pickle: {SAFE}")
+    network = found() if callable(found) and not isinstance(found, nn.Module) else found
+    if not isinstance(network, nn.Module):
+        raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
+                       "returns a torch.nn.Module.")
+    _load(network, Path(state).expanduser(), name)
+    return network.eval()
+
+
+def _named(name: str):
+    module, colon, attribute = name.partition(":")
+    if not colon or not module or not attribute:
+        raise MiaError(f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, or a "
+                       "program.pt2 of torch.export.")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".")[0] and error.name != module:
+            raise MiaError(f"MODEL = {name}: {module} imports {error.name}, which is not installed here.") from error
+        raise MiaError(f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command beside "
+                       f"{module.split('.')[0]}.py.") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            known = [one for one in vars(found) if not one.startswith("_")] if hasattr(found, "__dict__") else []
+            choose(f"MODEL = {name}: {part}", part, known or ["nothing"])
+        found = getattr(found, part)
+    return found
+
+
+def _load(network: nn.Module, path: Path, name: str) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not path.is_file():
+        raise MiaError(f"--state {path}: there is no such file.")
+    try:
+        state = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise MiaError(f"--state {path} is no safetensors file ({error}): save it by "
+                       "safetensors.torch.save_file(network.state_dict(), path).") from error
+    ours = network.state_dict()
+    lacking, more = sorted(set(ours) - set(state)), sorted(set(state) - set(ours))
+    wrong = [f"{key} {tuple(state[key].shape)} for {tuple(ours[key].shape)}" for key in ours
+             if key in state and state[key].shape != ours[key].shape]
+    if lacking or more or wrong:
+        said = "; ".join(filter(None, [lacking and f"lacks {', '.join(lacking[:3])}", more and f"has {', '.join(more[:3])} "
+                                                                                               "more",
+                                       wrong and f"has {', '.join(wrong[:3])}"]))
+        raise MiaError(f"--state {path} does not fit {name}: it {said}. Build the network that it was saved from, or strip a "
+                       "prefix such as 'module.' from its names.")
+    network.load_state_dict(state)
+
+
+def program(path: Path):
+    """A program of `torch.export`.
+
+    Raises:
+        MiaError: no such file, none of `torch.export`'s, or one with pickles that hold more than tensors.
+    """
+    if not path.is_file():
+        raise MiaError(f"MODEL = {path}: there is no such file.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.namelist():
+                _check_entry(entry, archive.read(entry), path)
+    except zipfile.BadZipFile as error:
+        raise MiaError(f"MODEL = {path} is no program of torch.export: save it by torch.export.save(program, "
+                       "path).") from error
+    try:
+        return torch.export.load(path)
+    except Exception as error:
+        raise MiaError(f"MODEL = {path} cannot be read as a program of torch.export ({error}). Save it by the version of "
+                       f"PyTorch here, {torch.__version__}.") from error
+
+
+def _check_entry(entry: str, content: bytes, path: Path) -> None:
+    """Refuse pickles that hold more than tensors; weights as plain bytes are none."""
+    said, name = "", entry.rpartition("/")[2]
+    if entry.endswith(".json"):
+        said = "weights kept as pickles" if _pickled(json.loads(content)) else ""
+    elif "custom_obj" in entry or "opaque" in entry:
+        said = "objects of its own"
+    elif content[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05") and not re.fullmatch(r"(weight|tensor)_\d+", name):
+        try:
+            torch.load(io.BytesIO(content), weights_only=True)
+        except Exception:
+            said = "a pickle that is more than tensors"
+    if said:
+        raise MiaError(f"MODEL = {path} holds {said} ({entry}), which would run code when read. Export the network again with "
+                       "plain tensors for parameters and example inputs.")
+
+
+def _pickled(config) -> bool:
+    """Whether a description says anywhere that something is to be unpickled."""
+    if isinstance(config, dict):
+        return config.get("use_pickle") is True or any(map(_pickled, config.values()))
+    return isinstance(config, list) and any(map(_pickled, config))
+
+
+def records(path: str, argument: str) -> Dataset:
+    """A data set from an `.npz` file with arrays x and y, and classes, where it names them.
+
+    Raises:
+        MiaError: no such file, another kind of file, arrays missing.
+    """
+    arrays = _arrays(path, argument)
+    lacking = [name for name in ("x", "y") if name not in arrays]
+    if lacking:
+        raise MiaError(f"--{argument} {path} has no array {' and '.join(lacking)} (it has {', '.join(arrays) or 'none'}): "
+                       "save it by np.savez(path, x=x, y=y).")
+    x, y = arrays["x"], arrays["y"]
+    if y.dtype.kind in "US" and "classes" not in arrays:
+        raise MiaError(f"--{argument} {path}: y holds text such as {y.ravel()[0]!r}: numbers from 0 are needed, by classes, y "
+                       "= np.unique(y, return_inverse=True), the same for all files.")
+    if "classes" in arrays:
+        classes = tuple(map(str, arrays["classes"]))
+    else:
+        classes = tuple(map(str, range(int(y.max(initial=-1)) + 1))) if y.dtype.kind in "iuf" and y.size else ("0", "1")
+    return Dataset(argument, x, y, len(x), classes)
+
+
+def groups(name: str, paths: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    """The group of each record, an array of the same name in both files."""
+    found = []
+    for path, argument in zip(paths, ("members", "non-members"), strict=True):
+        arrays = _arrays(path, argument)
+        if name not in arrays:
+            raise MiaError(f"--groups {name}: {path} has no such array. It has {', '.join(arrays)}.")
+        found.append(arrays[name])
+    return tuple(found)
+
+
+def _arrays(path: str, argument: str) -> dict[str, np.ndarray]:
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise MiaError(f"--{argument} {path}: there is no such file.")
+    if file.suffix.lower() in PICKLES:
+        raise MiaError(f"--{argument} {path} is a pickle, which is not read: save the records by np.savez(path, x=x, y=y).")
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            if not hasattr(stored, "files"):
+                raise MiaError(f"--{argument} {path} is a single array: an .npz file with x and y is needed, np.savez(path, "
+                               "x=x, y=y).")
+            return {name: stored[name] for name in stored.files}
+    except MiaError:
+        raise
+    except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
+        raise MiaError(f"--{argument} {path} cannot be read as an .npz file of plain arrays ({str(error).splitlines()[0]}): "
+                       "save it by np.savez(path, x=x, y=y), without objects.") from error
+
+
+def alike(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
+    """Data sets of one problem whose classes were counted from their labels: all get those of the one that has most."""
+    counted = [one for one in sets.values() if one is not None and one.classes == tuple(map(str, range(len(one.classes))))]
+    most = max((one.classes for one in counted), key=len, default=())
+    return {name: replace(one, classes=most) if one is not None and one in counted else one for name, one in sets.items()}
+
+
+def recipe(path: str) -> TrainConfig:
+    """A recipe from YAML or JSON: the attributes of `TrainConfig` by name.
+
+    Raises:
+        MiaError: no such file, not a list of names and values, an unknown name.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise MiaError(f"--recipe {path}: there is no such file.")
+    text = file.read_text(encoding="utf-8")
+    try:
+        if file.suffix == ".json":
+            found = json.loads(text)
+        else:
+            import yaml
+
+            found = yaml.safe_load(text)
+    except Exception as error:
+        raise MiaError(f"--recipe {path} cannot be read ({str(error).splitlines()[0]}): write one `name: value` a "
+                       "line.") from error
+    if not isinstance(found, dict):
+        raise MiaError(f"--recipe {path} holds a {type(found).__name__}: one `name: value` a line is needed, such as "
+                       "architecture: mlp:64.")
+    for name in found:
+        choose(f"--recipe {path}: name", name, [field.name for field in fields(TrainConfig)])
+    if "architecture" not in found:
+        raise MiaError(f"--recipe {path} names no architecture: write architecture: mlp:64, or that of the model.")
+    return TrainConfig(**found)

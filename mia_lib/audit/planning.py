@@ -1,0 +1,253 @@
+"""What an audit can do with what it was given, what each part costs, and what of it fits the budget.
+
+Costs come from a few records that are measured first: outputs, gradients, one pass of training. They are estimates, and
+references that share a core or a stack of small networks are quicker than theirs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from mia_lib import signals, training
+from mia_lib.attacks import quantile
+from mia_lib.audit import attacks, remedies
+from mia_lib.audit.attacks import ATTACKS, HALVES, PUBLIC, Attack, Probe
+from mia_lib.audit.given import Given
+from mia_lib.errors import MiaError
+from mia_lib.training.backends import pool
+
+STARTING = 5.0  # seconds until the processes that train are there
+SHARE = 0.9  # of the budget is planned for
+FEW, LEAST_HALVES, LEAST_PUBLIC = 8, 4, 2  # references: wanted before anything dearer, and needed at all, of each kind
+RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
+BLIND = "control without the model"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of an audit.
+
+    Attributes:
+        name: of an attack, "outputs", "references", or what else is done. minutes: estimated; None where it is not possible.
+        state: `RUNS`, `IMPOSSIBLE` or `TOO_DEAR`. why: it does not run, or how it does.
+    """
+
+    name: str
+    minutes: float | None
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What runs and what does not.
+
+    Attributes:
+        steps: in the order of what they are worth. minutes: the budget. references: R. variant: what they are trained on, ""
+            where there are none. probe: what was measured.
+    """
+
+    steps: tuple[Step, ...]
+    minutes: float
+    references: int
+    variant: str
+    probe: Probe
+
+    @property
+    def needed(self) -> float:
+        """Minutes that all that runs is estimated to take."""
+        return sum(step.minutes for step in self.steps if step.state == RUNS)
+
+    def state(self, name: str) -> str:
+        """Of a step."""
+        return next((step.state for step in self.steps if step.name == name), IMPOSSIBLE)
+
+    def __str__(self) -> str:
+        wide = max(len(step.name) for step in self.steps)
+        lines = [f"{'':{wide}}  {'minutes':>8}"]
+        for step in self.steps:
+            minutes = "" if step.minutes is None else f"{step.minutes:.2g}" if step.minutes >= 0.01 else "< 0.01"
+            said = ": ".join(filter(None, [step.state, step.why]))
+            lines.append(f"{step.name:{wide}}  {minutes:>8}  {said}")
+        return "\n".join([*lines, f"About {self.needed:.2g} of {self.minutes:g} minutes."])
+
+
+def plan(given: Given) -> Plan:
+    """What an audit of this does.
+
+    Raises:
+        MiaError: a budget that is too small for anything.
+    """
+    probe = measure(given)
+    return arranged(given, probe)
+
+
+def arranged(given: Given, probe: Probe) -> Plan:
+    """The plan that measured costs make."""
+    records, left = len(given.pool), SHARE * 60 * given.minutes
+    outputs, blind = probe.answer * records, 3 + 5e-4 * min(records, 4000)
+    judging = 0.3 + 1e-4 * records  # of an attack
+    if outputs + blind + judging > left:
+        raise MiaError(f"minutes = {given.minutes:g} is too small for anything: the outputs of {records:,} records and the "
+                       f"control take about {(outputs + blind + judging) / 60 / SHARE:.2g} minutes. Give more minutes, or "
+                       "fewer records.")
+    steps = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"), Step(BLIND, blind / 60, RUNS)]
+    left -= outputs + blind
+    count, variant, why = _references(given, probe, left)
+    if count:
+        left -= _training(given, probe, variant, min(count, FEW))
+    entries: list[tuple[Attack, str, float]] = []
+    for attack in ATTACKS.values():
+        lacking = attack.lacks(given, probe) or (attack.references and _not_of_these(attack, count, variant, why))
+        cost = math.nan if attack.lacks(given, probe) else attack.seconds(given, probe) + judging * (not attack.audits)
+        entries.append((attack, lacking or "", cost))
+        if not lacking and cost <= left:
+            left -= cost
+        elif not lacking:
+            entries[-1] = (attack, TOO_DEAR, cost)
+    fixing, cure = _remedies(given, probe, left)
+    left -= cure if fixing.state == RUNS else 0.0
+    if count:
+        more = _affordable(given, probe, variant, left + _training(given, probe, variant, min(count, FEW)))
+        count = min(given.references, max(count if count < FEW else FEW, more))
+        count -= count % 2 if variant == HALVES else 0
+        steps.append(Step("references", _training(given, probe, variant, count) / 60, RUNS, f"{count} trained on {variant}; "
+                                                                                            f"{why}"))
+    elif given.recipe:
+        dear = _training(given, probe, HALVES, LEAST_HALVES) / 60
+        steps.append(Step("references", dear, TOO_DEAR, why))
+    for attack, lacking, cost in entries:
+        minutes = None if math.isnan(cost) else cost / 60
+        if not lacking:
+            steps.append(Step(attack.name, minutes, RUNS, "an audit tool, set apart" if attack.audits else ""))
+        elif lacking == TOO_DEAR:
+            steps.append(Step(attack.name, minutes, TOO_DEAR, f"would need {cost / 60:.2g} minutes more than is left"))
+        else:
+            steps.append(Step(attack.name, None if math.isnan(cost) else minutes,
+                              TOO_DEAR if attack.references and given.recipe and not count else IMPOSSIBLE, lacking))
+    return Plan((*steps, fixing), given.minutes, count, variant if count else "", probe)
+
+
+def _not_of_these(attack: Attack, count: int, variant: str, why: str) -> str:
+    if not count:
+        return why
+    if variant == PUBLIC and attack.name in ("LiRA", "RMIA"):
+        return f"needs references trained on {HALVES}, and the budget gives those on {PUBLIC}"
+    return ""
+
+
+def size(given: Given, variant: str) -> int:
+    """Records that a reference is trained on."""
+    return len(given.pool) // 2 if variant == HALVES else min(len(given.members), round(0.8 * len(given.public)))
+
+
+def _each(given: Given, probe: Probe, variant: str) -> float:
+    """Seconds of a reference, where all cores train."""
+    return _trained(given, probe, size(given, variant)) / pool.default_workers()
+
+
+def _trained(given: Given, probe: Probe, records: int) -> float:
+    return probe.starting + probe.epoch * records * max(1, given.recipe.epochs)
+
+
+def _training(given: Given, probe: Probe, variant: str, count: int) -> float:
+    return STARTING + count * _each(given, probe, variant)
+
+
+def _affordable(given: Given, probe: Probe, variant: str, left: float) -> int:
+    return max(0, int((left - STARTING) / max(_each(given, probe, variant), 1e-6)))
+
+
+def _references(given: Given, probe: Probe, left: float) -> tuple[int, str, str]:
+    """How many references, trained on what, and why so or why none."""
+    if given.recipe is None:
+        return 0, "", "needs a training recipe"
+    if given.references < LEAST_PUBLIC:
+        return 0, "", f"references = {given.references} was asked for"
+    of_halves = min(given.references, _affordable(given, probe, HALVES, left)) // 2 * 2
+    if of_halves >= FEW or given.public is None and of_halves >= LEAST_HALVES:
+        return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
+    of_public = 0 if given.public is None else min(given.references, _affordable(given, probe, PUBLIC, left))
+    if of_public >= LEAST_PUBLIC:
+        return of_public, PUBLIC, f"of which none holds a record judged; {FEW} on {HALVES} do not fit"
+    if of_halves >= LEAST_HALVES:
+        return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
+    if given.references < LEAST_HALVES:
+        return 0, "", f"references = {given.references} was asked for, and {LEAST_HALVES} are needed"
+    wanted = _training(given, probe, HALVES, LEAST_HALVES) / 60
+    return 0, "", f"{LEAST_HALVES} references would need {wanted:.2g} minutes, and {left / 60:.2g} are left"
+
+
+def _remedies(given: Given, probe: Probe, left: float) -> tuple[Step, float]:
+    name = "what to try, retrained"
+    if given.recipe is None:
+        return Step(name, None, IMPOSSIBLE, "needs a training recipe"), 0.0
+    weight = sum(change.cost for change in remedies.changes(given))
+    cost = STARTING + weight * _trained(given, probe, len(given.members))
+    if cost > left:
+        return Step(name, cost / 60, TOO_DEAR, f"would need {cost / 60:.2g} minutes, and {max(left, 0) / 60:.2g} are "
+                                               "left"), cost
+    return Step(name, cost / 60, RUNS, f"{len(remedies.changes(given))} changes of the recipe"), cost
+
+
+# ------------------------------------------------------------------------------------------------------------- measurement
+
+
+def measure(given: Given) -> Probe:
+    """Seconds of what costs, each on a few records; what is slow the first time is run once before."""
+    target, x, y = given.target, given.pool.x, given.pool.y
+    few = np.unique(np.linspace(0, len(x) - 1, 32).astype(int))
+    answer = _seconds(lambda: target.ask(x[few], again=True), 1 if target.kind == "function" else 2) / len(few)
+    gradient = curve = epoch = regression = None
+    starting = 0.0
+    rough = "" if target.kind == "network" else _rough(given, few)
+    if target.kind == "network":
+        gradient = _seconds(lambda: list(signals.record_gradients(target.model, x[few], y[few], given.loss, "float64",
+                                                                  scaling=target.scaling))) / len(few)
+    if not rough:
+        curve = _seconds(lambda: attacks.traces(given, x[few], y[few], 1)) / len(few)
+    if given.recipe:
+        some = np.arange(min(len(given.members), 4 * given.recipe.batch_size))
+        once, more = (_seconds(partial(training.fit, given.members.x[some], given.members.y[some], len(given.members.classes),
+                                       replace(given.recipe, epochs=epochs)), 3 - epochs // 2) for epochs in (1, 3))
+        epoch = max((more - once) / 2, more / 30) / len(some)
+        starting = max(0.0, once - epoch * len(some))
+    if given.public:
+        some, once = np.arange(min(len(given.public), 256)), replace(attacks.regression(given), epochs=1)
+        score = np.random.default_rng(0).standard_normal(len(some))
+        made = quantile.GaussianQuantile(once, len(given.public.classes))
+        regression = _seconds(lambda: made.fit(given.public.x[some], score, given.public.y[some])) / len(some)
+    return Probe(answer, gradient, epoch, starting, curve, regression, rough)
+
+
+def _rough(given: Given, few: np.ndarray) -> str:
+    """Why differences of a function's losses say nothing of curvature, or ""."""
+    x = given.pool.x
+    if given.target.kind == "program":
+        return "needs derivatives, or outputs in float64; the program gives neither"
+    if given.pool.is_image:
+        return "needs records that can be moved by small steps, and bytes cannot"
+    here = given.target.ask(x[few].astype(np.float64), again=True)
+    if here.dtype != np.float64:
+        return f"outputs are {here.dtype}, too coarse for differences of losses"
+    there = given.target.ask(x[few].astype(np.float64) + attacks.STEP, again=True)
+    if (here == there).all(1).mean() > 0.5:
+        return "outputs do not move with small steps of the records, as those of trees"
+    return ""
+
+
+def _seconds(work: Callable, times: int = 2) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(times):
+            begun = time.perf_counter()
+            work()
+            spent = time.perf_counter() - begun
+    return spent

@@ -1,0 +1,127 @@
+"""A test of the audit itself: a leak that was planted must be found, and where there is none, chance.
+
+Two leaks are planted: a network that was trained on its members until it knew them by heart, and a function whose answers are
+sharper for some of the members. False alarms are counted over many audits of models that never saw the "members", by the same
+choice of an attack, tests and correction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from scipy.special import softmax
+
+from mia_lib import metrics, signals, training
+from mia_lib.attacks import baselines
+from mia_lib.audit import judging
+from mia_lib.audit.report import Report
+from mia_lib.audit.running import audit
+from mia_lib.data import Dataset
+from mia_lib.training import TrainConfig
+
+GAMES = 200  # audits without a leak
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a test of the audit found.
+
+    Attributes:
+        network, function: reports on the planted leaks. alarms: audits without a leak that said there was one, of `games`.
+        most: alarms that the stated level allows, but for one test in a thousand.
+    """
+
+    network: Report
+    function: Report
+    alarms: int
+    games: int
+    most: int
+
+    @property
+    def good(self) -> bool:
+        """Whether leaks were found and false alarms kept their level."""
+        return self.network.leak and self.function.leak and self.alarms <= self.most
+
+    def __str__(self) -> str:
+        def said(report: Report) -> str:
+            speaks = report.judged.headline
+            return f"{'found' if report.leak else 'MISSED'} ({speaks.name}, AUC {speaks.auc:.3f})"
+
+        return (f"A network that knows its members by heart: {said(self.network)}.\n"
+                f"A function that is sharper for some members: {said(self.function)}.\n"
+                f"Without a leak: {self.alarms} of {self.games} audits raised an alarm; up to {self.most} keep the level.")
+
+
+def clusters(records: int, seed: int, classes: int = 4, width: int = 12) -> Dataset:
+    """A table of overlapping clusters, a class each; a fifth of the labels are random, which can only be learned by heart."""
+    chance = np.random.default_rng([47, seed])
+    centre = np.random.default_rng(5).standard_normal((classes, width))
+    y = chance.integers(classes, size=records)
+    x = (centre[y] + chance.standard_normal((records, width))).astype(np.float32)
+    y = np.where(chance.random(records) < 0.2, chance.integers(classes, size=records), y)
+    return Dataset("clusters", x, y, records, tuple(map(str, range(classes))))
+
+
+def split(records: Dataset, members: int) -> tuple[Dataset, Dataset]:
+    """The first records as members, the others not."""
+    return records.take(np.arange(members)), records.take(np.arange(members, len(records)))
+
+
+def sharpened(members: Dataset, share: float = 0.2, seed: int = 0):
+    """A function that answers at random, but surer and right for some of the members.
+
+    Returns:
+        function from records [n, D] to probabilities [n, K].
+    """
+    chance = np.random.default_rng([53, seed])
+    known = {row.tobytes(): label for row, label in zip(members.x, members.y, strict=True) if chance.random() < share}
+    classes = len(members.classes)
+
+    def function(x: np.ndarray) -> np.ndarray:
+        z = np.stack([np.random.default_rng(list(row.tobytes())).standard_normal(classes) for row in x.astype(np.float32)])
+        for out, row in zip(z, x.astype(np.float32), strict=True):
+            if row.tobytes() in known:
+                out[known[row.tobytes()]] += 5.0
+        p = np.exp(z)
+        return p / p.sum(1, keepdims=True)
+
+    return function
+
+
+def false_alarms(games: int = GAMES, records: int = 300, seed: int = 0) -> int:
+    """Audits, of `games`, that found a leak in models which never saw the "members".
+
+    Models are linear with random weights, and members are drawn at random anew for each. Scores are those that an audit has of
+    outputs alone, which depend on each other as they do there, and two that know nothing.
+    """
+    drawn, alarms = clusters(records, seed), 0
+    chance = np.random.default_rng([59, seed])
+    z = drawn.x @ chance.standard_normal((games, drawn.x.shape[1], len(drawn.classes))) / 2
+    found = signals.scalars(z, drawn.y)
+    for game in range(games):
+        inside = np.zeros(records, bool)
+        inside[chance.permutation(records)[:records // 2]] = True
+        scores = [-found["loss"][game], -found["least_loss"][game], found["correctness"][game],
+                  baselines.modified_entropy(softmax(z[game], 1), drawn.y), *chance.standard_normal((2, records))]
+        alarms += bool(metrics.holm(judging.tests(scores, inside, 0.01)).min() < 1 - LEVEL)
+    return alarms
+
+
+def rehearse(games: int = GAMES, minutes: float = 2.0, seed: int = 0) -> Rehearsal:
+    """Test the audit: two planted leaks, and many audits without one.
+
+    Args:
+        games: audits without a leak. minutes: of each audit of a planted leak. seed: of everything random.
+    """
+    members, others = split(clusters(600, seed), 300)
+    recipe = TrainConfig("mlp:64", epochs=60, batch_size=32, learning_rate=3e-3, seed=seed)
+    trained, _ = training.fit(members.x, members.y, len(members.classes), recipe)
+    network = audit(trained, members, others, recipe=recipe, references=8, minutes=minutes, name="planted, a "
+                                                                                                 "network", seed=seed)
+    function = audit(sharpened(members, seed=seed), members, others, outputs="probabilities", minutes=minutes,
+                     name="planted, a function", seed=seed)
+    most = int(stats.binom.ppf(0.999, games, 1 - LEVEL))
+    return Rehearsal(network, function, false_alarms(games, seed=seed), games, most)

@@ -1,0 +1,306 @@
+"""The model that is audited, as a function from records to outputs, and whether these are what they were declared to be.
+
+A model is a network, a program of `torch.export`, or any function from records to outputs: a scikit-learn model's
+`predict_proba`, a session of ONNX Runtime, an endpoint. What a function answers is kept batch by batch, for it may be slow,
+cost money, or fail in the middle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from mia_lib import models as architectures
+from mia_lib import signals, store
+from mia_lib.checks import are_probabilities
+from mia_lib.errors import MiaError, choose
+from mia_lib.signals import outputs as evaluation
+
+OUTPUTS = ("logits", "probabilities")
+BATCH = 1000  # records of a function's call
+ASKED = 32  # records that the first look asks about
+SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The model that is audited.
+
+    Attributes:
+        model: as it was given.
+        outputs: what it gives, one of `OUTPUTS`.
+        classes: K.
+        scaling: of images for a network or a program, see `models.to_input`.
+        keep: folder for the answers of a function.
+    """
+
+    model: nn.Module | torch.export.ExportedProgram | Callable
+    outputs: str
+    classes: int
+    scaling: str | tuple | None = None
+    keep: Path | None = None
+    _said: dict = field(default_factory=dict, repr=False)
+
+    @property
+    def kind(self) -> str:
+        """ "network", "program" or "function"."""
+        if isinstance(self.model, nn.Module):
+            return "network"
+        return "program" if isinstance(self.model, torch.export.ExportedProgram) else "function"
+
+    @property
+    def parameters(self) -> int | None:
+        """P; None where it cannot be known."""
+        return None if self.kind == "function" else sum(w.numel() for w in self._module.parameters())
+
+    @cached_property
+    def _module(self) -> nn.Module:
+        return self.model.module() if self.kind == "program" else self.model
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where a function's answers are kept."""
+        return self.keep or store.cache_dir() / "answers" / secrets.token_hex(6)
+
+    def ask(self, x: np.ndarray, again: bool = False) -> np.ndarray:
+        """Outputs [N, K], checked.
+
+        Args:
+            x: in the form of `Dataset.x`. again: whether a function is asked also what it has answered before.
+
+        Raises:
+            MiaError: outputs of another form, a function that fails.
+        """
+        if self.kind == "network":
+            with torch.no_grad():
+                found = signals.model_outputs(self.model, x, self.scaling)
+        elif self.kind == "program":
+            found = self._through_program(x)
+        else:
+            found = self._answers(x, again)
+        return checked(found, len(x), self.classes)
+
+    def _through_program(self, x: np.ndarray) -> np.ndarray:
+        scaling = "-1 to 1" if self.scaling is None else self.scaling
+        parts = []
+        with torch.no_grad():
+            for start in range(0, len(x), 500):
+                part = evaluation.inputs(x, start, min(start + 500, len(x)), evaluation.device_of(self._module),
+                                         torch.float32, scaling)
+                try:
+                    parts.append(plain(self._module(part)))
+                except Exception as error:
+                    raise MiaError(
+                        f"model, a torch.export program, does not take {len(part)} records of shape {tuple(part.shape[1:])} "
+                        f"({_first_line(error)}). Export it for any number of records: torch.export.export(model, (x,), "
+                        "dynamic_shapes=({0: torch.export.Dim.AUTO},)).") from error
+        return np.concatenate(parts)
+
+    def _answers(self, x: np.ndarray, again: bool) -> np.ndarray:
+        parts = []
+        for start in range(0, len(x), BATCH):
+            part = np.ascontiguousarray(x[start:start + BATCH])
+            name = hashlib.sha256(f"{part.dtype.str}{part.shape}".encode() + part.tobytes()).hexdigest()[:32]
+            path = self.folder / f"{name}.npy"
+            if path.is_file() and not again:
+                found = np.load(path, allow_pickle=False)
+            else:
+                try:
+                    found = plain(self.model(part))
+                except MiaError:
+                    raise
+                except Exception as error:
+                    raise MiaError(
+                        f"model failed on records {start} to {start + len(part) - 1} of {len(x)} "
+                        f"({type(error).__name__}: {_first_line(error)}). What it answered before is kept in {self.folder}: "
+                        f"the same call with keep={str(self.folder)!r} goes on from there.") from error
+                checked(found, len(part), self.classes)
+                buffer = io.BytesIO()
+                np.save(buffer, found)
+                store.put(path, buffer.getvalue())
+            parts.append(found)
+        return np.concatenate(parts)
+
+    def scalars(self, x: np.ndarray, y: np.ndarray, loss: str) -> dict[str, np.ndarray]:
+        """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
+        key = store.fingerprint(x), store.fingerprint(y), loss
+        if key not in self._said:
+            found = declared(self.ask(x), self.outputs)
+            import warnings
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, which the page counts as ties
+                scalar = (signals.scalars(found, y, loss) if self.outputs == "logits" else
+                          signals.from_probabilities(found, y, "cross_entropy" if loss == "squared_error" else loss))
+            self._said[key] = {**scalar, "probabilities": found if self.outputs == "probabilities" else _softmax(found),
+                               "outputs": found}
+        return self._said[key]
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that it holds, of a function nothing: its outputs tell."""
+        if self.kind == "function":
+            return "function"
+        digest = hashlib.sha256(repr((self.kind, str(self.scaling))).encode())
+        for name, value in self._module.state_dict().items():
+            digest.update(f"{name}{value.dtype}{tuple(value.shape)}".encode())
+            digest.update(np.ascontiguousarray(value.detach().cpu().double().numpy()).data)
+        return digest.hexdigest()
+
+
+def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target:
+    """A model as it may be audited.
+
+    Raises:
+        MiaError: something else than a model, a network in training mode.
+    """
+    choose("outputs", outputs, OUTPUTS)
+    if isinstance(model, type):
+        raise MiaError(f"model = {model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its "
+                       "weights loaded.")
+    if isinstance(model, str | Path):
+        raise MiaError(f"model = {str(model)!r} is text: give the network or the function itself. The command line reads "
+                       "files: `mia audit my_module:factory --state weights.safetensors ...`.")
+    if isinstance(model, dict):
+        raise MiaError(f"model is a dictionary of {len(model)} entries, as a state_dict is: build the network and give it "
+                       "these weights, network.load_state_dict(state); network.eval().")
+    if isinstance(model, bytes):
+        raise MiaError("model is bytes, as of a pickle, which are not read here. Load it yourself where you trust it, and "
+                       "give the network or its predict function.")
+    if not isinstance(model, nn.Module | torch.export.ExportedProgram) and not callable(model):
+        ways = [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
+        remedy = (f"Give model.{ways[0]}" + (" and outputs='probabilities'." if ways[0] == "predict_proba" else ".")
+                  if ways else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K].")
+        raise MiaError(f"model is of type {type(model).__name__}, which cannot be called. {remedy}")
+    if isinstance(model, nn.Module) and not isinstance(model, torch.fx.GraphModule):
+        training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
+        if training:
+            raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): dropout "
+                           "and batch normalisation would make its outputs random. Call model.eval() first.")
+    if keep is not None and Path(keep).exists() and not Path(keep).is_dir():
+        raise MiaError(f"keep = {str(keep)!r} is a file: a folder for the answers is needed.")
+    return Target(model, outputs, classes, scaling, None if keep is None else Path(keep))
+
+
+def plain(found) -> np.ndarray:
+    """What a model returned as NumPy array."""
+    if isinstance(found, dict) or hasattr(found, "logits"):
+        raise MiaError(f"outputs are of type {type(found).__name__}: an array [N, K] is needed. Wrap the model: "
+                       "lambda x: model(x).logits.")
+    if isinstance(found, tuple) and len(found) and np.ndim(found[0]) == 2:
+        raise MiaError(f"outputs are a tuple of {len(found)}: an array [N, K] is needed. Wrap the model: lambda x: "
+                       "model(x)[0].")
+    return found.detach().cpu().numpy() if isinstance(found, torch.Tensor) else np.asarray(found)
+
+
+def checked(found: np.ndarray, records: int, classes: int) -> np.ndarray:
+    """Outputs that are numbers [N, K] without NaN.
+
+    Raises:
+        MiaError: anything else, with what to do.
+    """
+    if found.dtype.kind not in "biuf":
+        shown = f", such as {found.ravel()[0]!r}" if found.size else ""
+        raise MiaError(f"outputs are of type {found.dtype}{shown}: numbers [N, K] are needed, one a class. Of a classifier "
+                       "that names classes give predict_proba in the place of predict.")
+    if found.shape == (records,):
+        raise MiaError(f"outputs have shape {found.shape}: [N, K] is needed, one number a class. Predicted labels are not "
+                       "enough: give predict_proba. Of one probability s of class 1 make two: np.stack([1 - s, s], 1).")
+    if found.shape == (records, 1):
+        raise MiaError(f"outputs have shape {found.shape}, one column: [N, K] is needed. Of one sigmoid output s make two "
+                       "columns: np.concatenate([0 * s, s], 1) of logits, [1 - s, s] of probabilities.")
+    if found.ndim != 2 or len(found) != records:
+        raise MiaError(f"outputs have shape {found.shape} for {records} records: [{records}, {classes}] is needed, a row a "
+                       "record in their order.")
+    if found.shape[1] != classes:
+        raise MiaError(f"outputs have {found.shape[1]} columns, but the records have {classes} classes: one column a class is "
+                       "needed, in the order of Dataset.classes.")
+    bad = ~np.isfinite(found) if found.dtype.kind == "f" else np.zeros(found.shape, bool)
+    bad &= ~(found == -np.inf)  # the logarithm of a probability of zero
+    if bad.any():
+        row = int(np.flatnonzero(bad.any(1))[0])
+        raise MiaError(f"outputs hold NaN or infinity in {bad.any(1).sum()} of {records} records, the first is number {row}: "
+                       "find out why, as by model(x) of that record; a model whose training diverged has nothing to audit.")
+    return found
+
+
+def declared(found: np.ndarray, outputs: str) -> np.ndarray:
+    """Outputs that are what they were declared to be.
+
+    Raises:
+        MiaError: probabilities for logits or the other way, outputs that do not depend on the record.
+    """
+    probable = are_probabilities(found)
+    if outputs == "logits" and probable:
+        raise MiaError("outputs = 'logits', but all are in [0, 1] and each row has the sum 1: these are probabilities. Say "
+                       "outputs='probabilities', or better give what goes into the softmax, which is not rounded.")
+    if outputs == "probabilities" and not probable:
+        with np.errstate(over="ignore"):
+            logs = bool((found <= 0).all()) and are_probabilities(np.exp(found.astype(np.float64)))
+        sums = found.sum(1, dtype=np.float64)
+        said = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they are" if logs else
+                f"rows have sums from {sums.min():.4g} to {sums.max():.4g} and entries from {found.min():.4g} to "
+                f"{found.max():.4g}. Say outputs='logits', or give what the softmax makes of them")
+        raise MiaError(f"outputs = 'probabilities', but {said}.")
+    if len(found) > 1 and (found == found[0]).all():
+        raise MiaError(f"outputs are the same for all {len(found)} records ({', '.join(f'{v:.4g}' for v in found[0][:4])}): "
+                       "such a model tells nothing about any record. Look whether it is the right one, and gets the right "
+                       "input.")
+    return found
+
+
+def look(of: Target, x: np.ndarray) -> None:
+    """Ask about a few records first, so that what is wrong is said before the work.
+
+    Args:
+        x: at least 4 records.
+
+    Raises:
+        MiaError: what `checked` and `declared` refuse, outputs that change from call to call or with the batch, images for a
+            network from elsewhere without a scaling, kept answers of another model.
+    """
+    if (of.kind != "function" and of.scaling is None and x.ndim == 4 and x.dtype == np.uint8 and (
+            of.kind == "program" or not any(isinstance(part, architectures.Network) for part in of.model.modules()))):
+        raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in several "
+                       "ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's ToTensor), '0 to "
+                       "255', '-1 to 1' or (mean, spread).")
+    if of.kind != "function" and isinstance(of.scaling, str):
+        choose("scaling", of.scaling, architectures.SCALINGS)
+    few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
+    kept = of.ask(few) if of.kind == "function" else None
+    first, second = (declared(of.ask(few, again=True), of.outputs).astype(np.float64) for _ in range(2))
+    if kept is not None and not _same(kept.astype(np.float64), first):
+        raise MiaError(f"keep = {str(of.folder)!r} holds answers that the model does not give now: they are of another model. "
+                       "Give another folder, or delete it.")
+    if not _same(first, second):
+        raise MiaError("outputs change from one call to the next for the same records: something in the model is random, such "
+                       "as dropout. Export or call it in evaluation mode.")
+    half = of.ask(few[:len(few) // 2], again=True).astype(np.float64)
+    if not _same(first[:len(half)], half):
+        raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was left "
+                       "in training mode. Export or call the model in evaluation mode.")
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    finite = np.isfinite(one) & np.isfinite(other)
+    size = np.abs(one[finite]).max(initial=0)
+    return bool((np.isfinite(one) == np.isfinite(other)).all() and (np.abs(one - other)[finite] <= SAME * size).all())
+
+
+def _softmax(z: np.ndarray) -> np.ndarray:
+    z = z.astype(np.float64)
+    p = np.exp(z - z.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0][:200]

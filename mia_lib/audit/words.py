@@ -1,0 +1,198 @@
+"""The sentences of an audit, chosen by its numbers."""
+
+from __future__ import annotations
+
+from mia_lib.audit.attacks import ATTACKS, HALVES
+from mia_lib.audit.given import Given
+from mia_lib.audit.judging import ALONE, Headline, Judgement, Rate
+from mia_lib.audit.planning import RUNS, Plan
+from mia_lib.audit.remedies import AS_IT_IS, Price
+from mia_lib.metrics import Interval
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """Of a fraction: "1 %", "0.05 %"."""
+    return f"{100 * value:.{digits}f} %".replace(".0 %", " %") if 100 * value >= 10**-digits or not value else (
+        f"{100 * value:.2g} %")
+
+
+def span(found: Interval, digits: int = 3) -> str:
+    """An estimate with its interval: "0.612 [0.580, 0.644]"."""
+    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def rate(one: Rate) -> str:
+    """A true positive rate for a table."""
+    if not one.resolved:
+        return "below resolution"
+    if one.tied and not one.found.value:
+        return "ties: no such threshold"
+    return f"{percent(one.found.value)} [{percent(one.found.low)}, {percent(one.found.high)}]"
+
+
+def chance(one: Rate) -> str:
+    """What a rate would be without a leak."""
+    return percent(one.chance) if one.resolved else ""
+
+
+def answer(given: Given, judged: Judgement) -> str:
+    """What was found, in one sentence or two."""
+    headline, alone = judged.headline, judged.blind
+    if alone.apart:
+        return (f"Members and non-members can be told apart without the model (AUC {span(alone.auc)}), so what follows does "
+                "not measure what the model gives away. Find records of one and the same distribution first.")
+    ahead = headline.auc.low > 0.5
+    on_half = f"{headline.name}, chosen on one half of the records, has an AUC of {span(headline.auc)} on the other"
+    if judged.leak and ahead:
+        return f"The model gives its members away: {on_half}, where chance is 0.5."
+    if judged.leak:
+        found = ", ".join(one.name for one in judged.attacks if one.p is not None and one.p < 1 - judged.level)
+        return (f"The model gives its members away to at least one attack ({found}), all attacks and tests accounted for; "
+                f"{on_half}, whose interval holds 0.5.")
+    return (f"No attack found anything beyond chance: {on_half}. That is no proof of safety: a stronger attack, more records "
+            "or more references may find what these did not.")
+
+
+def low(headline: Headline) -> str:
+    """What the headline attack finds at few false positives."""
+    said = []
+    for one in headline.rates:
+        at = f"at a false positive rate of {percent(one.fpr)}"
+        if not one.resolved:
+            said.append(f"{at} this half of the non-members resolves nothing")
+        elif one.tied and not one.found.value:
+            said.append(f"{at} no threshold stands, for records tie")
+        else:
+            where = ("above" if one.found.low > one.chance else "below" if one.found.high < one.chance else "not told from")
+            said.append(f"{at} it finds {percent(one.found.value)} of the members [{percent(one.found.low)}, "
+                        f"{percent(one.found.high)}], {where} the {percent(one.chance)} of chance")
+    return "; ".join(said)[0].upper() + "; ".join(said)[1:] + "."
+
+
+def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
+    """What an audit does and does not show, a sentence an item."""
+    said, alone = [], judged.blind
+    if alone.apart:
+        said.append(f"Members and non-members differ by themselves: without the model they are told apart with an AUC of "
+                    f"{span(alone.auc)} (p = {alone.p:.1g}). An attack may do no more than that.")
+        if alone.beyond is not None:
+            how = ("does better than" if alone.beyond.low > 0 else "does worse than" if alone.beyond.high < 0 else
+                   "cannot be told from")
+            said.append(f"On the same records {judged.headline.name} {how} this control (difference in AUC "
+                        f"{span(alone.beyond)}).")
+    else:
+        said.append(f"Members and non-members could not be told apart without the model (AUC {span(alone.auc)}, p = "
+                    f"{alone.p:.2g}, where {ALONE:g} would count), as far as a simple classifier sees. What attacks find "
+                    "comes from the model.")
+    if judged.leak:
+        said.append("The finding holds for all attacks together: of tests of each, corrected by Holm's method, at least one "
+                    f"is below {1 - judged.level:.2g}.")
+    else:
+        said.append("Nothing found is not nothing there. These are the attacks that ran, with these references, on these "
+                    "records; each gives a lower limit of what the model gives away.")
+    said.append("One model was attacked. Another one trained by the same recipe may give away more or less; intervals here "
+                "cover the records alone.")
+    unresolved = [one for one in judged.attacks[0].rates if not one.resolved]
+    if unresolved:
+        said.append(f"{len(given.non_members):,} non-members make no rate between 0 and "
+                    f"{percent(1 / len(given.non_members), 2)}: nothing is said of "
+                    f"{' and '.join(percent(one.fpr) for one in unresolved)}. Members who are exposed at such rates may be "
+                    "there all the same.")
+    if planned.references:
+        what = ("of the records judged themselves, as one who holds the candidates could "
+                "train" if planned.variant == HALVES else
+                "of public records, none of them judged")
+        said.append(f"References were {planned.references} models trained on "
+                    f"{'halves ' if planned.variant == HALVES else 'parts '}{what}. Attacks with references gain with their "
+                    "number up to some tens.")
+    else:
+        said.append("No references were trained, so each record was judged without knowing how hard it is. Attacks with "
+                    "references find more, above all at few false positives.")
+    wanting = [step.name for step in planned.steps if step.state != RUNS and step.name in ATTACKS]
+    if wanting:
+        said.append(f"Not run: {', '.join(wanting)}; the plan says why.")
+    said.append("Members and non-members were taken at their word. Were some non-members trained on after all, every number "
+                "here would be too low.")
+    return said
+
+
+def agreement(judged: Judgement) -> str:
+    """What two attacks of different families agree on."""
+    one = judged.agreement
+    if one is None:
+        return "Attacks of one family alone ran, which see the same numbers: their agreement would say nothing."
+    said = (f"{one.first} and {one.second} go by different things. Each at a false positive rate of {percent(one.level)}, "
+            f"they both call {len(one.index)} members, where {one.expected:.1f} would be expected if they called "
+            f"independently (p = {one.p:.1g}).")
+    others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
+    if not len(one.index):
+        return f"{said} {others}"
+    if one.p >= 1 - judged.level:
+        return f"{said} That is no more than chance. {others}"
+    if one.others > one.others_expected:
+        return (f"{said} {others} So part of their agreement is about records that are easy for every model, and not about "
+                "membership.")
+    return f"{said} {others} They do not agree on non-members, so what they share is about membership."
+
+
+def exposure(given: Given, judged: Judgement) -> str:
+    """How many members stand out."""
+    one = judged.exposed
+    where = ("more than" if one.called > one.expected else "no more than")
+    return (f"At a false positive rate of {percent(one.level)}, {judged.headline.name} calls {one.called:,} of "
+            f"{len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a leak. Of records "
+            f"that are called members, some are called by chance: a single row is a suspicion.")
+
+
+def groups(judged: Judgement, kind: str) -> str:
+    """How groups or classes differ."""
+    found = [one for one in judged.groups if one.kind == kind]
+    able = [one for one in found if one.auc is not None]
+    few = len(found) - len(able)
+    said = f"{len(able)} of {len(found)} {'classes' if kind == 'class' else 'groups'} have records enough"
+    if not able:
+        return f"{said}."
+    above = [one for one in able if one.auc.low > 0.5]
+    said += (f"; their intervals hold together with a confidence of {percent(judged.level)}. " if len(able) > 1 else ". ")
+    said += (f"Above chance: {', '.join(one.name for one in above)}." if above else "None is told from chance.")
+    return said + (f" The other {few} are not judged." if few else "")
+
+
+def remedy(price: Price) -> str:
+    """What a change brought, in words."""
+    if price.failed:
+        return f"could not be trained: {price.failed}"
+    if price.less is None:
+        return "what the others are compared with"
+    leak = ("leaks less" if price.less.low > 0 else "leaks more" if price.less.high < 0 else "leaks no less that could be "
+                                                                                             "told")
+    cost = ("costs accuracy" if price.price.low > 0 else "gains accuracy" if price.price.high < 0 else
+            "costs no accuracy that could be told")
+    return f"{leak}, {cost}"
+
+
+def to_try(given: Given, planned: Plan, prices: tuple[Price, ...]) -> str:
+    """What to try, or where to find out."""
+    if prices:
+        helped = [one.name for one in prices if one.less is not None and one.less.low > 0]
+        said = (f"Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}. ")
+        return said + (f"Less was given away with {', '.join(helped)}." if helped else
+                       "None gave away less by more than the chance of these records.")
+    why = next(step.why for step in planned.steps if step.name.startswith("what to try"))
+    return (f"Not measured here ({why}). What is known to lower what such attacks find: more weight decay, fewer epochs, "
+            "augmentation of images, and DP-SGD, which alone bounds what any attack can find. Each has its price in accuracy; "
+            "a training recipe lets this page measure it.")
+
+
+def epsilon(given: Given, judged: Judgement) -> str:
+    """The lower bound, with its conditions."""
+    best = max((one for one in judged.attacks if one.epsilon is not None), key=lambda one: one.epsilon.bound)
+    bound = (f"The largest is {best.epsilon.bound:.2f}, by {best.name}" if best.epsilon.bound > 0 else
+             "None is above 0: no epsilon is refuted")
+    condition = (f" With delta = {given.delta:g} above 0 this is no confidence bound of one training run, which may be the "
+                 "rare one that gives everything away." if given.delta else "")
+    return (f"If the training were (epsilon, {given.delta:g})-differentially private, no attack could have rates with "
+            f"TPR > exp(epsilon) FPR + delta. {bound}. All bounds hold together with a confidence of "
+            f"{percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not judge "
+            "it. They suppose that records were drawn into the training set independently, and that each is a trial of its "
+            f"own, which records of one training run are not strictly.{condition}")
