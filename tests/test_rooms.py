@@ -27,8 +27,9 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "evidence": GROUND | {"definitions", "metrics"},
     "papers": {"errors", "checks", "progress", "definitions", "data", "membership", "models", "store", "training", "signals",
                "attacks", "metrics", "evidence"},
+    "course": {"errors", "checks", "data", "membership", "store", "training", "signals", "metrics"},
     "publish": {"errors", "checks", "progress", "definitions", "data", "membership", "models", "store", "training",
-                "signals", "attacks", "metrics", "evidence", "papers"},
+                "signals", "attacks", "metrics", "evidence", "papers", "course"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py")
