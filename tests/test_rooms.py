@@ -32,8 +32,9 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
               "attacks", "metrics", "evidence"},
     "papers": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training", "signals",
                "attacks", "metrics", "evidence"},
+    "course": GROUND | {"data", "membership", "store", "training", "signals", "metrics"},
     "publish": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training",
-                "signals", "attacks", "metrics", "evidence", "audit", "papers"},
+                "signals", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py")

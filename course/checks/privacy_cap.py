@@ -74,7 +74,7 @@ def area(work, rng):
         under = float(((cap[1:] + cap[:-1]) / 2).mean())
         need(abs(found - under) < 2e-3, f"`auc_cap`: at ε = {epsilon:.2f} it is {found:.3f}, and the area under your own "
                                         f"`tpr_cap` is {under:.3f}. "
-             f"{'The TPR at one point of the curve is no area.' if found < 1 else 'No area in the unit square is larger than one.'}")
+             f"{'The TPR at one point is no area.' if found < 1 else 'No area in the unit square is larger than one.'}")
 
 
 def inverse(work, rng):

@@ -18,8 +18,8 @@
 
 # %% tags=["parameters"]
 probes = 20  # random directions a record
-h = 0.01  # step, in units of a pixel's whole range
-records = 60  # of each kind, in the attack at the end
+h = 0.1  # step, in units of a pixel's whole range
+records = 150  # of each kind, in the attack at the end
 
 # %%
 import checks
@@ -76,14 +76,15 @@ checks.run("curvature", globals())
 # %% tags=["signals"]
 bank = np.load("signals.npz")
 x, labels, inside = bank["x"] / 255, bank["y"], bank["members"][0]
+w1, w2 = bank["w1"].astype(float), bank["w2"].astype(float)
+b1, b2 = bank["b1"], bank["b2"]
 
 def loss_of(label):
     def loss(image):
-        logits = np.maximum(image @ bank_w1 + bank["b1"], 0) @ bank_w2 + bank["b2"]
+        logits = np.maximum(image @ w1 + b1, 0) @ w2 + b2
         return np.log(np.exp(logits - logits.max()).sum()) + logits.max() - logits[label]
     return loss
 
-bank_w1, bank_w2 = (bank[name].astype(float) for name in ("w1", "w2"))
 rng = np.random.default_rng(0)
 some = np.concatenate([np.flatnonzero(inside)[:records], np.flatnonzero(~inside)[:records]])
 bend = np.array([trace(loss_of(labels[i]), x[i], probes, h, rng) for i in some])

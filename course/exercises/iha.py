@@ -18,9 +18,10 @@
 # audit: whoever does it knows all other records.
 
 # %% tags=["parameters"]
-steps = 2000  # of gradient descent, in the training at the end
+records = 80  # members, and as many strangers, in the training at the end
+steps = 2000  # of gradient descent
 learning_rate = 0.5
-damping = 0.2
+damping = 0.05
 
 # %%
 import checks
@@ -79,8 +80,10 @@ checks.run("iha", globals())
 
 # %% tags=["signals"]
 bank = np.load("signals.npz")
-z = np.column_stack([bank["features"], np.ones(len(bank["features"]))]).astype(float)
-label, inside = (bank["y"] >= 5).astype(float), bank["members"][0]
+inside = bank["members"][0]
+some = np.concatenate([np.flatnonzero(inside)[:records], np.flatnonzero(~inside)[:records]])
+z = np.column_stack([bank["features"][some], np.ones(len(some))]).astype(float)
+label, inside = (bank["y"][some] >= 5).astype(float), inside[some]
 w = np.zeros(z.shape[1])
 for _ in range(steps):
     p = 1 / (1 + np.exp(-z @ w))

@@ -123,7 +123,7 @@ def fit(x, score, level):
     w, kept, count = np.zeros(z.shape[1], np.float32), 0.0, 0
     for epoch in range(8):
         for i in rng.permutation(len(z)):
-            w += 0.3 / np.sqrt(1 + epoch) * (level - (score[i] < z[i] @ w)) * z[i]
+            w += 0.1 / np.sqrt(1 + epoch) * (level - (score[i] < z[i] @ w)) * z[i]
             if epoch >= 5:
                 kept, count = kept + w, count + 1
     return lambda new: np.column_stack([new, np.ones(len(new))]).astype(np.float32) @ (kept / count)

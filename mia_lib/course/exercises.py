@@ -86,8 +86,8 @@ class Exercise:
     @property
     def solution(self) -> str:
         """Code that defines all functions of the exercise, without checks and without signals."""
-        return "\n\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "code" and not CHECK.search(cell.source)
-                           and not set(_tags(cell)) & {*ANSWERS, "signals"})
+        cells = [cell for cell in self.notebook.cells if cell.cell_type == "code" and not CHECK.search(cell.source)]
+        return "\n\n".join(cell.source for cell in cells if not set(_tags(cell)) & {*ANSWERS, "signals"})
 
     @property
     def signals(self) -> str:
@@ -109,7 +109,8 @@ class Exercise:
             said: title of an answer -> what was said by the checks that it did not pass.
         """
         made = self._without_answers()
-        made.cells.append(new_markdown_cell("## Other answers\n\nThe checks accept the right ones; under each wrong one stands what a "
+        made.cells.append(new_markdown_cell("## Other answers\n\nThe checks accept the right ones; under each wrong one "
+                                            "stands what a "
                                             "student is told."))
         for answer in self.answers:
             words = "\n".join(f"- {one}" for one in said[answer.title])
@@ -124,7 +125,8 @@ class Exercise:
         return made
 
     def work(self, answer: Answer | None = None) -> dict:
-        """What the notebook defines when it is solved, with `answer` in the place of the solution; `checks` can be imported."""
+        """What the notebook defines when it is solved, with `answer` in the place of the solution; `checks` can be "
+          "imported."""
         with importable(self.path.parents[1]):
             work: dict = {}
             exec(compile(self.solution, f"{self.name}.py", "exec"), work)
@@ -164,7 +166,8 @@ def every(root: Path) -> list[Exercise]:
     """
     found = [Exercise(path.stem, path) for path in sorted((root / "course" / "exercises").glob("*.py"))]
     if not found:
-        raise MiaError(f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of the repository.")
+        raise MiaError(f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of "
+                       f"the repository.")
     return sorted(found, key=lambda one: (CHAPTERS.index(choose(f"chapter of {one.path}", one.about["chapter"], CHAPTERS)),
                                           one.about["minutes"]))
 

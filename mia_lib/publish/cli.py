@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `audit`, `params`, `data`, `sync`, `key`,
+"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `audit`, `params`, `data`, `course`, `sync`, `key`,
 `doctor`, `serve`."""
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mia_lib.course import cli as course
 from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import PRESETS, QUICK
 
@@ -60,6 +61,7 @@ app = typer.Typer(cls=Mia, no_args_is_help=True, add_completion=False, pretty_ex
                   help="Reproduce membership inference attacks: build the book, rerun its notebooks.")
 data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are, how to get them.")
 app.add_typer(data_app, name="data")
+app.add_typer(course.app, name="course")
 
 PRESET = typer.Option(QUICK, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
 

@@ -1,0 +1,115 @@
+"""Check a notebook from the command line: `python -m checks lira.ipynb`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import checks
+
+RUN = re.compile(r"^\s*checks\.run\(\s*[\"'](\w+)[\"']", re.MULTILINE)
+
+
+class Refused(Exception):
+    """A notebook that cannot be checked, and why, as a sentence to its author."""
+
+
+def cells(path: Path) -> list[tuple[str, list[str]]]:
+    """Code and tags of each code cell of an .ipynb, or of a .py with cells that begin with `# %%`.
+
+    Raises:
+        Refused: there is no such file, or it is no notebook.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Refused(f"There is no file {path}. Is the name right, and are you in the right folder?") from None
+    except (OSError, UnicodeDecodeError):
+        raise Refused(f"{path} cannot be read as text: hand in the notebook itself (.ipynb or .py).") from None
+    if path.suffix == ".py":
+        parts = re.split(r"^(# %%.*)$", text, flags=re.MULTILINE)
+        return [(code, re.findall(r'"(\w+)"', head)) for head, code in zip(parts[1::2], parts[2::2], strict=True)
+                if "[markdown]" not in head]
+    try:
+        found = json.loads(text)["cells"]
+        return [("".join(one["source"]), one["metadata"].get("tags", [])) for one in found if one["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Refused(f"{path} is no Jupyter notebook. Save it in Jupyter (.ipynb), or hand in the .py beside "
+                      f"it.") from None
+
+
+def exercise_of(path: Path, found: list[tuple[str, list[str]]]) -> str:
+    """The exercise that a notebook answers, by the cell that runs its checks.
+
+    Raises:
+        Refused: no such cell, several, or checks that do not exist.
+    """
+    named = {name for code, _ in found for name in RUN.findall(code)}
+    if len(named) != 1:
+        raise Refused(f"{path} has {'no cell' if not named else 'cells for several exercises'} with `checks.run(\"...\", "
+        "globals())`. "
+                      "That cell says which exercise this is: take it over from the notebook that you were given.")
+    name = named.pop()
+    if not (Path(__file__).parent / f"{name}.py").is_file():
+        raise Refused(f"{path} asks for the checks of {name!r}, which do not exist. Take that cell over from the "
+                      f"notebook that you were "
+                      "given.")
+    return name
+
+
+def check(path: Path, seed: int | None = None) -> dict:
+    """Run the cells of a notebook, but those on real signals, and the checks of its exercise.
+
+    Returns:
+        exercise, titles, said ("right" or what is wrong, a sentence a check) and failed (cells that stopped, with the error).
+
+    Raises:
+        Refused: a notebook that cannot be checked.
+    """
+    found = cells(path)
+    name = exercise_of(path, found)
+    work: dict = {"__name__": "__main__"}
+    failed = []
+    for number, (code, tags) in enumerate(found, 1):
+        if "signals" in tags or RUN.search(code):
+            continue
+        code = re.sub(r"^\s*[%!].*$", "", code, flags=re.MULTILINE)  # what only Jupyter understands
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(code, f"{path.name}, cell {number}", "exec"), work)
+        except Exception as error:  # a student's cell may fail in any way; what it should have defined is then missing
+            failed.append(f"cell {number} stopped with {type(error).__name__}: {error}")
+    titles = checks.titles(name)
+    said = [checks.one(name, number, work, seed) for number in range(len(titles))]
+    return {"exercise": name, "titles": titles, "said": said, "failed": failed}
+
+
+def main() -> None:
+    """Print what was found; with --json for programs."""
+    parser = argparse.ArgumentParser(prog="python -m checks", description="Check a notebook of an exercise.")
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("--seed", type=int, help="of the data of the checks; new data every time by default")
+    parser.add_argument("--json", action="store_true", help="print what was found for programs")
+    given = parser.parse_args()
+    try:
+        found = check(given.notebook, given.seed)
+    except Refused as refused:
+        print(json.dumps({"refused": str(refused)}) if given.json else refused)
+        sys.exit(2)
+    if given.json:
+        print(json.dumps(found))
+    else:
+        for one in found["failed"]:
+            print(f"        {one}")
+        for title, said in zip(found["titles"], found["said"], strict=True):
+            print(f"right   {title}" if said == "right" else f"WRONG   {title}\n        {said}")
+        print(f"{found['said'].count('right')} of {len(found['said'])} checks of {found['exercise']} pass.")
+
+
+if __name__ == "__main__":
+    main()

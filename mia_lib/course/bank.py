@@ -1,0 +1,148 @@
+"""Signals of one bank of models, for those who attack with NumPy alone."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib import data, membership, signals, store, training
+from mia_lib.errors import MiaError, check_range
+from mia_lib.training.recipe import TrainConfig
+
+LARGEST = 5_000_000  # bytes, what any mailbox takes
+RECORDS = "fashion_mnist_20k"
+FEATURES = 10
+RECIPE = TrainConfig("mlp:32", epochs=60, batch_size=64, optimizer="sgd", learning_rate=0.05, momentum=0.9)
+CLASSES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a bank is.
+
+    Attributes:
+        records: N, of which each model is trained on half.
+        models: M, in complementary pairs.
+        public: records that no model was trained on.
+        epochs: of each training.
+    """
+
+    records: int = 2000
+    models: int = 18
+    public: int = 2000
+    epochs: int = RECIPE.epochs
+
+    def __post_init__(self):
+        check_range("records", self.records, 20, 9000)
+        check_range("models", self.models, 6, 128)
+        check_range("public", self.public, 20, 9000)
+        if self.models % 2:
+            raise MiaError(f"models = {self.models}: an even number is needed, for models come in pairs.")
+
+
+WHAT = {
+    "x": "uint8 [N, D], pixels of the records", "y": "uint8 [N], the number of each record's class",
+    "members": "bool [M, N], whether model m was trained on record i; models 0 and 1, 2 and 3, ... share no record",
+    "loss": "float32 [M, N], cross-entropy in nats of record i under model m",
+    "margin": "float32 [M, N], log(p / (1 - p)) of the true class, higher for members",
+    "features": "float32 [N, F], standardised coordinates of the records along the main directions of the public ones",
+    "public_features": "float32 [Q, F], the same of records that no model was trained on",
+    "public_margin": "float32 [Q], their margin under model 0",
+    "w1": "float32 [D, H], model 0: logits = max(x / 255 @ w1 + b1, 0) @ w2 + b2", "b1": "float32 [H]", "w2": "float32 "
+    "[H, K]",
+    "b2": "float32 [K]",
+}
+
+
+def arrays(size: Size, seed: int = 0) -> dict[str, np.ndarray]:
+    """The signals of a bank of small networks on Fashion-MNIST, by the names of `WHAT`; models are kept in the store.
+
+    Args:
+        size: of the bank. seed: of the records, of who is trained on what, and of the training.
+
+    Raises:
+        MiaError: more records than there are.
+    """
+    whole = data.load(RECORDS).as_table()
+    if size.records + size.public > len(whole):
+        raise MiaError(f"records + public = {size.records + size.public}: there are {len(whole)}.")
+    drawn = np.random.default_rng([0x636F75, seed]).permutation(len(whole))[:size.records + size.public]
+    records, public = whole.take(np.sort(drawn[:size.records])), whole.take(np.sort(drawn[size.records:]))
+    members = membership.balanced_halves(size.records, size.models, seed)
+    models = training.train(records, members, replace(RECIPE, epochs=size.epochs, seed=seed), label="models of the course")
+    features, public_features = _coordinates(records.x, public.x)
+    w1, b1, w2, b2 = (one.detach().numpy() for one in models.model(0).parameters())
+    return {"x": np.rint(255 * records.x).astype(np.uint8), "y": records.y.astype(np.uint8), "members": members,
+            "loss": signals.loss(models, records).astype(np.float32),
+            "margin": signals.logit_scaled_confidence(models, records).astype(np.float32), "features": features,
+            "public_features": public_features,
+            "public_margin": signals.logit_scaled_confidence(models.part([0]), public)[0].astype(np.float32),
+            "w1": w1.T, "b1": b1, "w2": w2.T, "b2": b2}
+
+
+def _coordinates(x: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Along the main directions of the public records, with their mean zero and their deviation one."""
+    centre = public.mean(0)
+    directions = np.linalg.eigh(np.cov(public - centre, rowvar=False))[1][:, :-FEATURES - 1:-1]
+    made = [((one - centre) @ directions) for one in (x, public)]
+    spread = made[1].std(0)
+    return tuple((one / spread).astype(np.float32) for one in made)
+
+
+def packed(arrays: dict[str, np.ndarray]) -> bytes:
+    """Arrays as the bytes of an .npz file, which holds no pickle and is the same whenever it is written.
+
+    Raises:
+        MiaError: it would be too large for a mail.
+    """
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: np.ascontiguousarray(one) for name, one in arrays.items()})
+    if buffer.tell() > LARGEST:
+        raise MiaError(f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that it "
+                       f"can be mailed. "
+                       "Take fewer records or models.")
+    return buffer.getvalue()
+
+
+def card(held: dict[str, np.ndarray], packed: bytes, size: Size, seed: int) -> dict:
+    """What is in the file, how it was made, and on which terms."""
+    about = {name: {"what": WHAT[name], "shape": list(one.shape), "dtype": str(one.dtype)} for name, one in held.items()}
+    return {
+        "what": "Signals of one bank of models, to attack with NumPy alone",
+        "records": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747), some of the first 20,000 training "
+                   "images",
+        "classes": list(CLASSES), "licence": "MIT: (c) 2017 Zalando SE for the images; signals and weights as this book",
+        "made": {"command": f"mia course data --seed "
+                            f"{seed}", "size": vars(size), "recipe": vars(replace(RECIPE, epochs=size.epochs, seed=seed))},
+        "not_for": "conclusions about large models: these are small, and trained on few records for long, so that they "
+                   "leak",
+        "arrays": about,
+        "bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest(),
+    }
+
+
+def write(to: Path, size: Size | None = None, seed: int = 0) -> Path:
+    """Write a bank's signals and, beside them, their card (the same name, ending in .json).
+
+    Args:
+        to: a file that ends in .npz and does not exist. size, seed: as for `arrays`.
+
+    Raises:
+        MiaError: another ending, a file that is there already, one that is too large.
+    """
+    size = Size() if size is None else size
+    if to.suffix != ".npz":
+        raise MiaError(f"--to {to}: the name has to end in .npz.")
+    for path in (to, to.with_suffix(".json")):
+        if path.exists():
+            raise MiaError(f"{path} is there already and is not overwritten. Give another name, or move it away.")
+    held = arrays(size, seed)
+    bytes_ = packed(held)
+    store.write(to, bytes_)
+    store.write(to.with_suffix(".json"), (json.dumps(card(held, bytes_, size, seed), indent=1) + "\n").encode())
+    return to

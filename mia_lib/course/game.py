@@ -1,0 +1,353 @@
+"""A competition: everybody attacks the same target, nobody sees its members, and the ranking says what it does not know.
+
+`deal` writes what each team gets and, apart from it, the answers; `judge` reads the scores that come back. The records of
+each team lie in an order of their own, so a file fits one team only. Half of the records, nobody knows which, make the public
+ranking that is shown as often as one likes; the other half is judged once, at the end, from each team's last file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib import metrics, store
+from mia_lib.course import bank
+from mia_lib.course.export import empty_folder
+from mia_lib.errors import MiaError, check_range
+
+ANSWERS, JOURNAL, DEAL = "answers.npz", "submissions.jsonl", "deal.npz"
+SHOWN = ("x", "y", "loss", "margin", "features", "public_features", "public_margin")
+TEAMS = 200
+LARGEST = 5_000_000  # bytes of a submission, unpacked
+FPR = 0.05
+SIZE = bank.Size(records=2000, models=18, public=2000)
+
+README = """\
+# Who was in the training set? ({team})
+
+`deal.npz` holds what you know about {records} records and a model that was trained on half of them. Find out which half.
+
+    import numpy as np
+    deal = np.load("deal.npz")
+    score = -deal["loss"]                     # your attack in this line's place: higher = more likely a member
+    np.savez("{team}.npz", team=deal["team"], score=score)
+
+Hand in `{team}.npz`: your team, and one number for each record in the order of the deal. Not a decision but a score: only its
+order counts.
+
+| name | what |
+| --- | --- |
+{table}
+
+The references were trained as the target was; you know their training sets, and not the target's. Nothing else was trained on
+these records together with it: no reference is its counterpart.
+
+The ranking is by the share of members found where one non-member in twenty is accused (TPR at 5 % FPR). It is made on half of
+the records, nobody knows which; at the end the other half decides, with the **last** file that you handed in. You may hand in
+{tries} files, and it is shown how many you used.
+"""
+KNOWN = {
+    "team": "your team", "x": "pixels, uint8 [N, 784]", "y": "class of each record, [N]", "loss": "under the target, [N]",
+    "margin": "log(p / (1 - p)) of the true class under the target, [N]", "features": "ten numbers a record, [N, 10]",
+    "reference_loss": "under each reference, [R, N]", "reference_margin": "the same of the margin, [R, N]",
+    "reference_members": "bool [R, N], whether reference r was trained on record i",
+    "public_features": "of records that no model was trained on, [Q, 10]", "public_margin": "their margin under the "
+    "target, [Q]",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the lecturer keeps.
+
+    Attributes:
+        members: bool [N], of the target.
+        public: bool [N], the records of the public ranking.
+        order: int [T, N], which record stands in each place of a team's deal.
+        teams: their T names.
+        tries: files that a team may hand in.
+    """
+
+    members: np.ndarray
+    public: np.ndarray
+    order: np.ndarray
+    teams: tuple[str, ...]
+    tries: int
+
+
+def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: bank.Size = SIZE) -> Path:
+    """Write a folder `teams/TEAM` for each team, and `lecturer` with the answers.
+
+    Args:
+        to: a folder that does not exist or is empty.
+        teams: how many.
+        seed: of everything. Who knows it knows the solution, so by default it is drawn and kept in the lecturer's folder.
+        tries: files that a team may hand in.
+        size: of the bank.
+
+    Raises:
+        MiaError: other numbers, or a folder that is not empty.
+    """
+    check_range("teams", teams, 1, TEAMS)
+    check_range("tries", tries, 1, 1000)
+    empty_folder(to)
+    seed = secrets.randbits(48) if seed is None else seed
+    rng = np.random.default_rng([0x67616D, seed])
+    held = bank.arrays(size, int(rng.integers(2**31)))
+    members, names = held["members"][0], tuple(f"team-{number:0{max(2, len(str(teams)))}d}" for number in range(1, teams + 1))
+    order = np.stack([rng.permutation(size.records) for _ in names])
+    answers = Answers(members, _halves(members, rng), order, names, tries)
+    references = slice(2, None)  # neither the target, model 0, nor its counterpart
+    for name, places in zip(names, order, strict=True):
+        of_target = {key: held[key][0] if key in ("loss", "margin") else held[key] for key in SHOWN}
+        given = {key: one if key.startswith("public") else one[places] for key, one in of_target.items()}
+        given |= {f"reference_{key}": held[key][references][:, places] for key in ("loss", "margin", "members")}
+        given["team"] = np.array(name)
+        store.write(to / "teams" / name / DEAL, bank.packed(given))
+        table = "\n".join(f"| `{key}` | {what} |" for key, what in KNOWN.items())
+        text = README.format(team=name, records=size.records, table=table, tries=tries)
+        store.write(to / "teams" / name / "README.md", text.encode())
+    store.write(to / "lecturer" / ANSWERS, bank.packed({**vars(answers), "teams": np.array(names), "tries": np.array(tries),
+                                                        "seed": np.array(seed)}))
+    return to
+
+
+def _halves(members: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Half of the members and half of the others."""
+    public = np.zeros(members.shape, bool)
+    for side in (members, ~members):
+        public[rng.permutation(np.flatnonzero(side))[:side.sum() // 2]] = True
+    return public
+
+
+def answers(folder: Path) -> Answers:
+    """What `deal` kept for the lecturer.
+
+    Raises:
+        MiaError: no competition was dealt there.
+    """
+    path = folder / "lecturer" / ANSWERS
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return Answers(held["members"], held["public"], held["order"], tuple(held["teams"].tolist()), int(held["tries"]))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise MiaError(f"{path} holds no answers ({error}). Give the folder that `mia course play --to FOLDER` wrote, "
+                       f"with its folder "
+                       "`lecturer`.") from error
+
+
+# --------------------------------------------------------------------------------------------------- what comes back
+
+
+def read(path: Path, kept: Answers) -> tuple[str, np.ndarray]:
+    """A submission: its team, and the scores [N] in the order of the answers.
+
+    Raises:
+        MiaError: a file that is no submission, said so that a student understands it.
+    """
+    held = _arrays(path)
+    team = _team(path, held, kept)
+    score = held["score"]
+    number, count = len(kept.members), score.size
+    said = f"{path.name} ({team})"
+    if score.dtype.kind not in "biuf":
+        raise MiaError(f"{said}: score holds {'text' if score.dtype.kind in 'US' else score.dtype} and no numbers. Write "
+                       f"one number for each record.")
+    if score.shape != (number,):
+        why = (f"one for each of the {number} records of your deal, in its order, is needed" if score.ndim == 1 else
+               f"one row of {number} numbers is needed, an array with one axis")
+        raise MiaError(f"{said}: score has {count} numbers (shape {score.shape}); {why}.")
+    score = score.astype(np.float64)
+    bad = ~np.isfinite(score)
+    if bad.any():
+        raise MiaError(f"{said}: {bad.sum()} scores are NaN or infinite, the first in place {int(np.argmax(bad))}. A "
+                       f"record that your attack says "
+                       "nothing about gets the score in the middle, not NaN.")
+    values = np.unique(score)
+    if len(values) == 1:
+        raise MiaError(f"{said}: all scores are {values[0]:g}. Then nobody is more likely a member than anybody else, "
+                       f"and there is nothing to "
+                       "rank. Was the right array saved?")
+    if len(values) == 2:
+        raise MiaError(f"{said}: the scores are labels, {values[0]:g} or {values[1]:g} for everybody. Hand in how *sure* "
+                       f"you are, a number for each record "
+                       "from before you compared it with a threshold.")
+    place = kept.teams.index(team)
+    found = np.empty(number)
+    found[kept.order[place]] = score
+    return team, found
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    if not path.exists():
+        raise MiaError(f"{path}: there is no such file. Is the name right?")
+    if path.is_dir():
+        raise MiaError(f"{path} is a folder. Hand in the file, such as team-01.npz.")
+    how = "Write it with np.savez(\"TEAM.npz\", team=deal[\"team\"], score=score)."
+    if not zipfile.is_zipfile(path):
+        raise MiaError(f"{path.name} is {_kind(path)}. {how}")
+    try:
+        with zipfile.ZipFile(path) as packed:
+            if sum(one.file_size for one in packed.infolist()) > LARGEST:
+                raise MiaError(f"{path.name} unpacks to more than {LARGEST / 1e6:g} MB. Hand in the scores alone. {how}")
+        with np.load(path, allow_pickle=False) as held:
+            missing = {"team", "score"} - set(held.files)
+            if missing:
+                raise MiaError(f"{path.name} has no {' and no '.join(sorted(missing))}; it holds "
+                               f"{', '.join(held.files) or 'nothing'}. {how}")
+            return {name: held[name] for name in ("team", "score")}
+    except ValueError as error:
+        if isinstance(error, MiaError):
+            raise
+        raise MiaError(f"{path.name} holds objects of Python (a pickle), which are never opened, for they could run "
+                       f"anything. Is score an array of "
+                       f"numbers, np.asarray(score, float)? {how}") from error
+    except (OSError, zipfile.BadZipFile, EOFError) as error:
+        raise MiaError(f"{path.name} is damaged ({error}). Write it again. {how}") from error
+
+
+def _kind(path: Path) -> str:
+    first = path.read_bytes()[:6]
+    if not first:
+        return "empty"
+    if first == b"\x93NUMPY":
+        return "a single array, and does not say whose"
+    if first[:1] == b"\x80" or path.suffix in (".pkl", ".pickle"):
+        return "a pickle, which is never opened, for it could run anything"
+    return "no .npz file"
+
+
+def _team(path: Path, held: dict[str, np.ndarray], kept: Answers) -> str:
+    team = str(held["team"]) if held["team"].ndim == 0 else ""
+    if team not in kept.teams:
+        raise MiaError(f"{path.name}: team = {str(held['team'])[:40]!r} takes no part. Hand on what your deal says: "
+                       f"team=deal[\"team\"].")
+    named = [one for one in kept.teams if one in path.stem]
+    if named and team not in named:
+        raise MiaError(f"{path.name}: the file is named after {named[0]}, and inside it says {team}. Records lie in "
+                       f"another order in each team's "
+                       "deal, so scores for one fit no other: was somebody else's deal used?")
+    return team
+
+
+# ------------------------------------------------------------------------------------------------------- the ranking
+
+
+@dataclass(frozen=True)
+class Place:
+    """A team in the ranking.
+
+    Attributes:
+        team: its name.
+        tpr, auc: with intervals.
+        best, worst: the ranks that no difference speaks against, all teams together.
+        tries: files that it has handed in.
+        file: that counts.
+    """
+
+    team: str
+    tpr: metrics.Interval
+    auc: metrics.Interval
+    best: int
+    worst: int
+    tries: int
+    file: str
+
+
+def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Place], list[str]]:
+    """Rank what was handed in, and keep a journal of it.
+
+    A team's last file counts. A file that is judged again, byte for byte, is no further try; one beyond the team's tries does
+    not count.
+
+    Args:
+        folder: that `deal` wrote. paths: of new submissions; earlier ones are kept. final: judge the records that were not
+            in the public ranking.
+
+    Returns:
+        places, the highest TPR first; and why files were refused.
+
+    Raises:
+        MiaError: no competition there, or nothing that can be judged.
+    """
+    kept = answers(folder)
+    journal, refused = _journal(folder), []
+    for path in paths:
+        try:
+            team, score = read(path, kept)
+            digest = hashlib.sha256(score.tobytes()).hexdigest()
+            before = [line["sha256"] for line in journal if line["team"] == team]
+            if digest in before:  # judging a whole folder again is no further try
+                continue
+            if len(before) >= kept.tries:
+                raise MiaError(f"{path.name} ({team}): {len(before)} files were handed in, and {kept.tries} are allowed. "
+                               f"This one does not count.")
+            store.write(folder / "lecturer" / "scores" / f"{digest}.npz", bank.packed({"score": score}))
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            journal.append({"team": team, "sha256": digest, "file": path.name, "date": now})
+        except MiaError as error:
+            refused.append(str(error))
+    lines = "".join(json.dumps(line) + "\n" for line in journal)
+    store.write(folder / "lecturer" / JOURNAL, lines.encode())
+    last = {line["team"]: line for line in journal}
+    if not last:
+        raise MiaError("Nothing can be ranked yet: " + ("no file was given." if not refused else " ".join(refused)))
+    scores = {team: _kept_scores(folder, line["sha256"]) for team, line in last.items()}
+    tries = {team: sum(line["team"] == team for line in journal) for team in last}
+    return ranking(scores, kept, final, tries, {team: line["file"] for team, line in last.items()}), refused
+
+
+def _journal(folder: Path) -> list[dict]:
+    path = folder / "lecturer" / JOURNAL
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise MiaError(f"{path} is damaged ({error}). Correct the line by hand, or move the file away to begin "
+                       f"anew.") from error
+
+
+def _kept_scores(folder: Path, digest: str) -> np.ndarray:
+    path = folder / "lecturer" / "scores" / f"{digest}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return held["score"]
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise MiaError(f"{path} cannot be read ({error}), and the journal names it. Take its line out of {JOURNAL} and "
+                       f"judge the file "
+                       "that was handed in again.") from error
+
+
+def ranking(scores: dict[str, np.ndarray], kept: Answers, final: bool, tries: dict[str, int] | None = None,
+            files: dict[str, str] | None = None) -> list[Place]:
+    """Teams by TPR at 5 % FPR, with the ranks that paired differences leave open.
+
+    Two teams are told apart where the interval of their difference on the same records, widened for the number of pairs
+    (Bonferroni), does not contain zero.
+
+    Args:
+        scores: team -> [N]. kept: answers. final: which half. tries, files: by team, to be shown.
+    """
+    half = ~kept.public if final else kept.public
+    members, metric = kept.members[half], f"tpr_at_fpr={FPR:g}"
+    scores = {team: one[half] for team, one in scores.items()}
+    made = {team: metrics.intervals([metric, "auc"], one, members) for team, one in scores.items()}
+    names = sorted(scores, key=lambda team: (-made[team][metric].value, -made[team]["auc"].value, team))
+    ahead = {team: 0 for team in names}
+    behind = dict(ahead)
+    pairs = len(names) * (len(names) - 1) // 2
+    for k, one in enumerate(names):
+        for other in names[k + 1:]:
+            gap = metrics.compare(metric, scores[one], scores[other], members, level=1 - 0.05 / pairs)
+            if gap.sign > 0:
+                behind[other] += 1
+                ahead[one] += 1
+    tries, files = tries or {}, files or {}
+    return [Place(team, made[team][metric], made[team]["auc"], 1 + behind[team], len(names) - ahead[team], tries.get(team, 1),
+                  files.get(team, "")) for team in names]
