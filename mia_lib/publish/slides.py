@@ -1,7 +1,7 @@
 """Slides: a deck a lesson from `book/slides/NAME.md`, with the figures, tables, numbers and quizzes of the executed chapters.
 
-A deck is Markdown between lines of `---`, under a head that says which lesson it belongs to. What follows `Notes:` in a slide is
-the speaker's. Three fences show what a chapter has:
+A deck is Markdown between lines of `---`, under a head that says which lesson it belongs to. What follows `Notes:` in a slide
+is the speaker's. Three fences show what a chapter has:
 
     :::{picture} bayes-idea         a figure, with the words that the chapter has for those who cannot see it
     :::
@@ -11,11 +11,11 @@ the speaker's. Three fences show what a chapter has:
     :columns: n; MALT; MATT
     :::
 
-    :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, the reasons against the
-    :::                             other options are the speaker's
+    :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, what speaks against
+    :::                             the other options is the speaker's
 
-Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`, `{verdict}`), with the chapter's name first. Decks are
-drawn by reveal.js, which lies beside them, and ask the network for nothing.
+Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`, `{verdict}`), with the chapter's name first. Decks
+are drawn by reveal.js, which lies beside them, and ask the network for nothing.
 """
 
 from __future__ import annotations
