@@ -16,7 +16,7 @@ ARGS ?=
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test run lab lint clean
+.PHONY: help setup book slides test run lab lint clean
 
 help: ## print this
 	@echo "The membership-inference book: make TARGET [NAME=value ...]"
@@ -27,6 +27,9 @@ setup: .venv/.ready ## install what everything needs into .venv (PYTHON=python3.
 
 book: .venv/.ready ## run every notebook and build the book (PRESET=smoke for a first look)
 	@$(BIN)/mia build --preset $(PRESET)
+
+slides: book ## build the book, then a deck of slides for each lesson and the quizzes to print
+	@$(BIN)/mia slides --preset $(PRESET)
 
 test: .venv/.ready ## run all tests, in two processes (ARGS="-k store" for some)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --cov=mia_lib --cov-report=term-missing:skip-covered \

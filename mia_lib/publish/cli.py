@@ -1,5 +1,5 @@
-"""The command line: `mia build`, `run`, `sweep`, `record`, `scorecard`, `audit`, `params`, `data`, `course`, `sync`, `key`,
-`doctor`, `serve`."""
+"""The command line: `mia build`, `slides`, `run`, `sweep`, `record`, `scorecard`, `audit`, `params`, `data`, `course`, `sync`,
+`key`, `doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -96,6 +96,14 @@ def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and 
     from mia_lib.publish import pages
 
     typer.echo(pages.build(preset, force))
+
+
+@app.command()
+def slides(preset: str = PRESET) -> None:
+    """Make a deck of slides for each lesson, and the quizzes to print, of the book as it was last built."""
+    from mia_lib.publish import slides as decks
+
+    typer.echo(decks.build(preset))
 
 
 @app.command(cls=WithPairs)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, marks, pictures, play_page, prose, reference, runner, scorecard
+from mia_lib.publish import exhibits, marks, pictures, play_page, primer_page, prose, reference, runner, scorecard
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded
@@ -35,6 +35,7 @@ VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, to
 EXPLORABLE = "mia-explore"  # class of what holds a chart
 SHOWN_AGAIN = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 STAGED = ("book", "data/papers", "CHANGELOG.md")
+NO_PAGES = "book/slides/"
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
@@ -136,6 +137,29 @@ def _in_toc(root: Path) -> list[str]:
     return found
 
 
+def ran(preset: str, root: Path, folder: Path) -> dict[str, dict]:
+    """The notebooks of the table of contents as `build` last ran them at a preset, with their text as it is now: name -> JSON.
+
+    Args:
+        preset: of all notebooks.
+        root: folder of the book.
+        folder: where the book was built.
+
+    Raises:
+        MiaError: one was not run, or not by the code that is there now.
+    """
+    names = _in_toc(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for name, code in _keys({name: validate(name, {}, preset, root) for name in names}, root, folder).items():
+        path = folder / "executed" / f"{name}-{code}.ipynb"
+        if runner.finished(path) is None:
+            raise MiaError(f"{name} was not run at preset {preset!r} by the code that is there now: run "
+                           f"`mia build --preset {preset}` first, or `make slides`, which does both.")
+        found[name] = runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
+    return found
+
+
 def _keys(values: dict[str, dict], root: Path, folder: Path) -> dict[str, str]:
     """`runner.key` of each notebook, without reading the library where no file that bears on one was touched."""
     noted = folder / "keys.json"
@@ -182,6 +206,8 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         top = root / part
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             name = path.relative_to(root)
+            if name.as_posix().startswith(NO_PAGES):
+                continue
             if path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in name.parts):
                 files[name.as_posix()] = path.read_bytes()
     library = runner.library_of(root)  # the reference pages are made from it, so a change must reach Sphinx
@@ -236,6 +262,11 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
             if MARKER not in written:
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = written.replace(MARKER, text(), 1).encode()
+    if primer_page.PAGE in files:
+        made = primer_page.notebook()
+        files |= collect_figures(made)
+        charts |= collect_charts(made)
+        runs_of[primer_page.NAME] = prose.run_of(made, root)
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = shown_again(prose.prose(files[path].decode(), path, runs=runs_of), path, charts).encode()
     return files

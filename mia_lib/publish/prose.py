@@ -201,7 +201,7 @@ def _about(preset: str, body: str, where: str, run: Run | None, runs, records: M
 def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
     """A chapter's figure on another page; its alternative text may name that chapter's results."""
     whose = {figure: run for run in runs.values() for figure in run.figures}
-    _known(name, whose, "figure", where)
+    known(name, whose, "figure", where)
     alt = prose(whose[name].figures[name], where, whose[name])
     return f":::{{figure}} /{FIGURES}{name}.png\n:alt: {alt}\n:width: 100%\n\n{caption}:::"
 
@@ -209,7 +209,7 @@ def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str
 def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[str, Run]) -> str:
     first, _, rest = asked.partition(" ")
     if role in OF_CHAPTERS:
-        _known(asked, runs, "chapter", where)
+        known(asked, runs, "chapter", where)
         return OF_CHAPTERS[role](runs[asked], where)
     if first in runs and rest:
         run, asked = runs[first], rest.strip()
@@ -223,7 +223,8 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
     return ROLE.sub(rf"{{\1}}`{first} \2`", said) if role == "says" and runs.get(first) is run else said
 
 
-def _known(name: str, allowed, what: str, where: str) -> None:
+def known(name: str, allowed, what: str, where: str) -> None:
+    """Refuse a name that does not exist, with the nearest one."""
     if name not in allowed:
         near = difflib.get_close_matches(name, list(allowed), 1, 0)
         raise MiaError(f"{where}: there is no {what} {name!r}" + (f"; the nearest is {near[0]!r}." if near else "."))
@@ -232,22 +233,23 @@ def _known(name: str, allowed, what: str, where: str) -> None:
 def _ours(run: Run, asked: str, where: str) -> str:
     if "|" in asked:
         table, row, column = (part.strip() for part in asked.split("|"))
-        _known(table, run.tables, "table", where)
+        known(table, run.tables, "table", where)
         columns, rows = run.tables[table]["columns"], {str(cells[0]): cells for cells in run.tables[table]["rows"]}
-        _known(row, rows, f"row of {table}", where)
-        _known(column, columns, f"column of {table}", where)
+        known(row, rows, f"row of {table}", where)
+        known(column, columns, f"column of {table}", where)
         cell = rows[row][columns.index(column)]
-        return _number(cell, ".3f") if isinstance(cell, Mapping) else str(cell)
+        return number(cell, ".3f") if isinstance(cell, Mapping) else str(cell)
     name, _, how = asked.partition(":")
-    _known(name, run.results, "result", where)
+    known(name, run.results, "result", where)
     result = run.results[name]
     if "text" in result:
         return result["text"]
-    return _number({"value": result["value"]} if how == "value" else result,
+    return number({"value": result["value"]} if how == "value" else result,
                    result["spec"] if how in ("", "value") else how)
 
 
-def _number(found: Mapping, spec: str) -> str:
+def number(found: Mapping, spec: str) -> str:
+    """A result as text: its value and, where it has one, its interval."""
     value, percent = found["value"], spec.endswith("%")
     factor, spec = (100, spec[:-1] + "f") if percent else (1, spec)
     if found.get("low") is None or found.get("high") is None:
@@ -261,7 +263,7 @@ def _number(found: Mapping, spec: str) -> str:
 
 def _param(run: Run, asked: str, where: str) -> str:
     name, _, how = asked.partition(":")
-    _known(name, run.parameters, "parameter", where)
+    known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
         from mia_lib.metrics.numbers import TITLES  # imports here are slow, and a book that did not change needs none
@@ -274,15 +276,15 @@ def _param(run: Run, asked: str, where: str) -> str:
 
 def _verdict(run: Run, asked: str, where: str) -> str:
     claim, _, how = asked.partition(":")
-    _known(claim, run.claims, "claim", where)
-    _known(how, ("", "numbers"), "form of a verdict", where)
+    known(claim, run.claims, "claim", where)
+    known(how, ("", "numbers"), "form of a verdict", where)
     return run.claims[claim]["estimate" if how else "verdict"]
 
 
 def _says(run: Run, asked: str, where: str) -> str:
     from mia_lib.evidence import claims
 
-    _known(asked, run.claims, "claim", where)
+    known(asked, run.claims, "claim", where)
     return claims.sentence(run.claims[asked])
 
 
@@ -327,7 +329,7 @@ def _printed(paper: str, asked: str, where: str) -> str:
 
         hit = frame[identifying].map(meant).any(axis=1)
         if not hit.any():
-            _known(word, sorted({part.strip() for column in identifying for cell in frame[column]
+            known(word, sorted({part.strip() for column in identifying for cell in frame[column]
                                  for part in str(cell).split(";")}), f"row of {paper}'s {table} with", where)
         frame = frame[hit]
     if len(frame) != 1:

@@ -1,0 +1,370 @@
+"""Three charts for whoever has never seen a ROC, a likelihood ratio, or a model that learns its records by heart.
+
+Two are of normal laws, of which everything is known; the third is of real records, whose model is trained here by plain
+gradient descent. Each has a picture that stands for it and a table that says the same in numbers. They are shown on a page of
+prose, `book/primer.md`, and belong to no run.
+
+Shapes: N records, D dimensions, K classes, T moments of a training.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.special import log_softmax, softmax
+from scipy.stats import norm
+
+from mia_lib.checks import check_labels, check_mask
+from mia_lib.errors import MiaError, check_range
+from mia_lib.evidence import plotting, tables
+from mia_lib.metrics import ranking
+
+GAP = 1.5  # between the means of members and non-members, in standard deviations, when a chart opens
+SIDE, LINE = 280, 17  # pixels: of a panel, and of a line of text
+KINDS = ["members", "non-members"]
+EDGES = np.linspace(0, 4, 21)  # of the histograms of losses; what is higher goes into the last bin
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model while it learns.
+
+    Attributes:
+        steps: [T], of gradient descent, rising.
+        loss: [T, N], in nats. right: bool [T, N]. members: bool [N].
+    """
+
+    steps: np.ndarray
+    loss: np.ndarray
+    right: np.ndarray
+    members: np.ndarray
+
+    def mean(self, what: np.ndarray, members: bool) -> np.ndarray:
+        """Mean of a [T, N] over the members, or over the others: [T]."""
+        return what[:, self.members == members].mean(1)
+
+    @property
+    def auc(self) -> np.ndarray:
+        """Of the attack that calls a low loss a member: [T]."""
+        return np.array([ranking.auc(-row, self.members) for row in self.loss])
+
+
+def learn(x: np.ndarray, y: np.ndarray, members: np.ndarray, classes: int, steps, rate: float = 0.01) -> Learned:
+    """Train a linear softmax model on the members by gradient descent from zero, and look at all records on the way.
+
+    The weights stay sums of members' inputs, so that products of inputs are all that is needed: with few members that is
+    many times as fast as descent on the weights, and the same.
+
+    Args:
+        x: [N, D], inputs. y: [N], labels. members: bool [N].
+        classes: K.
+        steps: moments to look, whole numbers from zero on.
+        rate: of the descent on the mean loss.
+
+    Raises:
+        MiaError: shapes that do not fit, no member or no other, or steps that are none.
+    """
+    members = check_mask("members", members)
+    y = check_labels("y", y, classes)
+    steps = np.unique(np.asarray(steps))
+    if x.ndim != 2 or not len(x) == len(y) == len(members) or not members.any() or members.all():
+        raise MiaError(f"x has shape {x.shape}, y {y.shape} and members {members.shape}, {int(members.sum())} of them true: "
+                       "give [N, D], [N] and [N], with members and others among them.")
+    if not len(steps) or steps.dtype.kind not in "iu" or steps[0] < 0:
+        raise MiaError(f"steps = {steps}: whole numbers from zero on are needed.")
+    check_range("rate", rate, 1e-9)
+    x = np.c_[x, np.ones(len(x))]  # and a constant
+    products = x @ x[members].T
+    own, targets = products[members], np.eye(classes)[y[members]]
+    weights = np.zeros((int(members.sum()), classes))
+    loss, right = [], []
+    for step in range(int(steps[-1]) + 1):
+        if step in steps:
+            logits = products @ weights
+            loss.append(-log_softmax(logits, axis=1)[np.arange(len(y)), y])
+            right.append(logits.argmax(1) == y)
+        weights -= rate * (softmax(own @ weights, axis=1) - targets) / len(targets)
+    return Learned(steps, np.array(loss), np.array(right), members)
+
+
+# Charts
+
+
+def _colours(alt):
+    return alt.Scale(domain=KINDS, range=[plotting.STYLE[kind]["color"] for kind in KINDS])
+
+
+def _slider(alt, name: str, value: float, ends: tuple[float, float], step: float, said: str):
+    return alt.param(name, value=value, bind=alt.binding_range(min=ends[0], max=ends[1], step=step, name=f"{said} "))
+
+
+def _said(alt, lines: list[str], **calculated: str):
+    """Lines of text, each an expression in which names of `calculated` stand after "datum."."""
+    chart = alt.Chart(alt.Data(values=[{}]))
+    for name, expression in calculated.items():
+        chart = chart.transform_calculate(**{name: expression})
+    return chart.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
+        align="left", baseline="top", lineHeight=LINE).encode(
+        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=LINE * len(lines))
+
+
+def _laws(alt, x: str, mean: str, spread: str, title: str):
+    """The densities of both kinds on one axis."""
+    both = alt.Chart(alt.sequence(-4, 7.02, 0.05, as_=x)).transform_calculate(
+        members=f"densityNormal(datum.{x}, {mean}, {spread})", others=f"densityNormal(datum.{x}, 0, 1)")
+    named = both.transform_calculate(**{"non-members": "datum.others"}).transform_fold(KINDS, as_=["kind", "density"])
+    across = alt.X(f"{x}:Q", title=title, scale=alt.Scale(domain=[-4, 7], nice=False))
+    up = alt.Y("density:Q", title="density", stack=None, scale=alt.Scale(domain=[0, 0.9], nice=False),
+               axis=alt.Axis(tickCount=4))
+    colour = alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"), scale=_colours(alt))
+    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=KINDS, range=[[1, 0], [5, 3]]))
+    outline = named.mark_line(strokeWidth=2, aria=False).encode(across, up, color=colour, strokeDash=dash, order=f"{x}:Q")
+    return named, across, up, colour, outline
+
+
+def roc_chart(gap: float = GAP):
+    """Two normal laws, a threshold, and the ROC that it moves along."""
+    alt = plotting.altair()
+    controls = [_slider(alt, "threshold", 1.0, (-4, 7), 0.1, "Threshold"),
+                _slider(alt, "gap", gap, (0, 4), 0.1, "How far members are ahead")]
+    named, across, up, colour, outline = _laws(alt, "score", "gap", "1", "score")
+    called = named.transform_filter("datum.score >= threshold").mark_area(opacity=0.35, aria=False).encode(
+        across, up, color=colour)
+    line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").mark_rule(
+        color=plotting.INK, strokeWidth=2, aria=False).encode(alt.X("at:Q", title="score"))
+    said = _said(alt, ["'Threshold ' + format(threshold, '.1f')",
+                       "'Members called (TPR): ' + format(datum.tpr, '.1%')",
+                       "'Non-members called (FPR): ' + format(datum.fpr, '.1%')",
+                       "'Area under the curve (AUC): ' + format(datum.auc, '.3f')"],
+                 tpr="1 - cumulativeNormal(threshold, gap, 1)", fpr="1 - cumulativeNormal(threshold, 0, 1)",
+                 auc="cumulativeNormal(gap / sqrt(2), 0, 1)")
+    left = alt.vconcat(said, alt.layer(called, outline, line).properties(width=SIDE, height=190), spacing=8)
+    rates = {"fpr": "1 - cumulativeNormal(datum.at, 0, 1)", "tpr": "1 - cumulativeNormal(datum.at, gap, 1)"}
+    where = {"x": alt.X("fpr:Q", title="false positive rate", scale=alt.Scale(domain=[0, 1])),
+             "y": alt.Y("tpr:Q", title="true positive rate", scale=alt.Scale(domain=[0, 1]))}
+    curve = alt.Chart(alt.sequence(-5, 10, 0.1, as_="at")).transform_calculate(**rates).mark_line(
+        color=plotting.INK, strokeWidth=2.5, aria=False).encode(**where, order="at:Q")
+    point = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").transform_calculate(**rates).mark_point(
+        filled=True, size=130, color=plotting.STYLE["members"]["color"], opacity=1, aria=False).encode(**where)
+    return alt.concat(left, alt.layer(_chance(alt, where), curve, point).properties(width=SIDE, height=SIDE),
+                      columns=2, spacing=24).resolve_scale(color="independent").add_params(*controls)
+
+
+def _chance(alt, where):
+    return alt.Chart(alt.Data(values=[{"fpr": 0, "tpr": 0}, {"fpr": 1, "tpr": 1}])).mark_line(
+        color=plotting.FAINT, strokeDash=[5, 4], strokeWidth=1.2, aria=False).encode(**where)
+
+
+def ratio_chart(gap: float = GAP):
+    """Two normal laws, an observation, and how many times as likely one of them makes it as the other."""
+    alt = plotting.altair()
+    controls = [_slider(alt, "seen", 1.0, (-4, 7), 0.1, "Score that is seen"),
+                _slider(alt, "spread", 1.0, (0.5, 2), 0.1, "Spread of the members' scores"),
+                _slider(alt, "share", 0.5, (0.01, 0.99), 0.01, "Share of members among all records")]
+    _, across, up, colour, outline = _laws(alt, "score", str(gap), "spread", "score")
+    seen = alt.Chart(alt.Data(values=[{"kind": kind} for kind in KINDS])).transform_calculate(
+        score="seen", density=f"datum.kind == 'members' ? densityNormal(seen, {gap}, spread) : densityNormal(seen, 0, 1)")
+    line = seen.mark_rule(color=plotting.INK, strokeWidth=1.5, aria=False).encode(across)
+    heights = seen.mark_point(filled=True, size=110, opacity=1, aria=False).encode(across, up, color=colour)
+    said = _said(alt, ["'Height if a member: ' + format(datum.inside, '.3f')",
+                       "'Height if not: ' + format(datum.outside, '.3f')",
+                       "'Likelihood ratio: ' + format(datum.inside / datum.outside, '.3~g')",
+                       "'Of such records, members are ' + format(datum.posterior, '.1%')"],
+                 inside=f"densityNormal(seen, {gap}, spread)", outside="densityNormal(seen, 0, 1)",
+                 posterior="share * datum.inside / (share * datum.inside + (1 - share) * datum.outside)")
+    left = alt.vconcat(said, alt.layer(outline, line, heights).properties(width=SIDE, height=190), spacing=8)
+    whole = f"densityNormal(datum.score, {gap}, spread) / densityNormal(datum.score, 0, 1)"
+    ratio = f"max(1e-4, min(1e4, {whole}))"
+    scale = alt.Scale(type="log", domain=[1e-4, 1e4], nice=False)
+    where = {"x": across, "y": alt.Y("ratio:Q", title="likelihood ratio", scale=scale, axis=alt.Axis(
+        format="~g", values=[10.0**power for power in range(-4, 5, 2)]))}
+    curve = alt.Chart(alt.sequence(-4, 7.02, 0.05, as_="score")).transform_calculate(ratio=ratio).mark_line(
+        color=plotting.INK, strokeWidth=2.5, aria=False).encode(**where, order="score:Q")
+    even = alt.Chart(alt.Data(values=[{"score": -4, "ratio": 1}, {"score": 7, "ratio": 1}])).mark_line(
+        color=plotting.FAINT, strokeDash=[5, 4], strokeWidth=1.2, aria=False).encode(**where)
+    point = alt.Chart(alt.Data(values=[{}])).transform_calculate(score="seen").transform_calculate(ratio=ratio).mark_point(
+        filled=True, size=130, color=plotting.STYLE["members"]["color"], opacity=1, aria=False).encode(**where)
+    return alt.concat(left, alt.layer(even, curve, point).properties(width=SIDE, height=SIDE),
+                      columns=2, spacing=24).resolve_scale(color="independent").add_params(*controls)
+
+
+def learning_chart(learned: Learned):
+    """A slider for how long a model was trained; losses of members and others then, and what an attack makes of them."""
+    alt = plotting.altair()
+    bars, moments, aucs = [], [], learned.auc
+    for moment, step in enumerate(learned.steps):
+        told = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}
+        for kind, members in zip(KINDS, (True, False), strict=True):
+            losses = learned.loss[moment, learned.members == members]
+            shares = np.histogram(np.minimum(losses, EDGES[-1] - 1e-9), EDGES)[0] / len(losses)
+            bars += [{"moment": moment, "kind": kind, "from": float(low), "to": float(high), "share": float(share)}
+                     for low, high, share in zip(EDGES[:-1], EDGES[1:], shares, strict=True) if share]
+            told |= {f"{kind} loss": float(losses.mean()),
+                     f"{kind} right": float(learned.right[moment, learned.members == members].mean())}
+        moments.append(told)
+    last = len(moments) - 1
+    control = _slider(alt, "moment", last // 2, (0, last), 1, f"Training (0 none, {last} longest)")
+    rows = alt.NamedData("moments")
+    now = alt.Chart(rows).transform_filter("datum.moment == moment")
+    lines = ["'After ' + datum.step + ' steps of training'",
+             "'Right about ' + format(datum['members right'], '.0%') + ' of members, '"
+             " + format(datum['non-members right'], '.0%') + ' of others'",
+             "'Mean loss ' + format(datum['members loss'], '.2f') + ' and ' + format(datum['non-members loss'], '.2f')",
+             "'AUC of calling low losses members: ' + format(datum.auc, '.3f')"]
+    said = now.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
+        align="left", baseline="top", lineHeight=LINE).encode(
+        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=LINE * len(lines))
+    colour = alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"), scale=_colours(alt))
+    histograms = alt.Chart(alt.NamedData("bars")).transform_filter("datum.moment == moment").mark_bar(
+        opacity=0.5, binSpacing=0, aria=False).encode(
+        alt.X("from:Q", bin="binned", title="loss in nats (last bin: and more)", scale=alt.Scale(domain=[0, 4])), x2="to:Q",
+        y=alt.Y("share:Q", title="share of records", stack=None, scale=alt.Scale(domain=[0, 1])), color=colour)
+    left = alt.vconcat(said, histograms.properties(width=SIDE, height=190), spacing=8)
+    across = alt.X("step:Q", title="steps of training", scale=alt.Scale(type="symlog", nice=False),
+                   axis=alt.Axis(values=[0, 10, 100, 1000], format="~g"))
+    kinds = alt.Chart(rows).transform_calculate(
+        **{kind: f"datum['{kind} loss']" for kind in KINDS}).transform_fold(KINDS, as_=["kind", "loss"])
+    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=KINDS, range=[[1, 0], [5, 3]]))
+    losses = kinds.mark_line(strokeWidth=2, aria=False).encode(
+        across, alt.Y("loss:Q", title="mean loss", axis=alt.Axis(tickCount=4)), strokeDash=dash,
+        color=alt.Color("kind:N", legend=None, scale=_colours(alt)))
+    reached = alt.Chart(rows).mark_line(color=plotting.INK, strokeWidth=2, aria=False).encode(
+        across, alt.Y("auc:Q", title="AUC", scale=alt.Scale(domain=[0.4, 1]), axis=alt.Axis(tickCount=4)))
+    half = alt.Chart(alt.Data(values=[{"auc": 0.5}])).mark_rule(
+        color=plotting.FAINT, strokeDash=[5, 4], aria=False).encode(y="auc:Q")
+    rule = now.mark_rule(color=plotting.INK, strokeWidth=1.5, aria=False).encode(across)
+    right = alt.vconcat(alt.layer(losses, rule).properties(width=SIDE, height=110),
+                        alt.layer(half, reached, rule).properties(width=SIDE, height=90), spacing=8)
+    both = alt.concat(left, right, columns=2, spacing=24, datasets={"bars": bars, "moments": moments})
+    return both.resolve_scale(color="independent").add_params(control)
+
+
+# Their pictures
+
+
+def roc_picture(gap: float = GAP, threshold: float = 1.0) -> Figure:
+    """The chart of `roc_chart` as it opens."""
+    figure, (left, right) = _panels()
+    x = _draw_laws(left, gap, 1.0)
+    for kind, mean in zip(KINDS, (gap, 0.0), strict=True):
+        left.fill_between(x[x >= threshold], norm.pdf(x[x >= threshold], mean), alpha=0.35, linewidth=0,
+                          color=plotting.STYLE[kind]["color"])
+    left.axvline(threshold, color=plotting.INK)
+    right.plot([0, 1], [0, 1], **plotting.CHANCE)
+    at = np.linspace(-5, 10, 300)
+    right.plot(norm.sf(at), norm.sf(at, gap), color=plotting.INK, lw=2)
+    right.plot(norm.sf(threshold), norm.sf(threshold, gap), "o", color=plotting.STYLE["members"]["color"], markersize=9)
+    right.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
+    return figure
+
+
+def ratio_picture(gap: float = GAP, seen: float = 1.0) -> Figure:
+    """The chart of `ratio_chart` as it opens, and the ratio for two other spreads."""
+    figure, (left, right) = _panels()
+    x = _draw_laws(left, gap, 1.0)
+    left.axvline(seen, color=plotting.INK, lw=1)
+    for kind, mean in zip(KINDS, (gap, 0.0), strict=True):
+        left.plot(seen, norm.pdf(seen, mean), "o", color=plotting.STYLE[kind]["color"], markersize=9)
+    for spread, style in ((0.5, ":"), (1.0, "-"), (2.0, "-.")):
+        right.semilogy(x, np.clip(norm.pdf(x, gap, spread) / norm.pdf(x), 1e-4, 1e4), style, color=plotting.INK,
+                       label=f"spread {spread:g}")
+    right.axhline(1, **plotting.CHANCE)
+    right.set(xlabel="score", ylabel="likelihood ratio", ylim=(1e-4, 1e4))
+    right.legend()
+    return figure
+
+
+def learning_picture(learned: Learned) -> Figure:
+    """The chart of `learning_chart`, with the losses at the end of the training."""
+    figure, (left, right) = _panels()
+    for kind, members in zip(KINDS, (True, False), strict=True):
+        look = plotting.STYLE[kind]
+        losses = np.minimum(learned.loss[-1, learned.members == members], EDGES[-1] - 1e-9)
+        left.hist(losses, EDGES, weights=np.full(len(losses), 1 / len(losses)), alpha=0.5, color=look["color"], label=kind)
+        right.plot(learned.steps, learned.mean(learned.loss, members), label=f"mean loss of {kind}",
+                   color=look["color"], linestyle=look["linestyle"])
+    left.set(xlabel="loss in nats (last bin: and more)", ylabel="share of records", title="at the end of the training")
+    left.legend()
+    right.plot(learned.steps, learned.auc, color=plotting.INK, linestyle="-.", label="AUC of the attack")
+    right.axhline(0.5, **plotting.CHANCE)
+    right.set_xscale("symlog")
+    right.set(xlabel="steps of training", xlim=(0, learned.steps[-1]), ylim=(0, 3.4), xticks=[0, 10, 100, 1000],
+              xticklabels=["0", "10", "100", "1000"])
+    right.legend(loc="upper right")
+    return figure
+
+
+def _panels():
+    plotting.set_style()
+    figure = Figure(figsize=(7, 3.4))
+    return figure, figure.subplots(1, 2)
+
+
+def _draw_laws(ax, gap: float, spread: float) -> np.ndarray:
+    x = np.linspace(-4, 7, 400)
+    for kind, mean, width in zip(KINDS, (gap, 0.0), (spread, 1.0), strict=True):
+        look = plotting.STYLE[kind]
+        ax.plot(x, norm.pdf(x, mean, width), color=look["color"], linestyle=look["linestyle"], label=kind)
+    ax.set(xlabel="score", ylabel="density", ylim=(0, 0.55))
+    ax.legend(loc="upper right")
+    return x
+
+
+# The same in numbers
+
+
+def roc_table(gap: float = GAP) -> pd.DataFrame:
+    """What thresholds from low to high do."""
+    return pd.DataFrame([{"threshold": f"{at:.1f}", "members called (TPR)": f"{norm.sf(at, gap):.1%}",
+                          "non-members called (FPR)": f"{norm.sf(at):.1%}"} for at in (-1.0, 0.0, 1.0, 2.0, 3.0)])
+
+
+def auc_table() -> pd.DataFrame:
+    """The AUC for laws that lie further and further apart."""
+    return pd.DataFrame([{"members ahead by": f"{gap:g}", "AUC": f"{norm.cdf(gap / np.sqrt(2)):.3f}"}
+                         for gap in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)])
+
+
+def ratio_table(gap: float = GAP) -> pd.DataFrame:
+    """Ratio and share of members for observations from low to high, for three spreads."""
+    rows = []
+    for seen in (-2.0, 0.0, 1.0, 2.0, 4.0):
+        row = {"score that is seen": f"{seen:.0f}"}
+        for spread in (0.5, 1.0, 2.0):
+            ratio = norm.pdf(seen, gap, spread) / norm.pdf(seen)
+            row[f"ratio, spread {spread:g}"] = f"{ratio:.3g}" if ratio >= 0.001 else "below 0.001"
+        ratio = norm.pdf(seen, gap) / norm.pdf(seen)
+        for share in (0.5, 0.01):
+            row[f"members among such, of {share:.0%}"] = f"{share * ratio / (share * ratio + 1 - share):.1%}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def learning_table(learned: Learned) -> pd.DataFrame:
+    """Some moments of the training."""
+    rows, aucs = [], learned.auc
+    for place in np.unique(np.linspace(0, len(learned.steps) - 1, 7).round().astype(int)):
+        rows.append({"steps": f"{learned.steps[place]:,}",
+                     **{f"{what}, {kind}": format(learned.mean(of, members)[place], form)
+                        for what, of, form in (("right about", learned.right, ".0%"), ("mean loss", learned.loss, ".2f"))
+                        for kind, members in (("members", True), ("others", False))},
+                     "AUC": f"{aucs[place]:.3f}"})
+    return pd.DataFrame(rows)
+
+
+def shown(chart, figure: Figure, name: str, caption: str, alt: str, instructions: str) -> dict:
+    """What `plotting.explore` displays, as an output of a notebook: chart and picture under one name."""
+    bundle, metadata = plotting._picture(figure, name, caption, alt)
+    chart = plotting._specification(chart, name, alt, instructions)
+    return json.loads(json.dumps({"output_type": "display_data", "data": {**bundle, plotting.VEGA_LITE: chart},
+                                  "metadata": metadata}))
+
+
+def named(texts: dict[str, str]) -> dict:
+    """Texts under names, as `results.name` gives them to a page."""
+    return {"output_type": "display_data", "metadata": {},
+            "data": {tables.RESULTS: {name: {"text": text} for name, text in texts.items()}}}

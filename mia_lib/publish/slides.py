@@ -1,0 +1,307 @@
+"""Slides: a deck a lesson from `book/slides/NAME.md`, with the figures, tables, numbers and quizzes of the executed chapters.
+
+A deck is Markdown between lines of `---`, under a head that says which lesson it belongs to. What follows `Notes:` in a slide
+is the speaker's. Three fences show what a chapter has:
+
+    :::{picture} bayes-idea         a figure, with the words that the chapter has for those who cannot see it
+    :::
+
+    :::{rows} bayes-table-1         a table, or some of it
+    :rows: 400; 1000
+    :columns: n; MALT; MATT
+    :::
+
+    :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, what speaks against
+    :::                             the other options is the speaker's
+
+Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`, `{verdict}`), with the chapter's name first. Decks
+are drawn by reveal.js, which lies beside them, and ask the network for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+from mia_lib.errors import MiaError
+from mia_lib.publish import pages, primer_page, prose, quiz
+from mia_lib.publish.parameters import QUICK, find_root
+
+FOLDER, OUT = "book/slides", "slides"
+HEAD = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+KEYS = {"title", "lesson", "chapter", "minutes"}
+FENCE = re.compile(r"^:::\{(\w+)\} *(.*?) *\n((?::\w+:[^\n]*\n)*):::$", re.MULTILINE)
+NOTES = re.compile(r"^Notes:\s*$", re.MULTILINE)
+ROLE = re.compile(r"\{([\w:]+)\}`(?:([^`<]*?) *<[^`>]*>|([^`]*))`")
+READERS = {"term": "", "numref": "the chapter's figure", "eq": "the chapter's equation"}  # what a slide cannot link to
+MATHEMATICS = "tex-svg.js"
+
+
+@dataclass(frozen=True)
+class Slide:
+    """What is shown and what the speaker sees, both HTML."""
+
+    shown: str
+    notes: str
+
+
+@dataclass(frozen=True)
+class Deck:
+    """A lesson's slides.
+
+    Attributes:
+        name: of its file. title, lesson, chapter, minutes: from its head; the chapter is a page of the book.
+        slides: in order. figures: names of the pictures that it shows.
+    """
+
+    name: str
+    title: str
+    lesson: str
+    chapter: str
+    minutes: int
+    slides: tuple[Slide, ...]
+    figures: tuple[str, ...]
+
+
+def build(preset: str = QUICK, *, root: Path | None = None, folder: Path | None = None) -> Path:
+    """Make all decks, their index and the quizzes to print, of the chapters as they were last run at a preset.
+
+    Args:
+        preset: of the run that numbers and figures come from.
+        root: folder of the book.
+        folder: where the book was built, None for `_build` in `root`; the slides go to `slides` in it.
+
+    Returns:
+        Path of the index.
+
+    Raises:
+        MiaError: a chapter was not run at this preset, or a deck names what no chapter has.
+    """
+    root = find_root(root)
+    folder = Path(folder).resolve() if folder else root / "_build"
+    return write(pages.ran(preset, root, folder), root, folder / OUT)
+
+
+def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
+    """Make all decks of executed notebooks in a folder, which holds nothing else afterwards; returns its index.
+
+    Args:
+        notebooks: name -> as JSON.
+        root: folder of the book.
+        out: the folder.
+    """
+    source = _Source({**notebooks, primer_page.NAME: primer_page.notebook()}, root)
+    decks = [deck(path, source) for path in sorted((root / FOLDER).glob("*.md"))]
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "figures").mkdir(parents=True)
+    shutil.copytree(root / FOLDER / "reveal", out / "reveal")
+    shutil.copy(root / FOLDER / "slides.css", out)
+    shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHEMATICS, out / "reveal")
+    for name in {name for one in decks for name in one.figures}:
+        (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
+    for one in decks:
+        (out / f"{one.name}.html").write_text(_page(one), encoding="utf-8")
+    (out / "quiz.html").write_text(sheet(source), encoding="utf-8")
+    index = out / "index.html"
+    index.write_text(_index(decks), encoding="utf-8")
+    return index
+
+
+class _Source:
+    """Executed notebooks as slides ask for them."""
+
+    def __init__(self, notebooks: Mapping[str, dict], root: Path):
+        self.root = root
+        self.runs = {name: prose.run_of(notebook, root) for name, notebook in notebooks.items()}
+        self.pictures = {}
+        for notebook in notebooks.values():
+            self.pictures |= {path.rpartition("/")[2].removesuffix(".png"): png
+                              for path, png in pages.collect_figures(notebook).items()}
+
+    def html(self, text: str, where: str) -> str:
+        """Markdown with roles as HTML."""
+        return _markdown().render(_plain(prose.prose(text, where, runs=self.runs), where))
+
+
+def _markdown():
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+    parser = MarkdownIt("commonmark").enable("table")
+    dollarmath_plugin(parser, allow_space=False, renderer=lambda text, options: escape(
+        rf"\[{text}\]" if options["display_mode"] else rf"\({text}\)", quote=False))
+    return parser
+
+
+def _plain(text: str, where: str) -> str:
+    """Text without references to other places of the book, which a slide has not."""
+    def said(found: re.Match) -> str:
+        kind = found[1].partition(":")[0]
+        if kind == "cite":
+            return ""
+        if found[2]:
+            return found[2]
+        if kind not in READERS:
+            raise MiaError(f"{where}: {found[0]} leads nowhere from a slide. Say it in words.")
+        return READERS[kind] or found[3]
+
+    return ROLE.sub(said, text)
+
+
+def deck(path: Path, source: _Source) -> Deck:
+    """A deck as its file has it.
+
+    Raises:
+        MiaError: no head or not what it needs, a fence that is none of the three, or a name that no chapter has; with the file
+            and the slide.
+    """
+    import yaml
+
+    text = path.read_text(encoding="utf-8")
+    found = HEAD.match(text)
+    head = yaml.safe_load(found[1]) if found else {}
+    if not isinstance(head, dict) or head.keys() != KEYS:
+        raise MiaError(f"{path.name}: the head has {sorted(head) if isinstance(head, dict) else head!r}; it needs "
+                       f"{', '.join(sorted(KEYS))}, between two lines of ---.")
+    slides, figures = [], []
+    for number, part in enumerate(re.split(r"^---$", text[found.end():], flags=re.MULTILINE), 1):
+        shown, *notes = NOTES.split(part.strip(), maxsplit=1)
+        slides.append(_slide(shown, notes[0] if notes else "", f"{FOLDER}/{path.name}, slide {number}", source, figures))
+    return Deck(path.stem, head["title"], head["lesson"], head["chapter"], int(head["minutes"]), tuple(slides), tuple(figures))
+
+
+def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str]) -> Slide:
+    parts, last = [], 0
+    for fence in FENCE.finditer(text):
+        parts.append(source.html(text[last:fence.start()], where))
+        last = fence.end()
+        options = dict(re.findall(r"^:(\w+): *(.*)$", fence[3], re.MULTILINE))
+        if fence[1] == "picture":
+            parts.append(_picture(fence[2], where, source))
+            figures.append(fence[2])
+        elif fence[1] == "rows":
+            parts.append(_rows(fence[2], options, where, source))
+        elif fence[1] == "ask":
+            shown, reasons = _asked(fence[2], where, source)
+            parts.append(shown)
+            notes = f"{notes}\n\n{reasons}"
+        else:
+            raise MiaError(f"{where}: :::{{{fence[1]}}} is unknown here; there are picture, rows and ask.")
+    rest = text[last:]
+    if ":::" in rest:
+        raise MiaError(f"{where}: a fence is not closed, or has text where its options belong: {rest[rest.index(':::'):][:60]!r}")
+    return Slide("".join([*parts, source.html(rest, where)]), source.html(notes, where))
+
+
+def _picture(name: str, where: str, source: _Source) -> str:
+    whose = {figure: run for run in source.runs.values() for figure in run.figures}
+    prose.known(name, whose, "figure", where)
+    alt = _plain(prose.prose(whose[name].figures[name], where, whose[name]), where)
+    return f'<img class="r-stretch" src="figures/{name}.png" alt="{escape(alt)}">'
+
+
+def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) -> str:
+    tables = {table: (run, of) for run in source.runs.values() for table, of in run.tables.items()}
+    prose.known(name, tables, "table", where)
+    run, table = tables[name]
+    columns = [one.strip() for one in options.get("columns", "").split(";") if one.strip()] or table["columns"]
+    names = [_cell(row[0]) for row in table["rows"]]
+    wanted = [one.strip() for one in options.get("rows", "").split(";") if one.strip()] or names
+    for one in columns:
+        prose.known(one, table["columns"], f"column of {name}", where)
+    for one in wanted:
+        prose.known(one, names, f"row of {name}", where)
+    places = [table["columns"].index(one) for one in columns]
+    lines = [columns, ["---"] * len(columns), *([_cell(row[place]) for place in places] for row, first in zip(table["rows"], names, strict=True)
+               if first in wanted)]
+    return source.html("\n".join(f"| {' | '.join(line)} |" for line in lines), where)
+
+
+def _cell(value) -> str:
+    if isinstance(value, Mapping):
+        value = prose.number(value, ".3f")
+    return f"{value:.3f}" if isinstance(value, float) else str(value).replace("|", "\\|")
+
+
+def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
+    """A question with its options, the right one marked by the next step; and what the speaker has against the others."""
+    name, _, number = asked.partition(" ")
+    questions = quiz.load(name, source.root)
+    if not number.isdigit() or not 1 <= int(number) <= len(questions):
+        raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
+    one = questions[int(number) - 1]
+    options = "".join(f'<li{" class=right" * option.right}>{source.html(option.says, where)}</li>' for option in one.options)
+    why = source.html(one.options[one.answer].why, where)
+    reasons = "\n".join(f"- **{letter}** {'(right)' if option.right else '(no)'}: {option.why}"
+                        for letter, option in zip(quiz.LETTERS, one.options, strict=False))
+    return (f'<div class="ask">{source.html(one.asks, where)}<ol type="A">{options}</ol>'
+            f'<div class="fragment answer">{why}</div></div>', reasons)
+
+
+# Pages
+
+
+HEADING = ('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+           '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n')
+SCRIPT = """<script>
+window.MathJax = {tex: {inlineMath: [["\\\\(", "\\\\)"]]}, options: {enableMenu: false}, startup: {typeset: false}};
+</script>
+<script src="reveal/reveal.js"></script>
+<script src="reveal/notes.js"></script>
+<script src="reveal/tex-svg.js"></script>
+<script>
+Reveal.initialize({width: 1280, height: 720, margin: 0.03, hash: true, slideNumber: "c/t", center: false, transition: "none",
+                   plugins: [RevealNotes]});
+window.MathJax.startup.promise.then(() => window.MathJax.typesetPromise()).then(() => {
+  Reveal.layout();
+  document.documentElement.dataset.ready = "";
+});
+</script>
+"""
+
+
+def _page(one: Deck) -> str:
+    slides = "\n".join(f'<section>{slide.shown}<aside class="notes">{slide.notes}</aside></section>' for slide in one.slides)
+    link = f"../book/_build/html/{one.chapter}.html"
+    return (HEADING.format(title=escape(one.title)) + '<link rel="stylesheet" href="reveal/reset.css">\n'
+            '<link rel="stylesheet" href="reveal/reveal.css">\n<link rel="stylesheet" href="slides.css">\n</head>\n<body>\n'
+            f'<div class="reveal"><div class="slides">\n{slides}\n</div>\n'
+            f'<p class="source"><a href="{link}">{escape(one.title)}: the chapter</a></p></div>\n{SCRIPT}</body>\n</html>\n')
+
+
+def _index(decks: list[Deck]) -> str:
+    rows = "".join(f'<tr><td><a href="{one.name}.html">{escape(one.title)}</a></td><td>{escape(one.lesson)}</td>'
+                   f"<td>{one.minutes}</td><td>{len(one.slides)}</td></tr>" for one in decks)
+    return (HEADING.format(title="Slides") + '<link rel="stylesheet" href="slides.css">\n</head>\n<body class="paper">\n<main>\n'
+            "<h1>Slides</h1>\n<p>Press <kbd>S</kbd> for the speaker's view with notes, <kbd>?</kbd> for all keys. To print a deck, "
+            "add <code>?print-pdf</code> to its address. <a href=\"quiz.html\">Quizzes to print</a>.</p>\n"
+            "<table><thead><tr><th>deck</th><th>lesson</th><th>minutes</th><th>slides</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>\n</main>\n</body>\n</html>\n")
+
+
+def sheet(source: _Source) -> str:
+    """All quizzes to print: a page of questions each, and all answers with their reasons at the end."""
+    asked, answered = [], []
+    for path in sorted((source.root / quiz.FOLDER).glob("*.yaml")):
+        where, title = f"{quiz.FOLDER}/{path.name}", escape(path.stem.capitalize())
+        questions, answers = [], []
+        for one in quiz.load(path.stem, source.root):
+            options = "".join(f"<li>{source.html(option.says, where)}</li>" for option in one.options)
+            questions.append(f'<li>{source.html(one.asks, where)}<ol type="A">{options}</ol></li>')
+            right = one.options[one.answer]
+            answers.append(f"<li><p><strong>{quiz.LETTERS[one.answer]}.</strong> {escape(right.says, quote=False)}</p>" + "".join(
+                f"<p>{letter}: </p>{source.html(option.why, where)}"
+                for letter, option in zip(quiz.LETTERS, one.options, strict=False)) + "</li>")
+        asked.append(f'<section class="sheet"><h2>{title}</h2><ol>{"".join(questions)}</ol></section>')
+        answered.append(f"<h3>{title}</h3><ol>{''.join(answers)}</ol>")
+    script = SCRIPT.partition('<script src="reveal/reveal.js">')[0] + (
+        '<script src="reveal/tex-svg.js"></script>\n<script>window.MathJax.startup.promise.then(() => '
+        "window.MathJax.typesetPromise());</script>\n")
+    return (HEADING.format(title="Quizzes") + '<link rel="stylesheet" href="slides.css">\n</head>\n<body class="paper">\n<main>\n'
+            f'<h1>Quizzes</h1>\n{"".join(asked)}<section class="sheet"><h2>Answers</h2>{"".join(answered)}</section>\n'
+            f"</main>\n{script}</body>\n</html>\n")

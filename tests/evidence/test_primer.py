@@ -1,0 +1,108 @@
+"""The three pictures of the primer: what they draw is what their formulas say, and the descent is a descent."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+from scipy.stats import norm
+
+from mia_lib import metrics
+from mia_lib.errors import MiaError
+from mia_lib.evidence import plotting, primer
+from mia_lib.publish import primer_page
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return primer_page.learned()
+
+
+def softmax(z):
+    e = np.exp(z - z.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def test_the_model_is_that_of_descent_on_the_weights():
+    x, y = RNG.normal(size=(30, 4)), RNG.integers(0, 3, 30)
+    members = np.arange(30) % 3 == 0
+    found = primer.learn(x, y, members, 3, [0, 7, 40], rate=0.1)
+    ones, weights = np.c_[x, np.ones(30)], np.zeros((5, 3))
+    for step in range(41):
+        if step in (0, 7, 40):
+            of_truth = softmax(ones @ weights)[np.arange(30), y]
+            np.testing.assert_allclose(found.loss[list(found.steps).index(step)], -np.log(of_truth), atol=1e-10)
+        weights -= 0.1 * ones[members].T @ (softmax(ones[members] @ weights) - np.eye(3)[y[members]]) / members.sum()
+
+
+def test_without_training_nothing_tells_members_apart(learned):
+    assert learned.steps[0] == 0 and learned.auc[0] == 0.5
+    np.testing.assert_allclose(learned.loss[0], np.log(10))
+
+
+def test_what_the_page_says_of_the_training_is_so(learned):
+    """Losses of members go on falling, those of others do not follow, and the model is right about members first."""
+    inside, outside = (learned.mean(learned.loss, members) for members in (True, False))
+    assert (np.diff(inside) < 0).all() and learned.auc[-1] > learned.auc[len(learned.auc) // 2] > 0.5
+    assert np.diff(outside - inside)[len(inside) // 2:].min() > 0 and outside[-1] > outside.min()
+    gap = learned.mean(learned.right, True) - learned.mean(learned.right, False)
+    assert gap[-1] > gap[len(gap) // 2] and learned.right[-1][learned.members].mean() > 0.99
+    easy, hard = learned.loss[-1][~learned.members].min(), learned.loss[len(inside) // 2][learned.members].max()
+    assert easy < np.median(learned.loss[-1][learned.members]) and hard > np.median(outside)
+
+
+def test_the_area_is_that_under_the_curve_and_the_probability_of_the_right_order():
+    for gap, said in zip(primer.auc_table()["members ahead by"].astype(float), primer.auc_table()["AUC"], strict=True):
+        at = np.linspace(-9, 12, 4001)
+        assert trapezoid(norm.sf(at, gap)[::-1], norm.sf(at)[::-1]) == pytest.approx(float(said), abs=6e-4)
+    members = np.arange(4000) % 2 == 0
+    scores = RNG.normal(size=4000) + primer.GAP * members
+    assert metrics.auc(scores, members) == pytest.approx(norm.cdf(primer.GAP / np.sqrt(2)), abs=0.02)
+
+
+def test_the_ratio_is_the_slope_of_the_curve():
+    for seen in (-1.0, 0.5, 2.0):
+        rise = norm.sf(seen - 1e-4, primer.GAP) - norm.sf(seen + 1e-4, primer.GAP)
+        run = norm.sf(seen - 1e-4) - norm.sf(seen + 1e-4)
+        assert rise / run == pytest.approx(norm.pdf(seen, primer.GAP) / norm.pdf(seen), rel=1e-5)
+
+
+def test_with_half_the_spread_the_ratio_falls_again_and_with_equal_ones_it_never_does():
+    x = np.linspace(-4, 7, 200)
+    assert (np.diff(norm.logpdf(x, primer.GAP) - norm.logpdf(x)) > 0).all()
+    narrow = norm.logpdf(x, primer.GAP, 0.5) - norm.logpdf(x)
+    assert 0 < narrow.argmax() < len(x) - 1 and narrow[-1] < 0
+
+
+@pytest.mark.parametrize("chart", [primer.roc_chart, primer.ratio_chart])
+def test_a_chart_of_laws_computes_as_it_is_moved(chart):
+    """Vega's own normal law, evaluated where no reader sees it, is SciPy's."""
+    import vl_convert
+
+    spec = chart().to_dict()
+    for one in spec["params"]:
+        if one["name"] in ("threshold", "seen"):
+            one["value"] = 2.0
+    drawn = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version="5.20")
+    said = {primer.roc_chart: [f"{norm.sf(2, primer.GAP):.1%}", f"{norm.sf(2):.1%}",
+                               f"{norm.cdf(primer.GAP / 2**.5):.3f}"],
+            primer.ratio_chart: [f"{norm.pdf(2, primer.GAP):.3f}", f"{norm.pdf(2, primer.GAP) / norm.pdf(2):.3g}"]}[chart]
+    assert all(one in drawn for one in said), (said, drawn[:200])
+
+
+def test_charts_are_small_and_have_sliders_and_a_text(learned):
+    for chart in (primer.roc_chart(), primer.ratio_chart(), primer.learning_chart(learned)):
+        spec = json.dumps(chart.to_dict())
+        assert len(spec) < plotting.LIMIT / 3 and '"name": "said"' in spec and '"input": "range"' in spec
+
+
+@pytest.mark.parametrize("change, said", [
+    ({"members": np.ones(6, bool)}, "members and others"), ({"steps": []}, "whole numbers"),
+    ({"steps": [-1, 2]}, "whole numbers"), ({"rate": 0.0}, "rate"), ({"y": np.arange(6)}, "y"), ({"x": np.zeros((5, 2))}, "shape")])
+def test_a_training_that_cannot_be_is_refused(change, said):
+    good = {"x": np.zeros((6, 2)), "y": np.arange(6) % 2, "members": np.arange(6) < 3, "classes": 2, "steps": [0, 1]}
+    primer.learn(**good)
+    with pytest.raises(MiaError, match=said):
+        primer.learn(**good | change)

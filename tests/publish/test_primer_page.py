@@ -1,0 +1,41 @@
+"""The primer: a picture before each formula, and each picture in three forms."""
+
+import re
+
+import pytest
+
+from mia_lib.publish import pages, primer_page, prose
+from mia_lib.publish.parameters import find_root
+
+TEXT = (find_root() / primer_page.PAGE).read_text()
+SECTIONS = [part for part in TEXT.split("\n## ")[1:] if "{explorable}" in part]
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    return primer_page.notebook()
+
+
+def test_no_formula_stands_before_its_picture():
+    assert len(SECTIONS) == 3
+    opening = TEXT.partition("\n## ")[0]
+    assert "$" not in opening
+    for section in SECTIONS:
+        before, _, after = section.partition("{explorable}")
+        assert "$" not in before and "**Now the formula.**" in after.partition("$")[0]
+
+
+def test_each_picture_can_be_moved_looked_at_and_read(notebook):
+    charts, figures = pages.collect_charts(notebook), pages.collect_figures(notebook)
+    for section in SECTIONS:
+        (name,) = re.findall(r"\{explorable\} (\S+)", section)
+        assert name in charts and f"{prose.FIGURES}{name}.png" in figures and charts[name][1]
+        assert charts[name][0]["usermeta"]["instructions"] and re.search(r"\{ours\}`primer \S+-table`", section)
+
+
+def test_the_page_is_told_with_numbers_that_were_computed(notebook):
+    run = prose.run_of(notebook, find_root())
+    told = prose.prose(TEXT, "book/primer.md", runs={"primer": run})
+    assert "{ours}" not in told and told.count("\n|") > 20 and "mia-option" in told
+    shown = pages.shown_again(told, "book/primer.md", pages.collect_charts(notebook))
+    assert "{explorable}" not in shown and shown.count(f'class="{pages.EXPLORABLE}"') == 3
