@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -27,29 +26,19 @@ PRINTED = "printed in the paper"
 HOLLOW = {"ls": "none", "mfc": "white", "mew": 1.5, "ms": 7, "zorder": 5}
 
 
-# seaborn's `set_theme(context="paper", style="ticks")`, which would take a second to import, and what we want otherwise
-STYLE = {
-    "figure.figsize": (WIDTH, 4.2), "figure.dpi": 100, "figure.facecolor": "white", "figure.constrained_layout.use": True,
-    "savefig.facecolor": "white", "savefig.transparent": False, "axes.facecolor": "white", "axes.edgecolor": INK,
-    "axes.labelcolor": INK, "text.color": INK, "axes.spines.left": True, "axes.spines.bottom": True, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": True, "grid.color": "#E4E4E4", "grid.linestyle": "-", "grid.linewidth": 0.7,
-    "axes.axisbelow": True, "axes.linewidth": 1.0, "font.family": "DejaVu Sans", "font.size": 10,
-    "font.sans-serif": ["Arial", "DejaVu Sans", "Liberation Sans", "Bitstream Vera Sans", "sans-serif"], "axes.titlesize": 11,
-    "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9, "legend.title_fontsize": 9.6,
-    "legend.frameon": False, "lines.linewidth": 2.0, "lines.markersize": 6, "lines.solid_capstyle": "round",
-    "patch.edgecolor": "w", "patch.force_edgecolor": True, "patch.linewidth": 0.8,
-    **{f"{axis}tick.{name}": value for axis in "xy" for name, value in {
-        "color": ".15", "direction": "out", "major.size": 4.8, "minor.size": 3.2, "major.width": 1.0,
-        "minor.width": 0.8}.items()},
-    **dict.fromkeys(("xtick.bottom", "ytick.left"), True), **dict.fromkeys(("xtick.top", "ytick.right"), False),
-    "axes.prop_cycle": cycler(color=["#4C72B0", "#DD8452", "#55A868", "#C44E52", "#8172B3", "#937860", "#DA8BC3", "#8C8C8C",
-                                     "#CCB974", "#64B5CD"]),
-}
-
-
 def set_style() -> None:
     """Set the look of the book for all figures made after."""
-    plt.rcParams.update(STYLE)
+    import seaborn as sns  # takes a second, which who draws nothing need not wait
+
+    sns.set_theme(context="paper", style="ticks", rc={
+        "figure.figsize": (WIDTH, 4.2), "figure.dpi": 100, "figure.facecolor": "white",
+        "figure.constrained_layout.use": True, "savefig.facecolor": "white", "savefig.transparent": False,
+        "axes.facecolor": "white", "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#E4E4E4",
+        "grid.linewidth": 0.7, "axes.axisbelow": True, "font.family": "DejaVu Sans", "font.size": 10,
+        "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+        "legend.fontsize": 9, "legend.frameon": False, "lines.linewidth": 2.0, "lines.markersize": 6,
+    })
 
 
 def grid(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "", rows: int = 1, width: float = WIDTH,

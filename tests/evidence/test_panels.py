@@ -23,21 +23,6 @@ def lengths(drawn):
     return np.array([segment[:, 1] for segment in drawn[2][0].get_segments()])
 
 
-def test_the_style_is_that_of_seaborn_which_need_not_be_imported_for_it():
-    seaborn = pytest.importorskip("seaborn")
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        panels.set_style()
-        ours = dict(matplotlib.rcParams)
-        matplotlib.rcdefaults()
-        seaborn.set_theme(context="paper", style="ticks")
-        theirs = dict(matplotlib.rcParams)
-    cycles = [[matplotlib.colors.to_rgb(color) for color in style["axes.prop_cycle"].by_key()["color"]]
-              for style in (ours, theirs)]
-    assert cycles[0] == cycles[1]
-    assert {name for name in ours if name not in panels.STYLE and ours[name] != theirs[name]} == {"image.cmap"}
-
-
 def test_panels_stand_in_the_order_of_reading_and_places_left_over_are_empty():
     figure, axes = panels.grid(["a", "b", "c"], 5.0, "rate", rows=2)
     assert [axis.get_title() for axis in axes] == ["a", "b", "c", ""]
