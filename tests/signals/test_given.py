@@ -1,5 +1,6 @@
 """Signals from outputs that are given, without Torch: the same numbers, and answers of functions, which may fail."""
 
+import doctest
 import math
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import torch
 
 from mia_lib import data, signals
 from mia_lib.checks import LOSSES
+from mia_lib.data import given as own_records
 from mia_lib.errors import MiaError
 from mia_lib.signals import given, outputs
 from mia_lib.training import losses
@@ -76,6 +78,12 @@ except ImportError:
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine.npz")], capture_output=True, text=True, check=True)
     area, *words = done.stdout.split(maxsplit=1)
     assert 0 < float(area) < 1 and words == ["loss needs it\n"]
+
+
+def test_examples_in_docstrings_run():
+    for module in (given, own_records):
+        found = doctest.testmod(module)
+        assert found.attempted > 1 and not found.failed
 
 
 def test_a_lazy_room_has_what_it_had():
