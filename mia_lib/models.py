@@ -6,6 +6,10 @@ body that ends in features, and a linear head.
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 from collections.abc import Callable
 from math import prod
 from threading import Lock

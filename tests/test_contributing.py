@@ -1,7 +1,6 @@
 """The walk-through in CONTRIBUTING.md shows what stands in the files, and counts it right."""
 
 import re
-import textwrap
 
 
 def test_the_attack_that_is_added_there_is_the_one_that_was_added(repo):
@@ -13,7 +12,7 @@ def test_the_attack_that_is_added_there_is_the_one_that_was_added(repo):
         named = re.findall(r"\*\*The \w+\*\*,(?: in `\w+` of)? `([\w/.]+)`", said)
         path = named[-1] if named else path
         whole = (repo / path).read_text(encoding="utf-8")
-        assert block in whole or textwrap.dedent(block) in whole, f"CONTRIBUTING.md shows of {path} what is not there:\n{block}"
+        assert block in whole, f"CONTRIBUTING.md shows of {path} what is not there:\n{block}"
         shown.append(path)
     assert len(shown) == 4 and len(set(shown)) == 3
     code, docstring, test = map(int, re.search(

@@ -1,5 +1,6 @@
 """Numbers that a model gives a record: from its outputs here, from derivatives and labels in the modules beside."""
 
+from mia_lib import _torch  # noqa: F401
 from mia_lib.signals.outputs import (
     correctness,
     entropy,
