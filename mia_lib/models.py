@@ -7,6 +7,10 @@ and gives whatever network its class or function makes.
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 from collections.abc import Callable
 from math import prod
 from threading import RLock

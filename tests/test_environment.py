@@ -41,7 +41,9 @@ def conda(repo) -> list:
 
 def requirements(project: dict, *extras: str) -> dict[str, str]:
     listed = project["dependencies"] + [line for extra in extras for line in project["optional-dependencies"][extra]]
-    return {normal(re.match(r"[\w.-]+", line)[0]): line for line in listed}
+    own = [extra for line in listed for extra in re.findall(r"^mia_lib\[(\w+)\]$", line)]
+    named = {normal(re.match(r"[\w.-]+", line)[0]): line for line in listed if not line.startswith("mia_lib[")}
+    return named | requirements(project, *own) if own else named
 
 
 def test_constraints_pin_each_line_once_and_exactly(repo):
@@ -67,7 +69,7 @@ def test_every_direct_dependency_is_pinned_within_its_range(project, constraints
 def test_setup_brings_what_the_book_runs_with(repo, project):
     assert '-e ".[test,lab]"' in (repo / "Makefile").read_text()
     installed = requirements(project, "test", "lab")
-    for extra in ("dp", "tabular", "cluster"):
+    for extra in ("train", "book", "dp", "tabular", "cluster"):
         assert requirements(project, extra).items() <= installed.items(), extra
 
 

@@ -216,7 +216,8 @@ def _find(name: str) -> Path | None:
 
 def _how(name: str) -> str:
     if name in ("fashion_mnist_20k", "german_credit"):
-        return "in the repository"
+        return "in the repository" if EMBEDDED.is_dir() else (
+            "it lies in the book's repository, of which an installed mia_lib has nothing: clone it, `pip install -e .` there")
     if name == "gaussian":
         return "drawn on demand"
     if name in readers.SPLITS:
@@ -352,7 +353,7 @@ def get(name: str) -> Path:
     if path := _find(name):
         return path
     instead = f"or put {name}.npz (x, y, n_train) into {data_dir()} (MIA_DATA names another folder). " \
-              "Without network these work: fashion_mnist_20k, german_credit, gaussian."
+              f"Without network these work: {'fashion_mnist_20k, german_credit, ' * EMBEDDED.is_dir()}gaussian."
     if not _how(name).startswith("mia data get"):
         raise MiaError(f"Data set {name!r} is not here: {_how(name)}; {instead}")
     try:

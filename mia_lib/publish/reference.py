@@ -19,7 +19,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
     "store": ("store", "definitions"),
     "signals": ("signals", "signals.curvature", "signals.hessian", "signals.boundary"),
     "attacks": ("attacks", "attacks.bayes", "attacks.calibration", "attacks.curvature", "attacks.iha", "attacks.quantile",
-                "attacks.quantile.networks", "attacks.quantile.trees", "attacks.baselines"),
+                "attacks.quantile.networks", "attacks.quantile.trees", "attacks.baselines", "attacks.per_class"),
     "metrics": ("metrics", "metrics.interval", "metrics.pairs"),
     "evidence": ("evidence.tables", "evidence.claims", "evidence.plotting", "evidence.panels",
                  "evidence.explore", "evidence.versus", "evidence.play"),

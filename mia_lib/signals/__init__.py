@@ -33,6 +33,7 @@ __all__ = ["correctness", "entropy", "features", "from_function", "from_probabil
 
 def __getattr__(name: str):
     if name in __all__:
+        import_module("mia_lib._torch")
         return getattr(import_module("mia_lib.signals.outputs"), name)
     raise AttributeError(f"module 'mia_lib.signals' has no attribute {name!r}")
 

@@ -10,6 +10,10 @@ Networks from scratch are small and stay on the CPU; backbones from ImageNet go 
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager

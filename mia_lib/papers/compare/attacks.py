@@ -1,20 +1,22 @@
 """The attacks that are compared: one entry each, in the order of what they need.
 
 To add one, write its score function where the others are (`mia_lib.attacks`), declare what it needs, and add an entry to
-`ATTACKS`: it is then in every table and figure of the chapter and in the guide.
+`ATTACKS`: it is then in every table and figure of the chapter and in the guide. CONTRIBUTING.md shows it with Attack S.
 """
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
 
 from mia_lib import signals, store
-from mia_lib.attacks import ACCESS, REFERENCES, Needs, baselines, bayes, calibration, iha, quantile
+from mia_lib.attacks import ACCESS, REFERENCES, Needs, baselines, bayes, calibration, iha, per_class, quantile
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.papers import costs
 from mia_lib.papers.compare.case import Case, Seen
@@ -65,6 +67,20 @@ class Attack:
     def lacks(self, case: Case) -> str:
         """Why a case is not for it, or ""."""
         return self.fits(case) if self.fits else ""
+
+
+def by_names(attack: Callable, seen: Seen) -> np.ndarray:
+    """What an attack gives whose arguments are called like what is seen: "labels", "reference_members", a signal of
+    `case.SIGNALS` for the target's, and "reference_" before one for that of the references."""
+    given = {}
+    for name in inspect.signature(attack).parameters:
+        if name == "labels":
+            given[name] = seen.labels
+        elif name.startswith("reference_") and name != "reference_members":
+            given[name], given["reference_members"] = seen.references(name.removeprefix("reference_"))
+        elif name != "reference_members":
+            given[name] = seen.own(name)
+    return attack(**given)
 
 
 def _gap(seen: Seen) -> np.ndarray:
@@ -293,6 +309,7 @@ def _convex(case: Case) -> str:
 
 LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
 CURVATURE, BERTRAN, MAST = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
+YE = "ye2022enhanced"
 GAUSS = Needs("output vector", "none", "public records that the target was not trained on")
 KNOWS = calibration.calibrate.needs.knows
 
@@ -306,7 +323,8 @@ ATTACKS = {one.name: one for one in (
     Attack("pinball", "quantile, pinball", BERTRAN, GAUSS, by_regression, {"kind": "pinball"}),
     Attack("shokri", "shadow models", "shokri2017membership", baselines.shadow_models.needs, _shokri, {"shadows": SHADOWS}),
     Attack("forgetting", "loss, by forgetting", WATSON, calibration.SIGNALS["any score, by forgetting"], _forgetting),
-    Attack("attack_r", "Attack R", "ye2022enhanced", baselines.attack_r.needs, _attack_r, swept=True),
+    Attack("attack_s", "Attack S", YE, per_class.attack_s.needs, partial(by_names, per_class.attack_s), swept=True),
+    Attack("attack_r", "Attack R", YE, baselines.attack_r.needs, _attack_r, swept=True),
     Attack("calibrated", "calibrated loss", WATSON, calibration.calibrate.needs, _calibrated,
            {"signal": "loss"}, swept=True),
     Attack("calibrated_confidence", "calibrated confidence", WATSON, Needs("output vector", "out only", KNOWS), _calibrated,

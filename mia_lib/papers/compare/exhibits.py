@@ -18,7 +18,7 @@ from mia_lib.evidence import tables as results
 from mia_lib.metrics.interval import Interval, over
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.compare import study
-from mia_lib.papers.compare.attacks import ATTACKS
+from mia_lib.papers.compare.attacks import ATTACKS, Attack
 from mia_lib.papers.compare.case import Case
 
 MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01")
@@ -31,7 +31,7 @@ LOOK = {name: plotting.style_of(like) for name, like in (
     ("malt", "MALT"), ("quantile", "Quantile regression"), ("gradient", "0-1"), ("calibrated", "Calibrated loss"),
     ("mast_split", "MAST"), ("lira_offline", "LiRA, as released"), ("lira", "LiRA"), ("lira_own", "LiRA (n = 64)"),
     ("rmia", "RMIA"), ("curvature", "Curvature"), ("attack_r", "MATT"))}
-ABOUT = {  # attack -> what it does in one line, and what the chapters before call it
+ABOUT = {  # attack -> what it does in one line, if not its docstring says, and what the chapters before call it
     "gap": ("what is classified right is a member", "gap"),
     "malt": ("one threshold on the loss", "LOSS, Yeom, Orig"),
     "confidence": ("one threshold on the highest probability", "Conf."),
@@ -103,12 +103,20 @@ def access_table(cases: Mapping[str, Case]) -> pd.DataFrame:
                          for (access, references, knows, said), names in sorted(groups.items())])
 
 
+def about(attack: Attack) -> tuple[str, str]:
+    """What an attack does in one line, from `ABOUT` or else from the first line of its function, and its names elsewhere."""
+    if attack.name in ABOUT:
+        return ABOUT[attack.name]
+    first = (attack.scorer.args[0].__doc__ or "").partition("\n")[0]
+    return first.partition(": ")[2].rpartition(" (")[0], ""
+
+
 def sources_table() -> pd.DataFrame:
     """What each attack does, whose it is, and what other chapters call it."""
     return pd.DataFrame([{
-        "attack": one.title, "in one line": ABOUT[one.name][0],
+        "attack": one.title, "in one line": about(one)[0],
         "from": f"{{cite:t}}`{one.source}`" if one.source else "this book",
-        "elsewhere": ABOUT[one.name][1] or "–"} for one in ATTACKS.values()])
+        "elsewhere": about(one)[1] or "–"} for one in ATTACKS.values()])
 
 
 def _priced(played: study.Play) -> list[str]:
