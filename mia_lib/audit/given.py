@@ -85,7 +85,7 @@ def given(model, members, non_members, *, outputs="logits", scaling=None, public
     _check_content(members, non_members, public)
     if not isinstance(name, str) or not name.strip():
         raise MiaError(f"name = {name!r}: a text is needed, what the page calls the model.")
-    if not minutes > 0 or not np.isfinite(check_range("minutes", minutes)):
+    if not check_range("minutes", minutes) > 0 or not np.isfinite(minutes):
         raise MiaError(f"minutes = {minutes!r}: a budget above 0 is needed.")
     for argument, value, least in (("seed", seed, 0), ("references", references, 0)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool):

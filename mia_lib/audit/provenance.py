@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 
 import numpy as np
@@ -10,7 +11,6 @@ import scipy
 import sklearn
 import torch
 
-import mia_lib
 from mia_lib import definitions, store
 from mia_lib.audit import attacks, judging, remedies
 from mia_lib.audit.given import Given
@@ -23,8 +23,9 @@ def gather(given: Given, seconds: float) -> dict:
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": round(seconds, 1), "seed": given.seed,
         "minutes": given.minutes, "confidence": given.confidence, "delta": given.delta, "recipe": remedies.settings(given),
-        "versions": {"mia_lib": mia_lib.__version__, "python": platform.python_version(), "numpy": np.__version__,
-                     "scipy": scipy.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__},
+        "versions": {"mia_lib": sys.modules["mia_lib"].__version__, "python": platform.python_version(),
+                     "numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__,
+                     "torch": torch.__version__},
         "code": definitions.of(judging.judge, attacks.score, list(attacks.ATTACKS.values())).fingerprint,
         "model": {"kind": given.target.kind, "outputs": given.target.outputs, "parameters": given.target.parameters,
                   "weights": given.target.fingerprint, "answers": store.fingerprint(said)},

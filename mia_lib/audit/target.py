@@ -75,14 +75,22 @@ class Target:
         """Outputs [N, K], checked.
 
         Args:
-            x: in the form of `Dataset.x`. again: whether a function is asked also what it has answered before.
+            x: in the form of `Dataset.x`. again: whether a function is asked whatever it answered before; that
+                is left as it is.
 
         Raises:
             MiaError: outputs of another form, a function that fails.
         """
         if self.kind == "network":
-            with torch.no_grad():
-                found = signals.model_outputs(self.model, x, self.scaling)
+            try:
+                found = plain(signals.model_outputs(self.model, x, self.scaling))
+            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                if isinstance(error, MiaError):
+                    raise
+                raise MiaError(f"model = {type(self.model).__name__} does not take records of shape {x.shape[1:]} "
+                               f"({_first_line(error)}). Give the network that was trained on such records, or wrap it "
+                               f"in a function "
+                               "that prepares them.") from error
         elif self.kind == "program":
             found = self._through_program(x)
         else:
@@ -100,7 +108,8 @@ class Target:
                     parts.append(plain(self._module(part)))
                 except Exception as error:
                     raise MiaError(
-                        f"model, a torch.export program, does not take {len(part)} records of shape {tuple(part.shape[1:])} "
+                        f"model, a torch.export program, does not take {len(part)} records of shape "
+                        f"{tuple(part.shape[1:])} "
                         f"({_first_line(error)}). Export it for any number of records: torch.export.export(model, (x,), "
                         "dynamic_shapes=({0: torch.export.Dim.AUTO},)).") from error
         return np.concatenate(parts)
@@ -121,12 +130,14 @@ class Target:
                 except Exception as error:
                     raise MiaError(
                         f"model failed on records {start} to {start + len(part) - 1} of {len(x)} "
-                        f"({type(error).__name__}: {_first_line(error)}). What it answered before is kept in {self.folder}: "
+                        f"({type(error).__name__}: {_first_line(error)}). What it answered before is kept in "
+                        f"{self.folder}: "
                         f"the same call with keep={str(self.folder)!r} goes on from there.") from error
                 checked(found, len(part), self.classes)
-                buffer = io.BytesIO()
-                np.save(buffer, found)
-                store.put(path, buffer.getvalue())
+                if not again:
+                    buffer = io.BytesIO()
+                    np.save(buffer, found)
+                    store.put(path, buffer.getvalue())
             parts.append(found)
         return np.concatenate(parts)
 
@@ -165,7 +176,8 @@ def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target
     """
     choose("outputs", outputs, OUTPUTS)
     if isinstance(model, type):
-        raise MiaError(f"model = {model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its "
+        raise MiaError(f"model = {model.__name__} is a class: give a model that was trained, {model.__name__}(...) with "
+                       f"its "
                        "weights loaded.")
     if isinstance(model, str | Path):
         raise MiaError(f"model = {str(model)!r} is text: give the network or the function itself. The command line reads "
@@ -179,12 +191,14 @@ def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target
     if not isinstance(model, nn.Module | torch.export.ExportedProgram) and not callable(model):
         ways = [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
         remedy = (f"Give model.{ways[0]}" + (" and outputs='probabilities'." if ways[0] == "predict_proba" else ".")
-                  if ways else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K].")
+                  if ways else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, "
+                               "K].")
         raise MiaError(f"model is of type {type(model).__name__}, which cannot be called. {remedy}")
     if isinstance(model, nn.Module) and not isinstance(model, torch.fx.GraphModule):
         training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
         if training:
-            raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): dropout "
+            raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): "
+                           f"dropout "
                            "and batch normalisation would make its outputs random. Call model.eval() first.")
     if keep is not None and Path(keep).exists() and not Path(keep).is_dir():
         raise MiaError(f"keep = {str(keep)!r} is a file: a folder for the answers is needed.")
@@ -222,13 +236,15 @@ def checked(found: np.ndarray, records: int, classes: int) -> np.ndarray:
         raise MiaError(f"outputs have shape {found.shape} for {records} records: [{records}, {classes}] is needed, a row a "
                        "record in their order.")
     if found.shape[1] != classes:
-        raise MiaError(f"outputs have {found.shape[1]} columns, but the records have {classes} classes: one column a class is "
+        raise MiaError(f"outputs have {found.shape[1]} columns, but the records have {classes} classes: one column a "
+                       f"class is "
                        "needed, in the order of Dataset.classes.")
     bad = ~np.isfinite(found) if found.dtype.kind == "f" else np.zeros(found.shape, bool)
     bad &= ~(found == -np.inf)  # the logarithm of a probability of zero
     if bad.any():
         row = int(np.flatnonzero(bad.any(1))[0])
-        raise MiaError(f"outputs hold NaN or infinity in {bad.any(1).sum()} of {records} records, the first is number {row}: "
+        raise MiaError(f"outputs hold NaN or infinity in {bad.any(1).sum()} of {records} records, the first is number "
+                       f"{row}: "
                        "find out why, as by model(x) of that record; a model whose training diverged has nothing to audit.")
     return found
 
@@ -247,12 +263,14 @@ def declared(found: np.ndarray, outputs: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             logs = bool((found <= 0).all()) and are_probabilities(np.exp(found.astype(np.float64)))
         sums = found.sum(1, dtype=np.float64)
-        said = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they are" if logs else
+        said = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they "
+                "are" if logs else
                 f"rows have sums from {sums.min():.4g} to {sums.max():.4g} and entries from {found.min():.4g} to "
                 f"{found.max():.4g}. Say outputs='logits', or give what the softmax makes of them")
         raise MiaError(f"outputs = 'probabilities', but {said}.")
     if len(found) > 1 and (found == found[0]).all():
-        raise MiaError(f"outputs are the same for all {len(found)} records ({', '.join(f'{v:.4g}' for v in found[0][:4])}): "
+        raise MiaError(f"outputs are the same for all {len(found)} records "
+                       f"({', '.join(f'{v:.4g}' for v in found[0][:4])}): "
                        "such a model tells nothing about any record. Look whether it is the right one, and gets the right "
                        "input.")
     return found
@@ -270,24 +288,28 @@ def look(of: Target, x: np.ndarray) -> None:
     """
     if (of.kind != "function" and of.scaling is None and x.ndim == 4 and x.dtype == np.uint8 and (
             of.kind == "program" or not any(isinstance(part, architectures.Network) for part in of.model.modules()))):
-        raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in several "
-                       "ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's ToTensor), '0 to "
+        raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
+                       "several "
+                       "ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's ToTensor), "
+                       "'0 to "
                        "255', '-1 to 1' or (mean, spread).")
     if of.kind != "function" and isinstance(of.scaling, str):
         choose("scaling", of.scaling, architectures.SCALINGS)
     few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
-    kept = of.ask(few) if of.kind == "function" else None
     first, second = (declared(of.ask(few, again=True), of.outputs).astype(np.float64) for _ in range(2))
-    if kept is not None and not _same(kept.astype(np.float64), first):
-        raise MiaError(f"keep = {str(of.folder)!r} holds answers that the model does not give now: they are of another model. "
-                       "Give another folder, or delete it.")
     if not _same(first, second):
-        raise MiaError("outputs change from one call to the next for the same records: something in the model is random, such "
+        raise MiaError("outputs change from one call to the next for the same records: something in the model is random, "
+                       "such "
                        "as dropout. Export or call it in evaluation mode.")
     half = of.ask(few[:len(few) // 2], again=True).astype(np.float64)
     if not _same(first[:len(half)], half):
-        raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was left "
+        raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was "
+                       "left "
                        "in training mode. Export or call the model in evaluation mode.")
+    if of.kind == "function" and not _same(of.ask(few).astype(np.float64), first):
+        raise MiaError(f"keep = {str(of.folder)!r} holds answers that the model does not give now: they are of another "
+                       f"model. "
+                       "Give another folder, or delete it.")
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:

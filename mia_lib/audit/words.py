@@ -125,8 +125,6 @@ def agreement(judged: Judgement) -> str:
             f"they both call {len(one.index)} members, where {one.expected:.1f} would be expected if they called "
             f"independently (p = {one.p:.1g}).")
     others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
-    if not len(one.index):
-        return f"{said} {others}"
     if one.p >= 1 - judged.level:
         return f"{said} That is no more than chance. {others}"
     if one.others > one.others_expected:
