@@ -27,6 +27,7 @@ SHOWN = ("x", "y", "loss", "margin", "features", "public_features", "public_marg
 TEAMS = 200
 LARGEST = 5_000_000  # bytes of a submission, unpacked
 FPR = 0.05
+DRAWS = 500  # for each pair of teams
 SIZE = bank.Size(records=2000, models=18, public=2000)
 
 README = """\
@@ -348,7 +349,7 @@ def ranking(scores: dict[str, np.ndarray], kept: Answers, final: bool, tries: di
     pairs = len(names) * (len(names) - 1) // 2
     for k, one in enumerate(names):
         for other in names[k + 1:]:
-            gap = metrics.compare(metric, scores[one], scores[other], members, level=1 - 0.05 / pairs)
+            gap = metrics.compare(metric, scores[one], scores[other], members, level=1 - 0.05 / pairs, draws=DRAWS)
             if gap.sign > 0:
                 behind[other] += 1
                 ahead[one] += 1

@@ -56,8 +56,8 @@ def test_the_usual_mistakes_are_among_the_wrong_answers(exercise):
 
 def test_the_five_commonest_mistakes_are_made_somewhere():
     titles = " | ".join(answer.title for one in ALL for answer in one.answers if not answer.right)
-    for mistake in ("wrong sign", "target among its references", "test set used for the threshold", "variance for "
-    "deviation", "AUC for TPR"):
+    for mistake in ("wrong sign", "target among its references", "test set used for the threshold", "variance for deviation",
+                    "AUC for TPR"):
         assert mistake in titles, mistake
 
 
@@ -115,14 +115,15 @@ def test_checks_import_nothing_but_numpy_and_python():
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    return {edition: export.write(tmp_path_factory.mktemp("course") / edition, ROOT, edition, SMALL) for edition in export.EDITIONS}
+    folder = tmp_path_factory.mktemp("course")
+    return {edition: export.write(folder / edition, ROOT, edition, SMALL) for edition in export.EDITIONS}
 
 
 def test_an_export_has_all_that_a_student_needs(exported):
     student, lecturer = exported["student"], exported["lecturer"]
     for one in ALL:
         for folder in (student, lecturer):
-            assert {f"{one.name}.ipynb", f"{one.name}.py", "README.md", "signals.npz", "signals.json"} <= {p.name for p in folder.iterdir()}
+            assert {f"{one.name}.ipynb", f"{one.name}.py", "README.md", "signals.npz"} <= {p.name for p in folder.iterdir()}
         assert "BEGIN SOLUTION" in (lecturer / f"{one.name}.py").read_text()
         assert one.title in (student / "README.md").read_text()
         for answer in one.answers:
@@ -176,8 +177,8 @@ def test_signals_say_what_is_in_them(exported):
 
     card = json.loads((exported["student"] / "signals.json").read_text())
     path = exported["student"] / "signals.npz"
-    assert path.stat().st_size == card["bytes"] < bank.LARGEST and "MIT" in card["licence"] and "mia course "
-    "data" in card["made"]["command"]
+    assert path.stat().st_size == card["bytes"] < bank.LARGEST
+    assert "MIT" in card["licence"] and "mia course data" in card["made"]["command"]
     with np.load(path, allow_pickle=False) as held:
         assert set(held) == set(card["arrays"]) == set(bank.WHAT)
         for name, one in card["arrays"].items():
