@@ -17,15 +17,15 @@ EDITIONS = ("student", "lecturer")
 SIGNALS = "signals.npz"
 CLASS_RUNS = {  # chapter -> a run with something to predict
     "bayes": "mia run bayes -p classes 0,6", "calibration": "mia run calibration -p forgetting_epochs 5",
-    "curvature": "mia run curvature -p h 0.1", "iha": "mia run iha -p damping 1", "quantile": "mia run quantile -p public 4000",
-    "compare": "mia run compare -p targets 4",
+    "curvature": "mia run curvature -p h 0.1", "iha": "mia run iha -p damping 1",
+    "quantile": "mia run quantile -p public 4000", "compare": "mia run compare -p targets 4",
 }
 
 README = """\
 # Exercises on membership inference
 
-{count} exercises, {minutes} minutes of writing in all. Each is a notebook; `checks` tells you what is wrong with an answer,
-and `signals.npz` holds real signals to try it on (what is in it: `signals.json`). All you need is Python with NumPy and
+{count} exercises, {minutes} minutes of writing in all. Each is a notebook; `checks` tells you what is wrong with an
+answer, and `signals.npz` holds real signals to try it on (what is in it: `signals.json`). All you need is Python, NumPy and
 Jupyter:
 
     python -m pip install numpy jupyterlab

@@ -22,11 +22,12 @@ from mia_lib.course import bank
 from mia_lib.course.export import empty_folder
 from mia_lib.errors import MiaError, check_range
 
-ANSWERS, JOURNAL, DEAL = "answers.npz", "submissions.jsonl", "deal.npz"
+ANSWERS, JOURNAL, CLOSED, DEAL = "answers.npz", "submissions.jsonl", "closed", "deal.npz"
 SHOWN = ("x", "y", "loss", "margin", "features", "public_features", "public_margin")
 TEAMS = 200
 LARGEST = 5_000_000  # bytes of a submission, unpacked
 FPR = 0.05
+DRAWS = 500  # for each pair of teams
 SIZE = bank.Size(records=2000, models=18, public=2000)
 
 README = """\
@@ -100,7 +101,7 @@ def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: b
     empty_folder(to)
     seed = secrets.randbits(48) if seed is None else seed
     rng = np.random.default_rng([0x67616D, seed])
-    held = bank.arrays(size, int(rng.integers(2**31)))
+    held = bank.arrays(size, int(rng.integers(2**62)))
     members, names = held["members"][0], tuple(f"team-{number:0{max(2, len(str(teams)))}d}" for number in range(1, teams + 1))
     order = np.stack([rng.permutation(size.records) for _ in names])
     answers = Answers(members, _halves(members, rng), order, names, tries)
@@ -137,7 +138,7 @@ def answers(folder: Path) -> Answers:
     try:
         with np.load(path, allow_pickle=False) as held:
             return Answers(held["members"], held["public"], held["order"], tuple(held["teams"].tolist()), int(held["tries"]))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise MiaError(f"{path} holds no answers ({error}). Give the folder that `mia course play --to FOLDER` wrote, "
                        f"with its folder "
                        "`lecturer`.") from error
@@ -225,7 +226,7 @@ def _kind(path: Path) -> str:
 
 
 def _team(path: Path, held: dict[str, np.ndarray], kept: Answers) -> str:
-    team = str(held["team"]) if held["team"].ndim == 0 else ""
+    team = str(held["team"].ravel()[0]) if held["team"].size == 1 else ""
     if team not in kept.teams:
         raise MiaError(f"{path.name}: team = {str(held['team'])[:40]!r} takes no part. Hand on what your deal says: "
                        f"team=deal[\"team\"].")
@@ -264,8 +265,8 @@ class Place:
 def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Place], list[str]]:
     """Rank what was handed in, and keep a journal of it.
 
-    A team's last file counts. A file that is judged again, byte for byte, is no further try; one beyond the team's tries does
-    not count.
+    A team's last file counts. The same scores judged again are no further try; a file beyond the team's tries, or after the
+    final ranking, does not count.
 
     Args:
         folder: that `deal` wrote. paths: of new submissions; earlier ones are kept. final: judge the records that were not
@@ -286,6 +287,8 @@ def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Pl
             before = [line["sha256"] for line in journal if line["team"] == team]
             if digest in before:  # judging a whole folder again is no further try
                 continue
+            if (folder / "lecturer" / CLOSED).exists():
+                raise MiaError(f"{path.name} ({team}): the final ranking has been made, and what comes after it does not count.")
             if len(before) >= kept.tries:
                 raise MiaError(f"{path.name} ({team}): {len(before)} files were handed in, and {kept.tries} are allowed. "
                                f"This one does not count.")
@@ -300,6 +303,8 @@ def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Pl
     if not last:
         raise MiaError("Nothing can be ranked yet: " + ("no file was given." if not refused else " ".join(refused)))
     scores = {team: _kept_scores(folder, line["sha256"]) for team, line in last.items()}
+    if final:
+        store.write(folder / "lecturer" / CLOSED, b"")
     tries = {team: sum(line["team"] == team for line in journal) for team in last}
     return ranking(scores, kept, final, tries, {team: line["file"] for team, line in last.items()}), refused
 
@@ -344,7 +349,7 @@ def ranking(scores: dict[str, np.ndarray], kept: Answers, final: bool, tries: di
     pairs = len(names) * (len(names) - 1) // 2
     for k, one in enumerate(names):
         for other in names[k + 1:]:
-            gap = metrics.compare(metric, scores[one], scores[other], members, level=1 - 0.05 / pairs)
+            gap = metrics.compare(metric, scores[one], scores[other], members, level=1 - 0.05 / pairs, draws=DRAWS)
             if gap.sign > 0:
                 behind[other] += 1
                 ahead[one] += 1

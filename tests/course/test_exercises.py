@@ -1,0 +1,290 @@
+"""Every exercise: its checks accept right answers of all kinds, refuse the usual wrong ones, and give nothing away."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+from mia_lib.course import bank, exercises, export, marking
+from mia_lib.errors import MiaError
+from mia_lib.publish.parameters import find_root, validate
+
+ROOT = find_root(Path(__file__).resolve().parents[2])
+ALL = exercises.every(ROOT)
+ANSWERS = [pytest.param(one, answer, id=f"{one.name}: {answer.title}") for one in ALL for answer in one.answers]
+SMALL = bank.Size(records=80, models=6, public=40, epochs=1)
+NUMPY_ALONE = """
+import sys
+for name in ("torch", "scipy", "pandas", "sklearn", "mia_lib", "matplotlib"):
+    sys.modules[name] = None
+"""
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def test_there_are_enough_in_every_chapter():
+    assert len(ALL) >= 8
+    counted = [one.about["chapter"] for one in ALL]
+    assert set(counted) == set(exercises.CHAPTERS) and max(map(counted.count, counted)) <= 3
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
+def test_the_solution_is_accepted(exercise):
+    assert exercise.said(seed=3) == []
+
+
+@pytest.mark.parametrize("exercise, answer", ANSWERS)
+def test_right_answers_are_accepted_and_wrong_ones_told_why(exercise, answer):
+    said = exercise.said(answer, seed=4)
+    assert bool(said) != answer.right, said
+    for one in said:
+        assert one[0] == "`" and one.rstrip()[-1] in ".?", one
+        assert "nan" not in one.replace("NaN", ""), one
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
+def test_the_usual_mistakes_are_among_the_wrong_answers(exercise):
+    titles = [one.title for one in exercise.answers if not one.right]
+    assert len(titles) >= 5 and len([one for one in exercise.answers if one.right]) >= 1
+    assert len(set(titles)) == len(titles)
+
+
+def test_the_five_commonest_mistakes_are_made_somewhere():
+    titles = " | ".join(answer.title for one in ALL for answer in one.answers if not answer.right)
+    for mistake in ("wrong sign", "target among its references", "test set used for the threshold", "variance for deviation",
+                    "AUC for TPR"):
+        assert mistake in titles, mistake
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
+def test_nothing_is_accepted_that_was_not_written(exercise):
+    with exercises.importable(ROOT / "course") as checks:
+        made = exercise.student()
+        work = {}
+        for cell in made.cells:
+            if cell.cell_type == "code" and not exercises.CHECK.search(cell.source) and "signals" not in cell.metadata.get("tags", []):
+                exec(cell.source, work)
+        said = [checks.one(exercise.name, k, work, 0) for k in range(len(checks.titles(exercise.name)))]
+        nothing = [checks.one(exercise.name, k, {}, 0) for k in range(len(checks.titles(exercise.name)))]
+    assert "right" not in said and "right" not in nothing
+    assert any("still to be written" in one for one in said) and all("no function" in one for one in nothing)
+
+
+@pytest.mark.parametrize("answer, told", [
+    ("def malt(loss): return None", "returns nothing"),
+    ("def malt(loss): return loss[:3]", "shape (3,)"),
+    ("def malt(loss): return -loss * float('nan')", "not finite"),
+    ("def malt(loss): loss *= -1; return loss", "changes an array"),
+    ("def malt(loss): return ['low'] * len(loss)", "numbers are needed"),
+    ("def malt(loss): return 1 / 0", "ZeroDivisionError"),
+    ("def malt(): return 1", "TypeError"),
+    ("malt = 3", "no function `malt`"),
+])
+def test_what_is_no_answer_at_all_is_told_apart(answer, told):
+    said = ALL[[one.name for one in ALL].index("malt_mast")].said(exercises.Answer(False, "none", answer))
+    assert told in said[0]
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
+def test_a_students_copy_holds_no_solution(exercise):
+    made = exercise.student()
+    nbformat.validate(made)
+    text = jupytext.writes(made, fmt="py:percent")
+    assert "SOLUTION" not in text and "Wrong" not in text and not {"right", "wrong"} & {
+        tag for cell in made.cells for tag in cell.metadata.get("tags", [])}
+    stubs = {node.name: node for cell in made.cells if cell.cell_type == "code" for node in ast.walk(ast.parse(cell.source))
+             if isinstance(node, ast.FunctionDef) and node.name in exercise.about["functions"]}
+    assert list(stubs) == exercise.about["functions"]
+    for stub in stubs.values():  # signature and docstring, and a line to be written
+        assert ast.get_docstring(stub) and [type(one) for one in stub.body] == [ast.Expr, ast.Raise]
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in made.cells) == 1
+
+
+def test_checks_import_nothing_but_numpy_and_python():
+    for path in (ROOT / "course" / "checks").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = ([alias.name for alias in node.names] if isinstance(node, ast.Import) else
+                     [node.module] if isinstance(node, ast.ImportFrom) else [])
+            assert all(name.split(".")[0] in {"numpy", "checks", *sys.stdlib_module_names} for name in names), path
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("course")
+    return {edition: export.write(folder / edition, ROOT, edition, SMALL) for edition in export.EDITIONS}
+
+
+def test_an_export_has_all_that_a_student_needs(exported):
+    student, lecturer = exported["student"], exported["lecturer"]
+    for one in ALL:
+        for folder in (student, lecturer):
+            assert {f"{one.name}.ipynb", f"{one.name}.py", "README.md", "signals.npz"} <= {p.name for p in folder.iterdir()}
+        assert "BEGIN SOLUTION" in (lecturer / f"{one.name}.py").read_text()
+        assert one.title in (student / "README.md").read_text()
+        for answer in one.answers:
+            assert answer.title in (lecturer / f"{one.name}.ipynb").read_text()
+            assert answer.code.strip() not in (student / f"{one.name}.py").read_text()
+    assert not list(student.rglob("__pycache__"))
+
+
+def test_exports_are_the_same_each_time(exported, tmp_path):
+    again = export.write(tmp_path / "again", ROOT, "student", SMALL)
+    for path in exported["student"].rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (again / path.relative_to(exported["student"])).read_bytes(), path
+
+
+@pytest.mark.parametrize("full", ["a student's work.ipynb", ".hidden"])
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, full):
+    (tmp_path / full).write_text("mine")
+    with pytest.raises(MiaError, match="not empty"):
+        export.write(tmp_path, ROOT, "student", SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == [full] and (tmp_path / full).read_text() == "mine"
+
+
+@pytest.mark.parametrize("call, said", [
+    (lambda to: export.write(to, ROOT, "teacher", SMALL), "edition = 'teacher'"),
+    (lambda to: export.write(to / "new", to, "student", SMALL), "no exercises"),
+    (lambda to: bank.write(to / "signals.csv", SMALL), "end in .npz"),
+    (lambda to: bank.Size(models=7), "even number"),
+    (lambda to: bank.Size(records=3), "out of range"),
+    (lambda to: marking.check([], ROOT), "which notebooks"),
+])
+def test_what_cannot_be_made_is_refused(tmp_path, call, said):
+    with pytest.raises(MiaError, match=said):
+        call(tmp_path)
+
+
+def test_solved_notebooks_run_on_their_signals_with_numpy_alone(exported):
+    """Each solved notebook as a script, in the folder that was handed out."""
+    code = NUMPY_ALONE + "".join(
+        f"\nprint({one.name!r})\nwork = dict()\n" + "".join(
+            f"exec({cell.source!r}, work)\n" for cell in one._without_answers().cells
+            if cell.cell_type == "code" and not exercises.CHECK.search(cell.source)).replace("probes = 20", "probes = 1")
+        for one in ALL)
+    done = subprocess.run([sys.executable, "-c", code], cwd=exported["student"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("AUC") >= 10 and "nan" not in done.stdout
+
+
+def test_signals_say_what_is_in_them(exported):
+    import numpy as np
+
+    card = json.loads((exported["student"] / "signals.json").read_text())
+    path = exported["student"] / "signals.npz"
+    assert path.stat().st_size == card["bytes"] < bank.LARGEST
+    assert "MIT" in card["licence"] and "mia course data" in card["made"]["command"]
+    with np.load(path, allow_pickle=False) as held:
+        assert set(held) == set(card["arrays"]) == set(bank.WHAT)
+        for name, one in card["arrays"].items():
+            assert list(held[name].shape) == one["shape"] and str(held[name].dtype) == one["dtype"]
+        hidden = np.maximum(held["x"] / 255 @ held["w1"] + held["b1"], 0)
+        logits = hidden @ held["w2"] + held["b2"]
+        loss = np.log(np.exp(logits).sum(1)) - logits[np.arange(len(logits)), held["y"]]
+        np.testing.assert_allclose(loss, held["loss"][0], atol=1e-4)  # the weights are those of model 0
+        p = np.exp(-held["loss"].astype(float))
+        np.testing.assert_allclose(held["margin"], np.log(p / (1 - p)), atol=1e-2)
+        assert (held["members"][::2] ^ held["members"][1::2]).all()
+    with pytest.raises(MiaError, match="is there already"):
+        bank.write(path, SMALL)
+
+
+def test_the_bank_that_is_handed_out_fits_into_a_mail():
+    """Random bytes in the shapes of a whole bank, which compress worse than real ones."""
+    import numpy as np
+
+    size, rng = bank.Size(), np.random.default_rng(0)
+    floats = 2 * size.models * size.records + 10 * (size.records + size.public) + size.public + 785 * 32 + 33 * 10
+    made = {"x": rng.integers(256, size=(size.records, 784)).astype(np.uint8), "all": rng.random(floats).astype(np.float32)}
+    assert len(bank.packed(made)) < bank.LARGEST
+    with pytest.raises(MiaError, match="can be mailed"):
+        bank.packed({"x": rng.random(bank.LARGEST // 4)})
+
+
+# ------------------------------------------------------------------------------------------------ what is handed in
+
+
+def _solved(exercise, folder: Path, ending: str) -> Path:
+    path = folder / f"{exercise.name}{ending}"
+    path.write_text(jupytext.writes(exercise._without_answers(), fmt="ipynb" if ending == ".ipynb" else "py:percent"))
+    return path
+
+
+def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
+    exercise = next(one for one in ALL if one.name == "malt_mast")
+    full = marking.mark(_solved(exercise, tmp_path, ".ipynb"), ROOT, seed=1)
+    assert (full.exercise, full.right, full.said) == ("malt_mast", full.of, ())
+    as_script = marking.mark(_solved(exercise, tmp_path, ".py"), ROOT, seed=1)
+    assert as_script.right == full.of
+    empty = marking.mark(exported["student"] / "malt_mast.ipynb", ROOT, seed=1)
+    assert empty.right == 0 and empty.of == full.of and "still to be written" in empty.said[0]
+
+
+def _edited(exported, tmp_path, change) -> Path:
+    path = tmp_path / "malt_mast.ipynb"
+    path.write_text(change((exported["student"] / "malt_mast.ipynb").read_text()))
+    return path
+
+
+@pytest.mark.parametrize("change, said", [
+    (lambda text: text.replace("checks.run", "print"), "no cell with `checks.run"),
+    (lambda text: text.replace('checks.run(\\"malt_mast', 'checks.run(\\"my_own'), "do not exist"),
+    (lambda text: text[:500], "no Jupyter notebook"),
+    (lambda text: "[]", "no Jupyter notebook"),
+    (lambda text: text.replace("import numpy as np", "import numpy as np, os; os._exit(3)"), "ended Python"),
+    (lambda text: text.replace("import numpy as np", "import numpy as np, time; time.sleep(60)"), "never ends"),
+])
+def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change, said):
+    made = marking.mark(_edited(exported, tmp_path, change), ROOT, seconds=8 if "never" in said else 60)
+    assert made.refused and said in made.said[0]
+
+
+def test_a_notebook_that_is_not_there_is_refused(tmp_path):
+    made = marking.mark(tmp_path / "gone" / "lira.ipynb", ROOT)
+    assert made.refused and "no file" in made.said[0]
+
+
+def test_checks_beside_a_notebook_are_not_those_that_mark_it(exported, tmp_path):
+    own = tmp_path / "checks"
+    own.mkdir()
+    (own / "__init__.py").write_text("def one(*given): return 'right'\ndef titles(*given): return ['all'] * 9\n")
+    path = _edited(exported, tmp_path, lambda text: text)
+    assert marking.mark(path, ROOT).right == 0
+
+
+def test_a_notebook_without_its_checks_says_so(tmp_path):
+    with exercises.importable(ROOT / "course") as checks, pytest.raises(ValueError, match="Keep the notebook in the "
+    "folder"):
+        checks.run("unknown", {})
+
+
+def test_otter_reads_the_checks(exported):
+    """Its files hold a plain dictionary; each case is a doctest that prints `right` for a solved notebook."""
+    import doctest
+
+    for exercise in ALL:
+        held = {}
+        exec((exported["student"] / "tests" / f"{exercise.name}.py").read_text(), held)
+        cases = held["test"]["suites"][0]["cases"]
+        assert held["OK_FORMAT"] is True and held["test"]["name"] == exercise.name
+        with exercises.importable(ROOT / "course") as checks:
+            assert len(cases) == len(checks.titles(exercise.name))
+            if exercise.name != "malt_mast":
+                continue
+            work = exercise.work()
+            for case in cases:
+                test = doctest.DocTestParser().get_doctest(case["code"], work, "case", None, 0)
+                assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("chapter", exercises.CHAPTERS)
+def test_runs_in_class_are_runs_that_are_allowed(chapter):
+    name, _, given = export.CLASS_RUNS[chapter].removeprefix("mia run ").partition(" -p ")
+    key, value = given.split(" ")
+    assert name == chapter and re.fullmatch(r"\w+", key)
+    validate(chapter, {key: value}, "quick", ROOT)
