@@ -1,4 +1,5 @@
-"""The command line: `mia build`, `slides`, `run`, `sweep`, `record`, `scorecard`, `params`, `data`, `sync`, `doctor`, `serve`."""
+"""The command line: `mia build`, `slides`, `run`, `sweep`, `record`, `scorecard`, `params`, `data`, `sync`, `doctor` and
+`serve`."""
 
 from __future__ import annotations
 
