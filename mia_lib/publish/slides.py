@@ -11,8 +11,8 @@ is the speaker's. Three fences show what a chapter has:
     :columns: n; MALT; MATT
     :::
 
-    :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, what speaks against
-    :::                             the other options is the speaker's
+    :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, and the speaker
+    :::                             has the reasons against the other options
 
 Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`, `{verdict}`), with the chapter's name first. Decks
 are drawn by reveal.js, which lies beside them, and ask the network for nothing.
@@ -106,7 +106,9 @@ def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
     for one in decks:
         (out / f"{one.name}.html").write_text(_page(one), encoding="utf-8")
-    (out / "quiz.html").write_text(sheet(source), encoding="utf-8")
+    asked, answered = sheets(source, {one.name: one.title for one in decks})
+    (out / "quiz.html").write_text(asked, encoding="utf-8")
+    (out / "answers.html").write_text(answered, encoding="utf-8")
     index = out / "index.html"
     index.write_text(_index(decks), encoding="utf-8")
     return index
@@ -172,7 +174,8 @@ def deck(path: Path, source: _Source) -> Deck:
     for number, part in enumerate(re.split(r"^---$", text[found.end():], flags=re.MULTILINE), 1):
         shown, *notes = NOTES.split(part.strip(), maxsplit=1)
         slides.append(_slide(shown, notes[0] if notes else "", f"{FOLDER}/{path.name}, slide {number}", source, figures))
-    return Deck(path.stem, head["title"], head["lesson"], head["chapter"], int(head["minutes"]), tuple(slides), tuple(figures))
+    return Deck(path.stem, head["title"], head["lesson"], head["chapter"], int(head["minutes"]), tuple(slides),
+                tuple(figures))
 
 
 def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str]) -> Slide:
@@ -194,7 +197,7 @@ def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str
             raise MiaError(f"{where}: :::{{{fence[1]}}} is unknown here; there are picture, rows and ask.")
     rest = text[last:]
     if ":::" in rest:
-        raise MiaError(f"{where}: a fence is not closed, or has text where its options belong: {rest[rest.index(':::'):][:60]!r}")
+        raise MiaError(f"{where}: a fence is not closed, or has text where options belong: {rest[rest.index(':::'):][:60]!r}")
     return Slide("".join([*parts, source.html(rest, where)]), source.html(notes, where))
 
 
@@ -217,8 +220,8 @@ def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) ->
     for one in wanted:
         prose.known(one, names, f"row of {name}", where)
     places = [table["columns"].index(one) for one in columns]
-    lines = [columns, ["---"] * len(columns), *([_cell(row[place]) for place in places] for row, first in zip(table["rows"], names, strict=True)
-               if first in wanted)]
+    kept = [row for row, first in zip(table["rows"], names, strict=True) if first in wanted]
+    lines = [columns, ["---"] * len(columns), *([_cell(row[place]) for place in places] for row in kept)]
     return source.html("\n".join(f"| {' | '.join(line)} |" for line in lines), where)
 
 
@@ -235,7 +238,8 @@ def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
     if not number.isdigit() or not 1 <= int(number) <= len(questions):
         raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
     one = questions[int(number) - 1]
-    options = "".join(f'<li{" class=right" * option.right}>{source.html(option.says, where)}</li>' for option in one.options)
+    options = "".join(f'<li{" class=right" * option.right}>{source.html(option.says, where)}</li>'
+                      for option in one.options)
     why = source.html(one.options[one.answer].why, where)
     reasons = "\n".join(f"- **{letter}** {'(right)' if option.right else '(no)'}: {option.why}"
                         for letter, option in zip(quiz.LETTERS, one.options, strict=False))
@@ -246,62 +250,72 @@ def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
 # Pages
 
 
-HEADING = ('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-           '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n')
-SCRIPT = """<script>
+LIBRARIES = """<script>
 window.MathJax = {tex: {inlineMath: [["\\\\(", "\\\\)"]]}, options: {enableMenu: false}, startup: {typeset: false}};
 </script>
-<script src="reveal/reveal.js"></script>
-<script src="reveal/notes.js"></script>
 <script src="reveal/tex-svg.js"></script>
+"""
+TYPESET = "window.MathJax.startup.promise.then(() => window.MathJax.typesetPromise())"
+DRAWN = f"""<script src="reveal/reveal.js"></script>
+<script src="reveal/notes.js"></script>
 <script>
-Reveal.initialize({width: 1280, height: 720, margin: 0.03, hash: true, slideNumber: "c/t", center: false, transition: "none",
-                   plugins: [RevealNotes]});
-window.MathJax.startup.promise.then(() => window.MathJax.typesetPromise()).then(() => {
+Reveal.initialize({{width: 1280, height: 720, margin: 0.05, hash: true, slideNumber: "c/t", center: false, transition: "none",
+                   plugins: [RevealNotes]}});
+{TYPESET}.then(() => {{
   Reveal.layout();
   document.documentElement.dataset.ready = "";
-});
+}});
 </script>
 """
+WRITTEN = f"<script>{TYPESET};</script>\n"
+
+
+def _html(title: str, body: str, styles: tuple[str, ...] = ("slides.css",)) -> str:
+    links = "".join(f'<link rel="stylesheet" href="{one}">\n' for one in styles)
+    return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n{links}'
+            f"</head>\n{body}\n</html>\n")
 
 
 def _page(one: Deck) -> str:
     slides = "\n".join(f'<section>{slide.shown}<aside class="notes">{slide.notes}</aside></section>' for slide in one.slides)
-    link = f"../book/_build/html/{one.chapter}.html"
-    return (HEADING.format(title=escape(one.title)) + '<link rel="stylesheet" href="reveal/reset.css">\n'
-            '<link rel="stylesheet" href="reveal/reveal.css">\n<link rel="stylesheet" href="slides.css">\n</head>\n<body>\n'
-            f'<div class="reveal"><div class="slides">\n{slides}\n</div>\n'
-            f'<p class="source"><a href="{link}">{escape(one.title)}: the chapter</a></p></div>\n{SCRIPT}</body>\n</html>\n')
+    link = f'<a href="../book/_build/html/{one.chapter}.html">{escape(one.title)}: the page in the book</a>'
+    body = f'<body>\n<div class="reveal"><div class="slides">\n{slides}\n</div>\n<p class="source">{link}</p></div>\n'
+    return _html(one.title, f"{body}{LIBRARIES}{DRAWN}</body>", ("reveal/reset.css", "reveal/reveal.css", "slides.css"))
+
+
+def _paper(title: str, content: str, scripts: str = "") -> str:
+    return _html(title, f'<body class="paper">\n<main>\n<h1>{escape(title)}</h1>\n{content}\n</main>\n{scripts}</body>')
 
 
 def _index(decks: list[Deck]) -> str:
     rows = "".join(f'<tr><td><a href="{one.name}.html">{escape(one.title)}</a></td><td>{escape(one.lesson)}</td>'
                    f"<td>{one.minutes}</td><td>{len(one.slides)}</td></tr>" for one in decks)
-    return (HEADING.format(title="Slides") + '<link rel="stylesheet" href="slides.css">\n</head>\n<body class="paper">\n<main>\n'
-            "<h1>Slides</h1>\n<p>Press <kbd>S</kbd> for the speaker's view with notes, <kbd>?</kbd> for all keys. To print a deck, "
-            "add <code>?print-pdf</code> to its address. <a href=\"quiz.html\">Quizzes to print</a>.</p>\n"
-            "<table><thead><tr><th>deck</th><th>lesson</th><th>minutes</th><th>slides</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>\n</main>\n</body>\n</html>\n")
+    return _paper("Slides", (
+        "<p>Press <kbd>S</kbd> for the speaker's view with notes, <kbd>?</kbd> for all keys. To print a deck, add "
+        "<code>?print-pdf</code> to its address.</p>\n"
+        f"<table><thead><tr><th>deck</th><th>lesson</th><th>minutes</th><th>slides</th></tr></thead><tbody>{rows}</tbody></table>\n"
+        '<p>To print: <a href="quiz.html">the quizzes</a>, and <a href="answers.html">their answers</a> with reasons.</p>'))
 
 
-def sheet(source: _Source) -> str:
-    """All quizzes to print: a page of questions each, and all answers with their reasons at the end."""
+def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
+    """All quizzes to print, each on a page of its own, and the answers with the reasons for and against every option.
+
+    Args:
+        source: of roles in them.
+        titles: name of a quiz -> its title, where it has another than its name.
+    """
     asked, answered = [], []
     for path in sorted((source.root / quiz.FOLDER).glob("*.yaml")):
-        where, title = f"{quiz.FOLDER}/{path.name}", escape(path.stem.capitalize())
-        questions, answers = [], []
+        where, title = f"{quiz.FOLDER}/{path.name}", escape(titles.get(path.stem, path.stem.capitalize()))
+        questions, answers = "", ""
         for one in quiz.load(path.stem, source.root):
             options = "".join(f"<li>{source.html(option.says, where)}</li>" for option in one.options)
-            questions.append(f'<li>{source.html(one.asks, where)}<ol type="A">{options}</ol></li>')
-            right = one.options[one.answer]
-            answers.append(f"<li><p><strong>{quiz.LETTERS[one.answer]}.</strong> {escape(right.says, quote=False)}</p>" + "".join(
-                f"<p>{letter}: </p>{source.html(option.why, where)}"
-                for letter, option in zip(quiz.LETTERS, one.options, strict=False)) + "</li>")
-        asked.append(f'<section class="sheet"><h2>{title}</h2><ol>{"".join(questions)}</ol></section>')
-        answered.append(f"<h3>{title}</h3><ol>{''.join(answers)}</ol>")
-    script = SCRIPT.partition('<script src="reveal/reveal.js">')[0] + (
-        '<script src="reveal/tex-svg.js"></script>\n<script>window.MathJax.startup.promise.then(() => '
-        "window.MathJax.typesetPromise());</script>\n")
-    return (HEADING.format(title="Quizzes") + '<link rel="stylesheet" href="slides.css">\n</head>\n<body class="paper">\n<main>\n'
-            f'<h1>Quizzes</h1>\n{"".join(asked)}<section class="sheet"><h2>Answers</h2>{"".join(answered)}</section>\n'
-            f"</main>\n{script}</body>\n</html>\n")
+            reasons = "".join(source.html(f"**{letter}** {'is right' if option.right else 'is wrong'}. {option.why}", where)
+                              for letter, option in zip(quiz.LETTERS, one.options, strict=False))
+            questions += f'<li>{source.html(one.asks, where)}<ol type="A">{options}</ol></li>'
+            answers += f"<li>{source.html(one.asks, where)}{reasons}</li>"
+        asked.append(f'<section class="sheet"><h2>{title}</h2><ol>{questions}</ol></section>')
+        answered.append(f'<section class="sheet"><h2>{title}</h2><ol>{answers}</ol></section>')
+    return tuple(_paper(title, "\n".join(parts), LIBRARIES + WRITTEN)
+                 for title, parts in (("Quizzes", asked), ("Answers", answered)))

@@ -100,7 +100,8 @@ def test_charts_are_small_and_have_sliders_and_a_text(learned):
 
 @pytest.mark.parametrize("change, said", [
     ({"members": np.ones(6, bool)}, "members and others"), ({"steps": []}, "whole numbers"),
-    ({"steps": [-1, 2]}, "whole numbers"), ({"rate": 0.0}, "rate"), ({"y": np.arange(6)}, "y"), ({"x": np.zeros((5, 2))}, "shape")])
+    ({"steps": [-1, 2]}, "whole numbers"), ({"rate": 0.0}, "rate"), ({"y": np.arange(6)}, "y"),
+    ({"x": np.zeros((5, 2))}, "shape")])
 def test_a_training_that_cannot_be_is_refused(change, said):
     good = {"x": np.zeros((6, 2)), "y": np.arange(6) % 2, "members": np.arange(6) < 3, "classes": 2, "steps": [0, 1]}
     primer.learn(**good)
