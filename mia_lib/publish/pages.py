@@ -22,7 +22,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, marks, pictures, play_page, primer_page, prose, reference, runner, scorecard
+from mia_lib.publish import exhibits, in_words, marks, pictures, play_page, primer_page, prose, reference, runner, scorecard
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded
@@ -370,8 +370,7 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
             cells.append(part)
             named = [name for output in part.get("outputs", []) for name in _names(output)]
             named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
-            charts = _charts(part)
-            cells += charts if explorable else []
+            cells += _charts(part, explorable)
             cells += [_folded(state, shown, name) for state, shown in runs for name in named if name in _exhibits(shown)]
             folded |= set(named)
     cells = in_depth(cells)
@@ -471,25 +470,29 @@ def _folded(state: State, shown: dict, name: str) -> dict:
             "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
 
 
-def _charts(cell: dict) -> list[dict]:
-    """Take the chart of an explorable figure out of its cell, into one where `explore.js` finds it.
+def _charts(cell: dict, explorable: bool) -> list[dict]:
+    """Take the chart of an explorable figure out of its cell, into one where `explore.js` finds it, with what it says in words.
 
-    It is text in the page, for a page that is opened from a disk may ask for no other file.
+    It is text in the page, for a page that is opened from a disk may ask for no other file. Where it is not to be moved
+    (`explorable`), its words stand alone.
     """
     figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
     charts = [output["data"].pop(prose.VEGA_LITE) for output in cell.get("outputs", [])
               if prose.VEGA_LITE in output.get("data", {})]
     cells = []
     for chart in charts if figure else []:
-        cells.append({"cell_type": "markdown", "id": f"{figure}-chart"[:64], "metadata": {}, "source": _holder(chart, figure)})
+        source = _holder(chart, figure, explorable)
+        cells += [{"cell_type": "markdown", "id": f"{figure}-chart"[:64], "metadata": {}, "source": source}] if source else []
     return cells
 
 
-def _holder(chart: dict, figure: str) -> str:
-    """A chart beside the figure whose picture it replaces, in MyST Markdown."""
+def _holder(chart: dict, figure: str, explorable: bool = True) -> str:
+    """A chart beside the figure whose picture it replaces, and what it says in words, in MyST Markdown."""
     spec = json.dumps(chart, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
-    return (f'```{{raw}} html\n<div class="{EXPLORABLE}" data-figure="{figure}" hidden>'
-            f'<script type="application/json">{spec}</script></div>\n```')
+    live = (f'<div class="{EXPLORABLE}" data-figure="{figure}" hidden><script type="application/json">{spec}</script></div>'
+            if explorable else "")
+    parts = [live, in_words.table(chart, VERSION)]
+    return "```{raw} html\n" + "\n".join(filter(None, parts)) + "\n```" if any(parts) else ""
 
 
 def _captioned(cell: dict) -> list[dict]:
