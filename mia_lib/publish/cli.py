@@ -33,8 +33,8 @@ class Mia(TyperGroup):
         except KeyboardInterrupt:
             code, text = 130, STOPPED
         except ModuleNotFoundError as error:
-            code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks and "
-                             "builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
+            code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
+                             "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
         except RuntimeError as error:
             if type(error).__name__ not in ("NotebookFailed", "BookFailed"):
                 raise
