@@ -220,7 +220,7 @@ def _batch(layers: _Shallow, device: torch.device) -> int:
     each = outputs * (outputs + inputs + 1) + 2 * (inputs + 1)
     if layers.hidden is not None:
         each += inputs * inputs + 2 * layers.hidden.in_features
-    return max(1, min(8 * signals.batch_size(device), (2**27 if device.type == "cuda" else 2**24) // each))
+    return max(1, min(8 * signals.batch_size(device), (2**27 if devices.is_card(device) else 2**24) // each))
 
 
 def _with_one(x: torch.Tensor) -> torch.Tensor:
@@ -300,19 +300,9 @@ def _assembled(layers: _Shallow, sums: list[torch.Tensor], size: int) -> torch.T
     return matrix
 
 
-def _available_memory(device: torch.device) -> int:
-    """Bytes that are free on a device."""
-    if device.type == "cuda":
-        devices.release()
-        return torch.cuda.mem_get_info(device)[0]
-    import psutil
-
-    return psutil.virtual_memory().available
-
-
 def _check_memory(size: int, dtype: str, device: torch.device) -> None:
     """The matrix, its eigenvectors and the workspace of the decomposition are 4 P^2 numbers."""
-    one, free = size**2 * signals.PRECISIONS[dtype].itemsize, _available_memory(device)
+    one, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
     if 4 * one > free:
         shorter = "dtype = 'float32' (half of that), " if dtype == "float64" else ""
         raise MiaError(f"The Hessian of {size:,} parameters takes {one / 1e9:,.1f} GB in {dtype}, {4 * one / 1e9:,.1f} GB "

@@ -42,7 +42,7 @@ PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 def batch_size(device: torch.device) -> int:
     """Records in a batch: as many as stay in the caches of a processor, or as fill a graphics card."""
-    return 8192 if device.type == "cuda" else 500
+    return 8192 if devices.is_card(device) else 500
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -419,7 +419,7 @@ def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
     device = device_of(model)
     weights, labels = dict(model.named_parameters()), torch.from_numpy(np.array(y, np.int64)).to(device)
     if batch is None:
-        block = 2**32 if device.type == "cuda" else 2**27
+        block = 2**32 if devices.is_card(device) else 2**27
         batch = max(1, min(batch_size(device), block // sum(w.nbytes for w in weights.values())))
 
     def record(weights, x, y):

@@ -37,6 +37,32 @@ def pick(device: str | None = None) -> torch.device:
     return torch.device("cuda", int(number or 0))
 
 
+def is_card(device: torch.device) -> bool:
+    """Whether a device has a memory and a queue of its own: work for it is best sent in large pieces and without waiting."""
+    return device.type != "cpu"
+
+
+def replays(device: torch.device) -> bool:
+    """Whether a device can record work and replay it (CUDA graphs)."""
+    return device.type == "cuda"
+
+
+def wait(device: torch.device) -> None:
+    """Wait until a card has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that are free on a device."""
+    if device.type == "cuda":
+        release()
+        return torch.cuda.mem_get_info(device)[0]
+    import psutil
+
+    return psutil.virtual_memory().available
+
+
 def describe(device: torch.device) -> str:
     """The device in words, for manifests and pages."""
     if device.type == "cuda":

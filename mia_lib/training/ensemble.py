@@ -192,7 +192,7 @@ class Ensemble:
         with store.lock(shared, what=f"training {self.label}"):
             todo = self.missing()
             rows = {m: np.flatnonzero(self.members[m]) for m in todo}
-            diverged = (self._fit_on_card if where.type == "cuda" else self._fit_in_pool)(where, todo, rows)
+            diverged = (self._fit_on_card if devices.is_card(where) else self._fit_in_pool)(where, todo, rows)
         if diverged:
             raise MiaError(diverged[0] + (f" ({len(diverged)} models diverged; the others are kept.)" if diverged[1:] else ""))
         return self

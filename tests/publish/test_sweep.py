@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -153,6 +155,23 @@ def test_the_command_line_takes_pairs_and_says_what_is_wrong(swept):
     assert done.exit_code == 1 and "1 of 1 cells failed: steps = 9" in done.stderr
     assert "nine is too many" in (swept / "out" / "index.html").read_text()
     assert len(pd.read_csv(swept / "out" / "results.csv")) == 0
+
+
+def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, monkeypatch):
+    from mia_lib.training.backends import pool
+
+    real, seen = runner.run, []
+
+    def run(*given, **named):
+        seen.append((os.environ["MIA_CLUSTER"], os.environ["MIA_DEVICE"]))
+        return real(*given, **named)
+
+    for name in ("MIA_CLUSTER", "MIA_DEVICE"):  # which the command sets, for kernels inherit them
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(pool, "connect", lambda address: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(runner, "run", run)
+    done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "1,2", "--cluster", "tcp://x:1", "--device", "cpu"])
+    assert done.exit_code == 0 and seen == [("tcp://x:1", "cpu")] * 2
 
 
 # The table

@@ -207,11 +207,11 @@ def test_a_batch_that_runs_out_of_memory_is_not_counted_twice(monkeypatch):
 def test_a_hessian_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     model = models.build("mlp:6", (4,), 2, seed=2)  # 44 parameters: 4 * 44^2 numbers
     monkeypatch.setattr(hessian, "_sums", lambda *given: pytest.fail("work was done"))
-    monkeypatch.setattr(hessian, "_available_memory", lambda device: 4 * 44**2 * 8 - 1)
+    monkeypatch.setattr(hessian.devices, "free_memory", lambda device: 4 * 44**2 * 8 - 1)
     with pytest.raises(MiaError, match="of 44 parameters takes .* GB in float64, .* free on cpu. Use dtype = 'float32'.*"
                                        "conjugate_gradient"):
         hessian.exact(model, X, Y)
-    monkeypatch.setattr(hessian, "_available_memory", lambda device: 4 * 44**2 * 4 - 1)
+    monkeypatch.setattr(hessian.devices, "free_memory", lambda device: 4 * 44**2 * 4 - 1)
     with pytest.raises(MiaError, match="in float32, .* Use conjugate_gradient"):
         hessian.exact(model, X, Y, dtype="float32")
 

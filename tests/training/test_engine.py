@@ -584,7 +584,7 @@ def test_calibration_splits_keep_references_out_of_the_private_half():
 
 @pytest.fixture
 def dask(tmp_path):
-    """A scheduler and two workers as processes of their own, and the scheduler's address."""
+    """A scheduler and three workers as processes of their own, and the scheduler's address."""
     pytest.importorskip("distributed", reason="needs the extra `cluster`")
     file = tmp_path / "scheduler.json"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__LOGGING": "{}"}
@@ -596,14 +596,14 @@ def dask(tmp_path):
     while not file.is_file() and time.time() < deadline:
         time.sleep(0.1)
     started += [subprocess.Popen([*command, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny",
-                                  "--no-dashboard", "--local-directory", str(tmp_path)], **quiet) for _ in range(2)]
+                                  "--no-dashboard", "--local-directory", str(tmp_path)], **quiet) for _ in range(3)]
     import json
 
     address = json.loads(file.read_text())["address"]
     from distributed import Client
 
     with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(3, timeout=120)
     yield address, started[1:]
     executor = pool._clusters.pop(address, None)
     if executor is not None:

@@ -54,19 +54,14 @@ def _models_per_second(x, y, rows, classes, config, device, clock) -> float:
     size = min(group.size, config.batch_size)
     picked = group._rows[:, :size]
     views = torch.zeros(len(rows), size, 0 if config.augmentation == "none" else 5, device=device)
-    step = group._recorded_step if device.type == "cuda" else group.step
+    step = group._recorded_step if devices.replays(device) else group.step
     for timed in (False, True):  # the first round chooses algorithms and records
-        _wait(device)
+        devices.wait(device)
         start = clock()
         for _ in range(STEPS if timed else 2):
             step(picked, views)
-        _wait(device)
+        devices.wait(device)
     return len(rows) * STEPS / max(clock() - start, 1e-9)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,

@@ -75,7 +75,7 @@ class Group:
         self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
         raw = torch.from_numpy(np.ascontiguousarray(x[used]))
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
-        self._x = raw.to(device) if device.type == "cuda" else _channels_last(architectures.to_input(raw, config.scaling))
+        self._x = raw.to(device) if devices.is_card(device) else _channels_last(architectures.to_input(raw, config.scaling))
         self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
         seeds = [recipe.seed_of(config, index) for index in indices]
         networks = [architectures.build(config.architecture, x.shape[1:], classes, seed=seed) for seed in seeds]
@@ -96,7 +96,7 @@ class Group:
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         config, weights = self.config, list(self.network.parameters())
-        on_card = self.device.type == "cuda"  # there the rate is a tensor, which a recorded step reads anew
+        on_card = devices.is_card(self.device)  # there the rate is a tensor, which a recorded step reads anew
         rate = torch.tensor(config.learning_rate, device=self.device) if on_card else config.learning_rate
         if config.optimizer == "adam":
             return torch.optim.Adam(weights, rate, weight_decay=config.weight_decay, fused=True, capturable=on_card)
@@ -122,7 +122,7 @@ class Group:
     def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
         """The records [G * B, ...] at the places [G, B]."""
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
-        return architectures.to_input(x, self.config.scaling) if self.device.type == "cuda" else _channels_second(x)
+        return architectures.to_input(x, self.config.scaling) if devices.is_card(self.device) else _channels_second(x)
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
@@ -151,7 +151,7 @@ class Group:
                 break
             part = slice(start, start + config.batch_size)
             picked = self._rows.gather(1, orders[:, part])
-            whole = self.device.type == "cuda" and picked.shape[1] == min(config.batch_size, self.size)
+            whole = devices.replays(self.device) and picked.shape[1] == min(config.batch_size, self.size)
             (self._recorded_step if whole else self.step)(picked, views[:, part])
             seen += picked.shape[1]
         self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen

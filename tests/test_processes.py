@@ -1,0 +1,78 @@
+"""Processes of the pool come from one that has imported PyTorch, and none outlives who asked for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from mia_lib import processes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process is started from nothing")
+
+SCRIPT = """
+import os, sys, time
+
+from mia_lib import training
+from mia_lib.training.backends import pool
+
+
+def seen(*_):
+    return os.getpid(), os.getppid(), os.environ["LATER"], "torch._dynamo" in sys.modules
+
+
+if __name__ == "__main__":
+    os.environ["LATER"] = "set after the template had started"
+    found = []
+    pool.run_tasks(seen, [(k,) for k in range(4)], lambda k, one: found.append(one), "asking", workers=2)
+    from multiprocessing import forkserver
+    assert {one[1] for one in found} == {forkserver._forkserver._forkserver_pid}
+    assert all(one[2:] == (os.environ["LATER"], True) for one in found)
+    print(os.getpid(), forkserver._forkserver._forkserver_pid, *sorted({one[0] for one in found}), flush=True)
+    time.sleep(600)
+"""
+
+
+def test_workers_are_forked_from_the_template_in_our_environment_and_end_with_us(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    mine, *others = map(int, process.stdout.readline().split())
+    assert mine == process.pid and len(others) >= 2 and all(map(psutil.pid_exists, others))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    deadline = time.time() + 60
+    while any(map(psutil.pid_exists, others)) and time.time() < deadline:
+        time.sleep(0.1)
+    assert not any(map(psutil.pid_exists, others))
+
+
+def test_only_who_is_likely_to_train_here_starts_a_template(monkeypatch):
+    started = []
+    monkeypatch.setattr(processes, "_start", lambda: started.append(1))
+    monkeypatch.setattr(processes, "DRIVER", processes.Path("no such file"))
+    monkeypatch.delenv("MIA_CLUSTER", raising=False)
+    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    processes.prepare()
+    assert len(started) == 1
+    for patch in (lambda one: one.setenv("MIA_CLUSTER", "tcp://x"), lambda one: one.setattr(sys, "platform", "darwin"),
+                  lambda one: one.setattr(processes, "DRIVER", processes.Path(__file__)),
+                  lambda one: one.setattr(processes, "_is_child", lambda: True)):
+        with monkeypatch.context() as one:
+            patch(one)
+            processes.prepare()
+    assert len(started) == 1
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert processes.context().get_start_method() == "spawn" and len(started) == 1
+
+
+def test_neither_pandas_nor_scipys_statistics_are_imported_before_they_are_needed():
+    code = ("import sys; from mia_lib import data, membership, metrics, signals, training; "
+            "from mia_lib.attacks import baselines; "
+            "assert not {'pandas', 'scipy.stats', 'matplotlib', 'sklearn', 'torchvision'} & set(sys.modules)")
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "MIA_CLUSTER": "none"})

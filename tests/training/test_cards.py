@@ -1,0 +1,120 @@
+"""Whatever goes to a graphics card, on one that is not there (`tests/cards.py`): the same numbers, no tensor left behind, no
+waiting."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import cards
+
+from mia_lib import membership
+from mia_lib.attacks.quantile import networks
+from mia_lib.publish import selftest
+from mia_lib.training import devices, private
+from mia_lib.training.backends import loop
+
+TABLE, CONFIG = selftest._recipes()["mlp"]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(isolated_cache):
+    """Every test here starts with an empty cache of its own."""
+
+
+def group(stacked: bool = True, recipe: str = "mlp", **changes) -> loop.Group:
+    records, config = selftest._recipes()[recipe]
+    rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)][:2 if stacked else 1]
+    config, numbers = selftest.replace(config, **changes), list(range(len(rows)))
+    return loop.Group(records.x, records.y, rows, 3, config, numbers, devices.pick(), stacked)
+
+
+def waits(run, card: cards.Fake) -> int:
+    """How often `run` made the host wait."""
+    before = card.syncs.total()
+    run()
+    return card.syncs.total() - before
+
+
+@pytest.mark.parametrize("check", selftest.CHECKS, ids=lambda check: check.what)
+def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(check, monkeypatch):
+    if check.lacking():
+        pytest.skip(check.lacking())
+    with cards.fake(monkeypatch) as card:
+        [row] = selftest.compare("cuda", (check,))
+    assert row.good, row.text()
+    assert card.sent, "nothing went to the card"
+
+
+@pytest.mark.parametrize("stacked, recipe", [(True, "mlp"), (False, "cnn"), (True, "dropout")])
+def test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(stacked, recipe, monkeypatch):
+    with cards.fake(monkeypatch, refused=(torch.float64,)) as card:
+        found = []
+        for batch_size in (4, 8):
+            one = group(stacked, recipe, batch_size=batch_size)
+            one.run_epoch()  # what an optimiser sets up in its first step
+            found.append(waits(one.run_epoch, card))
+    assert found == [2, 2], "the sums of the loss and of what was right"
+
+
+def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatch):
+    found = {}
+    with cards.fake(monkeypatch) as card:
+        monkeypatch.setattr(networks, "_where", lambda config: cards.DEVICE)
+        for size in (8, 16):
+            config = networks.NetworkConfig("mlp:4", hidden=(4,), epochs=1, batch_size=size)
+            found["regressor", size] = waits(lambda config=config: networks.fit(
+                TABLE.x, np.arange(96.0), config, 2, networks.gaussian_loss), card)
+            if not private.lacking():
+                config = selftest.replace(CONFIG, epochs=1, batch_size=size)
+                found["private", size] = waits(lambda config=config: private.fit(
+                    TABLE.x, TABLE.y, 3, config, private.Privacy(4.0), device=cards.DEVICE), card)
+    for what in {name for name, _ in found}:
+        assert found[what, 8] == found[what, 16], (what, found)
+
+
+def test_a_tensor_left_on_the_processor_is_found(monkeypatch):
+    with cards.fake(monkeypatch):
+        one = group()
+        one._y = one._y.cpu()
+        with pytest.raises(RuntimeError, match="same device, but found card:0 and cpu"):
+            one.run_epoch()
+
+
+def test_a_wait_within_the_loop_is_found(monkeypatch):
+    real = loop.Group.step
+
+    def step(self, picked, views):
+        real(self, picked, views)
+        self._total.sum().item()
+
+    monkeypatch.setattr(loop.Group, "step", step)
+    with pytest.raises(AssertionError, match="the sums of the loss"):
+        test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(True, "mlp", monkeypatch)
+
+
+def test_a_type_that_a_card_lacks_is_found(monkeypatch):
+    monkeypatch.setattr(loop, "record_loss", lambda outputs, labels, kind: outputs.double().square().sum(-1))
+    with cards.fake(monkeypatch, refused=(torch.float64,)), pytest.raises(TypeError, match="does not have it"):
+        group().run_epoch()
+    with cards.fake(monkeypatch), pytest.raises(NotImplementedError, match="whole numbers"):
+        torch.ones(2, 2, dtype=torch.long, device=cards.DEVICE) @ torch.ones(2, 2, dtype=torch.long, device=cards.DEVICE)
+
+
+@pytest.mark.parametrize("fault, counted", [
+    (lambda x: x.item(), "_local_scalar_dense"), (lambda x: x.cpu(), "_to_copy"), (lambda x: x.nonzero(), "nonzero"),
+    (lambda x: x[x > 0], "index"), (lambda x: bool(x > 0), "_local_scalar_dense"), (lambda x: x.tolist(), "_to_copy")])
+def test_what_makes_a_host_wait_is_counted(fault, counted, monkeypatch):
+    with cards.fake(monkeypatch) as card:
+        x = torch.ones((), device=cards.DEVICE)
+        fault(x[None] if counted in ("index", "nonzero") else x)
+    assert card.syncs.total() == 1, card.syncs
+
+
+def test_numbers_drawn_with_a_generator_of_the_processor_are_refused(monkeypatch):
+    with cards.fake(monkeypatch), pytest.raises(RuntimeError, match="for generator"):
+        torch.randperm(4, generator=torch.Generator(), device=cards.DEVICE)
