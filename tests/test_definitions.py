@@ -71,7 +71,7 @@ BEARS = {
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
                                {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page",
                                 "compare page"}),
-    "a signal": ("signals/outputs.py", '"hinge": truth - others.max(-1)', '"hinge": truth - others.min(-1)',
+    "a signal": ("signals/given.py", '"hinge": truth - others.max(-1)', '"hinge": truth - others.min(-1)',
                  ALL_STUDIES | ALL_PAGES | {"loss", *SCORES}),
     "a training detail": ("training/backends/loop.py", "losses.mean(1).sum().backward()", "losses.sum(1).sum().backward()",
                           EVERYTHING_TRAINED),

@@ -35,7 +35,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
 
     >>> import numpy as np
     >>> found = scalars(np.array([[2.0, 0.0], [0.0, 0.0]]), np.array([0, 1]))
-    >>> found["loss"].round(3).tolist(), found["correctness"].tolist()
+    >>> found["loss"].astype(float).round(3).tolist(), found["correctness"].tolist()
     ([0.127, 0.693], [1.0, 0.0])
 
     Args:
