@@ -9,6 +9,8 @@ import numpy as np
 
 from mia_lib.errors import MiaError
 
+LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
+
 
 def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
     """A mask as bool array of any shape; 0 and 1 of any number type count as False and True.

@@ -28,6 +28,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib.machinery import SourceFileLoader
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,9 +39,9 @@ from mia_lib.errors import MiaError
 ByName = dict  # what a dictionary is annotated with that counts by its entries
 PACKAGE, NOTEBOOK = "mia_lib", "notebook"
 LIBRARY = Path(__file__).resolve().parent
-CARRIERS = frozenset({"errors", "checks", "progress", "store", "definitions", "training.backends.pool", "publish"})
-READERS = frozenset({"data.readers", "data._torchvision", "data.sets:load", "data.sets:get", "data.sets:describe",
-                     "data.sets:names"})
+CARRIERS = frozenset({"errors", "checks", "progress", "store", "definitions", "own", "training.backends.pool", "publish"})
+READERS = frozenset({"data.readers", "data.given", "data._torchvision", "data.sets:load", "data.sets:get",
+                     "data.sets:describe", "data.sets:names"})
 DRAWING = frozenset({"evidence.panels", "evidence.plotting"})
 FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING
 SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
@@ -711,6 +712,68 @@ def check(code: str) -> None:
 def known(code: str) -> Reached | None:
     """What stood behind a fingerprint that this process has taken."""
     return _known.get(code)
+
+
+def follows(module: str) -> bool:
+    """Whether the source of a module that was imported is followed; those of Python and of installed packages are not."""
+    return _running.path(module) is not None
+
+
+def check_loaded(*things) -> None:
+    """See to it that modules of the user's own run as their fingerprint says, before something is looked up under it.
+
+    Args:
+        things: as for `of`.
+
+    Raises:
+        MiaError: a module was edited after it was imported, or loaded anew after its fingerprint was taken.
+    """
+    reached = of(*things)
+    _running.check(reached)
+    for module in {name.partition(":")[0] for name in reached.definitions}:
+        path = _running.path(module) if module.partition(".")[0] != PACKAGE else None
+        if path is None or type(getattr(sys.modules[module], "__loader__", None)) is not SourceFileLoader:
+            continue  # another loader, such as that of pytest, may write code of its own into it
+        texts = _functions_in(_running._content(path), str(path))
+        for name, code in _loaded(module, path):
+            taken = name in texts and f"{module}:{name.partition('.')[0]}" in reached.definitions
+            if taken and _of_code(code) not in texts[name]:
+                raise MiaError(f"{path} was edited after this process had imported it: {name}, which runs, is not what the "
+                               "file says. Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is "
+                               "kept.")
+
+
+@functools.lru_cache(maxsize=64)
+def _functions_in(text: str, path: str) -> dict[str, set[str]]:
+    """Name -> what functions of that name in a text compile to."""
+    found, waiting = defaultdict(set), [compile(text, path, "exec", dont_inherit=True)]
+    while waiting:
+        code = waiting.pop()
+        found[code.co_qualname].add(_of_code(code))
+        waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return found
+
+
+def _of_code(code: types.CodeType) -> str:
+    """Of what a function runs, wherever in its file it stands."""
+    constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else _of_code(one) if isinstance(one, types.CodeType)
+                 else one for one in code.co_consts]
+    return _digest(f"{code.co_code.hex()} {constants!r} {code.co_names} {code.co_varnames} {code.co_freevars}")
+
+
+def _loaded(module: str, path: Path) -> Iterator[tuple[str, types.CodeType]]:
+    """The functions and methods of a module as they are in memory."""
+    waiting, seen = list(vars(sys.modules[module]).values()), set()
+    while waiting:
+        thing = waiting.pop()
+        if isinstance(thing, type):
+            if thing.__module__ == module and thing not in seen:
+                seen.add(thing)
+                waiting += vars(thing).values()
+            continue
+        for part in (thing, *(getattr(thing, name, None) for name in ("__func__", "fget", "fset", "func"))):
+            if isinstance(part, types.FunctionType) and part.__code__.co_filename == str(path):
+                yield part.__code__.co_qualname, part.__code__
 
 
 class _Walk:

@@ -1,24 +1,27 @@
-"""Architectures by name.
+"""Architectures by name, and the user's own.
 
-An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every model is a `Network`: a
-body that ends in features, and a linear head.
+An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every such model is a `Network`: a
+body that ends in features, and a linear head. One of the user's own, see `mia_lib.own`, is written "my_models:Net(hidden=32)"
+and gives whatever network its class or function makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
+from mia_lib import own
+from mia_lib.checks import are_probabilities
 from mia_lib.definitions import ByName
 from mia_lib.errors import MiaError, check_range, choose
 
-_SEEDED = Lock()  # layers draw their weights from the one global generator, which threads share
+_SEEDED = RLock()  # layers draw their weights from the one global generator, which threads share
 
 
 class Network(nn.Module):
@@ -109,6 +112,18 @@ def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
         raise MiaError(f"scaling = {scaling!r}: a name is needed ({', '.join(SCALINGS)}), or (mean, spread) of pixels in "
                        "[0, 1] with spreads above 0.")
     return mean, spread
+
+
+def check_scaling(scaling) -> str | tuple:
+    """A scaling as it is kept: a name, or (mean, spread) as numbers or tuples of numbers.
+
+    Raises:
+        MiaError: neither, see `to_input`.
+    """
+    found = _scaling(scaling)
+    if found is None:
+        return scaling
+    return tuple(float(one) if np.ndim(one) == 0 else tuple(map(float, one)) for one in scaling)
 
 
 class Dropout(nn.Module):
@@ -357,7 +372,37 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
+def named(architecture) -> str:
+    """An architecture as text, which configurations and the store hold.
+
+    Args:
+        architecture: a name with or without widths; a subclass of `nn.Module`, a function that makes a network, or a
+            `functools.partial` of one with plain arguments, which lie in a module that other processes can import; or their
+            text.
+
+    Raises:
+        MiaError: anything else, see `own.written`.
+    """
+    if callable(architecture):
+        return own.written(architecture)
+    if is_own(architecture):
+        return own.written(own.read(architecture).bound())
+    choose("architecture", str(architecture).partition(":")[0], names())
+    return architecture
+
+
+def is_own(architecture: str) -> bool:
+    """Whether it is one of the user's own."""
+    text = str(architecture)
+    return text.partition(":")[0] not in _KNOWN and own.FORM.fullmatch(text) is not None
+
+
 def parse(architecture: str) -> tuple[str, list[int]]:
+    """Name and widths of an architecture of this library.
+
+    Raises:
+        MiaError: another one, or widths that it does not have.
+    """
     name, colon, text = str(architecture).partition(":")
     choose("architecture", name, names())
     default = _KNOWN[name].widths
@@ -397,8 +442,11 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     Raises:
         MiaError: unknown architecture, malformed widths, fewer than two classes, records that do not fit.
     """
+    shape = tuple(shape)
+    if is_own(architecture) or callable(architecture):
+        return _seeded(seed, lambda: _build_own(named(architecture), shape, classes))
     name, widths = parse(architecture)
-    known, shape = _KNOWN[name], tuple(shape)
+    known = _KNOWN[name]
     check_range("classes", classes, 2)
     if len(shape) not in (1, 3) or min(shape) < 1:
         raise MiaError(f"shape = {shape} is not that of a record: (H, W, C) for images, (D,) for tables.")
@@ -410,8 +458,121 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
                        f"are {shape[0]} x {shape[1]}.")
     if known.channels and shape[2] != known.channels:
         raise MiaError(f"{name} needs images of {known.channels} channels; shape is {shape}.")
+    return _seeded(seed, lambda: known.make(shape, classes, widths))
+
+
+def _seeded(seed: int | None, make: Callable[[], nn.Module]) -> nn.Module:
     if seed is None:
-        return known.make(shape, classes, widths)
+        return make()
     with _SEEDED, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
-        return known.make(shape, classes, widths)
+        return make()
+
+
+# ---------------------------------------------------------------------------------------- the user's own
+
+
+def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
+    made = own.read(architecture)
+    try:
+        network = made.function(*made.arguments, **own.arguments_of(made, shape, classes))
+    except Exception as error:
+        raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
+                       f"{type(error).__name__}: {error}") from error
+    if not isinstance(network, nn.Module):
+        raise MiaError(f"architecture = {architecture!r} gives an object of {type(network).__name__}: a network, "
+                       "torch.nn.Module, is needed.")
+    weights, lazy = dict(network.named_parameters()), (nn.UninitializedParameter, nn.UninitializedBuffer)
+    if any(isinstance(one, lazy) for one in [*weights.values(), *network.buffers()]):
+        raise MiaError(f"architecture = {architecture!r} has lazy layers, whose weights are not there before the first batch: "
+                       "give their sizes, from shape and classes if it takes them.")
+    if not any(one.requires_grad for one in weights.values()):
+        raise MiaError(f"architecture = {architecture!r} has no parameters to train: layers become a network's own as its "
+                       "attributes, many of them in an nn.ModuleList.")
+    if other := [name for name, one in weights.items() if one.dtype != torch.float32]:
+        raise MiaError(f"architecture = {architecture!r} has {other[0]} of type {weights[other[0]].dtype}: float32 is needed; "
+                       "leave .double() and .half() out. For bfloat16 there is precision.")
+    network.register_forward_pre_hook(_in_order)
+    return network.train()
+
+
+def _in_order(network: nn.Module, inputs: tuple) -> tuple:
+    """Images come with their channels last in memory, where `view` fails."""
+    return tuple(one.contiguous() for one in inputs)
+
+
+def feed(network: nn.Module, scaling: str | tuple) -> nn.Module:
+    """Note on a network how uint8 images are fed to it, for those who ask it later; see `fed`."""
+    network._mia_scaling = scaling
+    return network
+
+
+def fed(network: nn.Module) -> str | tuple | None:
+    """How uint8 images are fed to a network, where `feed` noted it."""
+    return getattr(network, "_mia_scaling", None)
+
+
+def try_out(architecture: str, x: np.ndarray, classes: int, scaling: str | tuple = "-1 to 1",
+            loss: str = "cross_entropy") -> None:
+    """Refuse a network of the user's own that could not be trained here, or not to the same model again.
+
+    Args:
+        architecture: as text; others are taken as they are.
+        x: records in the form of `Dataset.x`; the first two are looked at.
+        classes: K. scaling: as for `to_input`. loss: it is to be trained with.
+
+    Raises:
+        MiaError: it cannot take the records; its outputs are not logits [B, K]; it draws random numbers while it is trained;
+            its outputs for a record depend on others of the batch when it is not; its `state_dict` does not hold all of it.
+    """
+    if not is_own(architecture):
+        return
+    said = f"architecture = {architecture!r}"
+    first, second = (build(architecture, x.shape[1:], classes, seed=seed) for seed in (0, 1))
+    if {one.data_ptr() for one in first.parameters()} & {one.data_ptr() for one in second.parameters()}:
+        raise MiaError(f"{said} gives networks that share weights: make all layers anew in each call.")
+    try:
+        second.load_state_dict(first.state_dict())
+    except RuntimeError as error:
+        raise MiaError(f"{said} makes networks of different weights for the same arguments: {error}") from error
+    inputs = to_input(np.resize(x[:2], (2, *x.shape[1:])), scaling)
+    with torch.random.fork_rng(devices=[]):
+        before = torch.get_rng_state()
+        outputs = _tried(said, first, inputs)
+        drawn = not torch.equal(before, torch.get_rng_state())
+    if not isinstance(outputs, torch.Tensor) or outputs.shape != (2, classes) or not outputs.is_floating_point():
+        given = type(outputs).__name__
+        if isinstance(outputs, torch.Tensor):
+            given = f"shape {tuple(outputs.shape)} and type {outputs.dtype}"
+        raise MiaError(f"{said} gives outputs of {given} for 2 records: logits [2, {classes}] are needed, a number a class. "
+                       "Of one sigmoid output s [B, 1] make two, torch.cat([0 * s, s], 1).")
+    if loss != "squared_error" and are_probabilities(outputs.detach().numpy()):
+        raise MiaError(f"{said} gives probabilities: logits are needed, for the loss has a softmax of its own. Leave the "
+                       "last softmax or sigmoid out.")
+    if not outputs.requires_grad:
+        raise MiaError(f"{said} gives outputs that no gradient leads back from: leave torch.no_grad(), detach() and data out "
+                       "of its forward.")
+    if drawn:
+        layers = [f"{name} ({type(one).__name__})" for name, one in first.named_modules() if "Dropout" in type(one).__name__]
+        raise MiaError(f"{said} draws random numbers while it is trained{', in ' + ', '.join(layers) if layers else ''}, "
+                       "which would be others in each process and on each device, and its models not the same again. In the "
+                       "place of torch.nn.Dropout take mia_lib.models.Dropout, whose masks follow from the seed.")
+    with torch.no_grad():
+        first.load_state_dict(second.state_dict())  # statistics of batch normalisation moved
+        together, again = _tried(said, first.eval(), inputs), _tried(said, second.eval(), inputs)
+        apart = torch.cat([_tried(said, first, inputs[k:k + 1]) for k in (0, 1)])
+    if not torch.allclose(together, apart, rtol=1e-3, atol=1e-4, equal_nan=True):
+        raise MiaError(f"{said}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
+                       "model's answer must be about the record; batch normalisation needs track_running_stats=True.")
+    if not torch.allclose(together, again, rtol=1e-3, atol=1e-4, equal_nan=True):
+        raise MiaError(f"{said}: its state_dict does not hold all of it, for a copy with the same weights gives other "
+                       "outputs. Make tensors that are drawn or learnt nn.Parameter, or keep them by register_buffer.")
+
+
+def _tried(said: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+    try:
+        return network(inputs)
+    except Exception as error:
+        kind = "images [B, C, H, W]" if inputs.ndim == 4 else "tables [B, D]"
+        raise MiaError(f"{said} cannot take a batch of shape {tuple(inputs.shape)} of type float32, {kind}: "
+                       f"{type(error).__name__}: {error}") from error

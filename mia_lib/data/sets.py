@@ -272,15 +272,35 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     return Dataset(name, x, y, int(n_train), classes)
 
 
-def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
+def read_arrays(path: Path, needed: Sequence[str], more: Sequence[str] = (), content: bytes | None = None,
+                remedy: str = "Write it by np.savez(path, x=..., y=...).") -> dict[str, np.ndarray]:
+    """Arrays by name from an `.npz` file, of which nothing is unpickled.
+
+    Args:
+        path: of the file. content: its bytes, where they were read.
+        needed, more: names that must, and can, be in it; others are left there.
+        remedy: what to do with a file that cannot be read, for the message.
+
+    Raises:
+        MiaError: a file of another kind, or without one of the arrays.
+    """
     try:
         with np.load(path if content is None else io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {key: stored[key] for key in ("x", "y", "n_train", "classes") if key in stored}
-        arrays["n_train"] = int(arrays["n_train"])
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError, OSError) as problem:
-        raise MiaError(f"{path} cannot be read as an .npz file with x, y and n_train ({problem}). "
-                       "Delete it, then fetch it anew (`mia data ls` says how).") from problem
-    return _dataset(name, path, **arrays)
+            return {**{key: stored[key] for key in needed}, **{key: stored[key] for key in more if key in stored}}
+    except (zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, EOFError, OSError) as problem:
+        last = needed[-1] if len(needed) > 1 else ""
+        names = ", ".join(needed[:-1]) + f" and {last}" if last else needed[0]
+        raise MiaError(f"{path} cannot be read as an .npz file with {names} ({problem}). {remedy}") from problem
+
+
+def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
+    remedy = "Delete it, then fetch it anew (`mia data ls` says how)."
+    arrays = read_arrays(path, ("x", "y", "n_train"), ("classes",), content, remedy)
+    try:
+        n_train = int(arrays.pop("n_train"))
+    except (TypeError, ValueError) as problem:
+        raise MiaError(f"{path} cannot be read as an .npz file with x, y and n_train ({problem}). {remedy}") from problem
+    return _dataset(name, path, n_train=n_train, **arrays)
 
 
 @lru_cache

@@ -1,24 +1,41 @@
-"""Numbers that a model gives a record: from its outputs here, from derivatives and labels in the modules beside."""
+"""Numbers that a model gives a record: from its outputs here, from derivatives and labels in the modules beside.
 
-from mia_lib.signals.outputs import (
-    correctness,
-    entropy,
-    features,
-    from_probabilities,
-    gradient_norm,
-    hinge,
-    least_loss,
-    logit_scaled_confidence,
-    logits,
-    loss,
-    max_confidence,
-    model_outputs,
-    precise_loss,
-    probabilities,
-    record_gradients,
-    scalars,
-)
+What asks networks is imported when first used; signals from outputs that are given need no Torch.
+"""
 
-__all__ = ["correctness", "entropy", "features", "from_probabilities", "gradient_norm", "hinge", "least_loss",
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from mia_lib.signals.given import from_function, from_probabilities, scalars
+
+if TYPE_CHECKING:
+    from mia_lib.signals.outputs import (
+        correctness,
+        entropy,
+        features,
+        gradient_norm,
+        hinge,
+        least_loss,
+        logit_scaled_confidence,
+        logits,
+        loss,
+        max_confidence,
+        model_outputs,
+        precise_loss,
+        probabilities,
+        record_gradients,
+    )
+
+__all__ = ["correctness", "entropy", "features", "from_function", "from_probabilities", "gradient_norm", "hinge", "least_loss",
            "logit_scaled_confidence", "logits", "loss", "max_confidence", "model_outputs", "precise_loss", "probabilities",
            "record_gradients", "scalars"]
+
+
+def __getattr__(name: str):
+    if name in __all__:
+        return getattr(import_module("mia_lib.signals.outputs"), name)
+    raise AttributeError(f"module 'mia_lib.signals' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -111,7 +111,8 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
              starts: int = 100, judged: np.ndarray | None = None) -> Distances:
     """Distance of each record to the decision boundary of each model by `hop_skip_jump`, kept in the store.
 
-    Inputs are in the unit that networks take: images run from -1 to 1, where points stay. Tables have no bounds.
+    Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling`
+    has them, where points stay. Tables have no bounds.
 
     Args:
         models: M models.
@@ -138,8 +139,11 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
 def _task(networks, x, labels, loss, queries, **how):
     [network] = networks
     device, network = outputs.device_of(network), outputs.in_precision(network, "float32")
-    bounds = {"low": -1.0, "high": 1.0} if x.ndim == 4 else {}
-    points, labels = outputs.inputs(x, 0, len(x), device), np.array(labels)
+    scaling, ends, bounds = outputs.scaling_of(network, x, None), np.zeros((2, *x.shape[1:]), np.uint8), {}
+    if x.ndim == 4:
+        ends[1] = 255
+        bounds = dict(zip(("low", "high"), outputs.inputs(ends, 0, 2, device, scaling=scaling), strict=True))
+    points, labels = outputs.inputs(x, 0, len(x), device, scaling=scaling), np.array(labels)
     with devices.plain_float32():
         found = hop_skip_jump(lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds)
     return [{"distance": found.distance.astype(np.float32), "queries": found.queries}]

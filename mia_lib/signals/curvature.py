@@ -179,7 +179,8 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
        seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True) -> np.ndarray:
     """Curvature of each record's loss under each model, kept in the store.
 
-    Inputs are in the unit that networks take: images run from -1 to 1. All models see the same probes.
+    Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling` has them. All models see
+    the same probes.
 
     Args:
         models: M models.
@@ -240,10 +241,11 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
 
 def _between_task(networks, x, labels, loss):
     [network] = networks
-    device, network = outputs.device_of(network), outputs.in_precision(network, "float64")
+    device, scaling = outputs.device_of(network), outputs.scaling_of(network, x, None)
+    network = outputs.in_precision(network, "float64")
 
     def part(start: int, stop: int) -> np.ndarray:
-        inputs = outputs.inputs(x, start, stop, device, torch.float64).contiguous().requires_grad_()
+        inputs = outputs.inputs(x, start, stop, device, torch.float64, scaling).contiguous().requires_grad_()
         logits = network(inputs)
         p = logits.detach().softmax(-1)
         units = torch.eye(logits.shape[1], dtype=p.dtype, device=device)[:, None].expand(-1, len(p), -1)
@@ -267,14 +269,15 @@ def _task(networks, x, labels, loss, estimator, dtype, how, warn):
 
 def _curvature(networks, x, labels, loss, estimator, dtype, how):
     [network] = networks
-    device, network = outputs.device_of(network), outputs.in_precision(network, dtype)
+    device, scaling = outputs.device_of(network), outputs.scaling_of(network, x, None)
+    network = outputs.in_precision(network, dtype)
 
     def losses(inputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return precise_loss(network(inputs), y, loss)
 
     parts = []
     for start in range(0, len(x), CONVERTED):
-        part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype])
+        part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling)
         y = labels[start:start + CONVERTED]
         if estimator == "exact":
             parts.append(exact_trace(losses, part, y=y))

@@ -27,14 +27,15 @@ from torch.func import functional_call, grad, vmap
 
 from mia_lib import models as architectures
 from mia_lib import progress, store, training
-from mia_lib.checks import are_probabilities, check_labels, check_mask
+from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, choose
+from mia_lib.signals import given
 from mia_lib.training import Ensemble, devices, ensemble
 from mia_lib.training.backends import pool
 from mia_lib.training.backends.loop import STACKED_BELOW
 from mia_lib.training.losses import LOSSES, precise_loss
-from mia_lib.training.stacking import Stacked
+from mia_lib.training.stacking import Stacked, stackable
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -64,7 +65,9 @@ def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = 
 
 
 def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
-    """The scaling of uint8 images for a model: as given, or [-1, 1], which the networks of this library are trained on.
+    """The scaling of uint8 images for a model: as given, or what the model was trained on.
+
+    Models of an ensemble know it; other networks of this library are taken to be trained on [-1, 1].
 
     Args:
         model: any network. x: its records. scaling: as for `models.to_input`; None where it was not given.
@@ -72,7 +75,10 @@ def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
     Warns:
         UserWarning: none was given for uint8 images and a network that is not one of `models.build`.
     """
-    if scaling is None and len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", "")) and not any(
+    bytes_in = len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", ""))
+    if scaling is None and bytes_in and architectures.fed(model) is not None:
+        return architectures.fed(model)
+    if scaling is None and bytes_in and not any(
             isinstance(part, architectures.Network | Stacked) for part in model.modules()):
         warnings.warn(f"{type(model).__name__} is not a network of models.build, and is fed with pixels from -1 to 1. If it "
                       "was trained on others, its outputs are wrong: give scaling = '0 to 1' (torchvision's ToTensor), "
@@ -123,121 +129,16 @@ def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndar
 def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
     """Logits float32 [G, N, K] of G equal networks, each batch through all of them at once."""
     together = Stacked(networks).eval()
-    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x).numpy()
+    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x,
+                    scaling_of(networks[0], x, None)).numpy()
 
 
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
-    """Every scalar signal from logits.
+    """`given.scalars` with the losses as Torch computes them: what is kept of models stays the same to the last bit."""
+    def precisely(z: np.ndarray, labels: np.ndarray, loss: str) -> np.ndarray:
+        return precise_loss(torch.from_numpy(z), torch.from_numpy(labels), loss).numpy()
 
-    With p the softmax of the logits z, y the label and j the best other class:
-    loss as in `record_loss`, -log p_y by default; logit_scaled_confidence log(p_y / (1 - p_y)) (Carlini et al. 2022);
-    hinge z_y - z_j; max_confidence max p; least_loss, the smallest loss that any label would have; entropy -sum p log p;
-    correctness 1 if argmax z = y.
-
-    Args:
-        logits: [..., N, K].
-        labels: int [N].
-        loss: a name of `LOSSES`.
-
-    Returns:
-        name -> float32 [..., N]; the losses float64 where they are "brier", whose squares leave the range of float32, or
-        "double_softmax", whose smallest value is not zero but log(1 + (K - 1) / e): float32 would make confident records
-        equal.
-
-    Raises:
-        MiaError: an unknown loss; logits of one output a record, with NaN, or that are probabilities (see
-            `from_probabilities`); labels that are no class.
-    """
-    choose("loss", loss, LOSSES)
-    z = _check_logits("logits", logits)
-    if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
-        raise MiaError(f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
-                       "signals.from_probabilities(probabilities, labels). If they are logits after all, add 1 to each, which "
-                       "changes no softmax.")
-    labels = check_labels("labels", labels, z.shape[-1], z.shape[-2])
-    one_hot = np.arange(z.shape[-1]) == labels[:, None]
-    log_p = z - logsumexp(z, -1, keepdims=True)
-    truth, others, margin = _margin(z, one_hot)
-
-    def precisely(of: np.ndarray) -> np.ndarray:
-        return precise_loss(torch.from_numpy(z), torch.from_numpy(np.array(np.broadcast_to(of, z.shape[:-1]))), loss).numpy()
-
-    columns = {
-        "loss": precisely(labels),
-        "least_loss": precisely(z.argmax(-1)),  # the label with the smallest loss, whichever the loss
-        "logit_scaled_confidence": margin,
-        "hinge": truth - others.max(-1),
-        "max_confidence": np.exp(log_p.max(-1)),
-        "entropy": -(np.exp(log_p) * log_p).sum(-1),
-        "correctness": z.argmax(-1) == labels,
-    }
-    wide = ("loss", "least_loss") if loss in ("brier", "double_softmax") else ()
-    return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in columns.items()}
-
-
-def _check_logits(argument: str, given) -> np.ndarray:
-    """As float64 [..., N, K]."""
-    z = np.asarray(given)
-    if z.dtype.kind not in "biuf" or z.ndim < 2 or z.shape[-1] < 2:
-        columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
-        raise MiaError(f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
-                       f"[..., N, K]. Of one sigmoid output s a record, [N, 1], make two: np.concatenate({columns}, 1).")
-    z = z.astype(np.float64)
-    if np.isnan(z).any() or (z == np.inf).any():
-        bad = (np.isnan(z) | (z == np.inf)).any(-1)
-        raise MiaError(f"{argument} holds NaN or infinity in {bad.sum()} of {bad.size} rows, the first is number "
-                       f"{int(np.flatnonzero(bad)[0])}: leave out the records, or the model whose training diverged.")
-    return z
-
-
-def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy",
-                       floor: float | None = None) -> dict[str, np.ndarray]:
-    """Every scalar signal from probabilities, for models that give no logits: `scalars` of their logarithms.
-
-    What a softmax rounded away cannot be had back. A probability below `floor`, zero above all, counts as `floor`, so that
-    every signal is finite: with p_y = 0 the loss is -log(floor), and where all other classes are 0, log(p_y / (1 - p_y)) is
-    -log((K - 1) floor). Records that share such a value tie. 1 - p_y is the sum of the other classes, which is exact where p_y
-    itself was rounded to 1.
-
-    Args:
-        probabilities: [..., N, K], each row with the sum 1.
-        labels: int [N].
-        loss: "cross_entropy", "brier" or "double_softmax"; "squared_error" is of logits.
-        floor: by default the smallest normal number of their type, 1.2e-38 in float32. Where they were rounded, as in a file
-            with four decimals, half of the last digit, 5e-5.
-
-    Returns:
-        as `scalars`.
-
-    Raises:
-        MiaError: rows that are no probabilities, one column (of p make [1 - p, p]), labels that are no class, another loss.
-
-    Warns:
-        UserWarning: probabilities of the true class, or of all others, are zero; it counts the records.
-    """
-    choose("loss", loss, [one for one in LOSSES if one != "squared_error"])
-    given, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
-    labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
-    if not are_probabilities(p):
-        sums = p.sum(-1)
-        raise MiaError(f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
-                       f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars.")
-    floor = float(np.finfo(np.result_type(given.dtype, np.float32)).tiny) if floor is None else floor
-    if not 0 < check_range("floor", floor) < 0.5:
-        raise MiaError(f"floor = {floor!r} is out of range: allowed is above 0 and below 1/2.")
-    one_hot = np.arange(p.shape[-1]) == labels[:, None]
-    lost = ((p * one_hot).sum(-1) < floor) | (np.where(one_hot, 0, p).max(-1) < floor)
-    if lost.any():
-        warnings.warn(f"probabilities of the true class, or of all others, are below {floor:.2g} in {lost.sum()} of "
-                      f"{lost.size} cases, as a rounded softmax gives them: these tie. Logits, or float64, would tell them "
-                      "apart.", UserWarning, stacklevel=2)
-    return scalars(np.log(np.maximum(p, floor)), labels, loss)
-
-
-def _margin(z, one_hot):
-    """The logit at the marked class, the others with -inf in its place, and log(p / (1 - p)) of the marked class."""
-    truth, others = (z * one_hot).sum(-1), np.where(one_hot, -np.inf, z)
-    return truth, others, truth - logsumexp(others, -1)
+    return given.columns(logits, labels, loss, precisely)
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
@@ -338,7 +239,8 @@ def _task(config, shape, classes, arrays, path, labels, rows, function, argument
 
 def _in_process(where, models, records, rows, missing, at_once, function, arguments, keep, label):
     x = _resident(records.x, where)
-    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW:
+    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW or not stackable(
+            models.config.architecture, models.records.shape, len(models.records.classes)):
         at_once = 1
     with progress.Bar(label, len(missing)) as bar:
         for k in range(0, len(missing), at_once):
@@ -478,7 +380,8 @@ def _gradient_norm_task(networks, x, labels, loss, order, dtype):
         return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
 
     [network] = networks
-    return [{"norm": np.concatenate(list(_gradients(in_precision(network, dtype), x, labels, loss, dtype, norm)))}]
+    found = _gradients(in_precision(network, dtype), x, labels, loss, dtype, norm, scaling=scaling_of(network, x, None))
+    return [{"norm": np.concatenate(list(found))}]
 
 
 def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",

@@ -14,7 +14,7 @@ import io
 import platform
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
 def rebuilt(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]) -> nn.Module:
     model = architectures.build(config.architecture, shape, classes, seed=0)
     model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in weights_among(arrays).items()})
-    return model.eval()
+    return architectures.feed(model, config.scaling).eval()
 
 
 def weights_among(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -159,7 +159,7 @@ class Ensemble:
         if self.start is not None:
             given["start"] = store.address(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
-                "classes": len(self.records.classes), "config": asdict(self.config), "index": self._numbers([index])[0],
+                "classes": len(self.records.classes), "config": self.config.spec(), "index": self._numbers([index])[0],
                 **given}
 
     @cached_property
@@ -188,7 +188,7 @@ class Ensemble:
         elsewhere = self.executor or pool.cluster()  # whose processes use their processors
         where = torch.device("cpu") if elsewhere else devices.pick(self.device)
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
-        shared = {"kind": "model", "data": self.records.fingerprint, "config": asdict(self.config)}
+        shared = {"kind": "model", "data": self.records.fingerprint, "config": self.config.spec()}
         with store.lock(shared, what=f"training {self.label}"):
             todo = self.missing()
             rows = {m: np.flatnonzero(self.members[m]) for m in todo}
@@ -270,7 +270,8 @@ class Ensemble:
 
     def untrained(self) -> nn.Module:
         """The network as it is before training, for its shape."""
-        return architectures.build(self.config.architecture, self.records.shape, len(self.records.classes), seed=0)
+        network = architectures.build(self.config.architecture, self.records.shape, len(self.records.classes), seed=0)
+        return architectures.feed(network, self.config.scaling)
 
     def model(self, index: int) -> nn.Module:
         """Model `index`, trained, in evaluation mode."""
@@ -318,6 +319,12 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
     if len(records.classes) < 2:
         raise MiaError(f"{records.name} has {len(records.classes)} class; a classifier needs at least 2.")
     architectures.build(config.architecture, records.shape, len(records.classes), seed=0)  # says now what does not fit
+    if config.scaling != "-1 to 1":
+        if not records.is_image:
+            raise MiaError(f"scaling = {config.scaling!r} is of images; {records.name} is a table, which is fed as it is. "
+                           "Leave it out.")
+        architectures.to_input(records.x[:1], config.scaling)
+    architectures.try_out(config.architecture, records.x, len(records.classes), config.scaling, config.loss)
     if config.augmentation != "none" and not records.is_image:
         raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
     devices.pick(device)

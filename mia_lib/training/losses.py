@@ -7,10 +7,9 @@ import math
 import torch
 from torch import nn
 
-from mia_lib.checks import check_labels
+from mia_lib.checks import LOSSES, check_labels
 from mia_lib.errors import MiaError, choose
 
-LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
 NO_CLASS = torch.iinfo(torch.int64).min
 
 

@@ -178,7 +178,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     if start:
         network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in start.items()})
     generator = torch.Generator().manual_seed(seed + 1)  # other numbers than those that made the weights
-    inputs = architectures.to_input(torch.from_numpy(np.array(x))).to(device)
+    inputs = architectures.to_input(torch.from_numpy(np.array(x)), config.scaling).to(device)
     labels, history = torch.from_numpy(np.array(y, np.int64)).to(device), np.zeros((config.epochs, 2), np.float32)
     # The loss is summed, for the mean of an empty batch is no number; the optimiser divides by the expected batch size.
     watched = GradSampleModule(network.to(device).train(), loss_reduction="sum")

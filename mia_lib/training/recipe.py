@@ -8,12 +8,13 @@ batches, views and masks; what is left between back ends is the rounding of sums
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import torch
 from torch import nn
 
+from mia_lib import definitions, own
 from mia_lib import models as architectures
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training.losses import LOSSES
@@ -29,7 +30,11 @@ class TrainConfig:
     Numbers are numbers: text, True and values that are not finite are refused.
 
     Attributes:
-        architecture: a name of `models.names()`, with optional widths: "tanh_cnn:16,32,64".
+        architecture: a name of `models.names()`, with optional widths: "tanh_cnn:16,32,64". Or the user's own: a subclass
+            of `nn.Module`, a function that makes a network, or a `functools.partial` of one with plain arguments, which lie in
+            a module that can be imported. It is called with `shape` (of a record, as `Dataset.shape`) and `classes` by name
+            where it takes them, and is held as text, "my_models:Net(hidden=32)". What its code reads from files, or takes from
+            elsewhere than modules beside it, is not followed: an edit there needs another argument.
         epochs: passes over the training set.
         batch_size: records a step; a last batch of a single record is left out (batch normalisation needs two).
         optimizer: "sgd" or "adam".
@@ -43,6 +48,8 @@ class TrainConfig:
         precision: "float32", or "bfloat16" for products of matrices and convolutions (weights stay float32), which large
             networks on a graphics card need to be fast. It changes a model, so it is part of what determines one.
         seed: of initial weights, batch order, augmentation and dropout.
+        scaling: how uint8 images are fed, in training and to all that asks the model later: a name of `models.SCALINGS`, or
+            (mean, spread) of pixels in [0, 1], each a number or one a channel.
     """
 
     architecture: str
@@ -60,9 +67,11 @@ class TrainConfig:
     augmentation: str = "none"
     precision: str = "float32"
     seed: int = 0
+    scaling: str | tuple = "-1 to 1"
 
     def __post_init__(self):
-        choose("architecture", str(self.architecture).split(":")[0], architectures.names())
+        object.__setattr__(self, "architecture", architectures.named(self.architecture))
+        object.__setattr__(self, "scaling", architectures.check_scaling(self.scaling))
         choose("optimizer", self.optimizer, ("sgd", "adam"))
         choose("schedule", self.schedule, ("constant", "step", "cosine"))
         choose("loss", self.loss, LOSSES)
@@ -81,6 +90,24 @@ class TrainConfig:
                            "optimizer = 'sgd', or leave momentum out.")
         if self.nesterov and not self.momentum:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
+
+    def spec(self) -> dict:
+        """What determines a model, as plain data. What came later does not enter at its default, so that keys remain."""
+        found = asdict(self)
+        if found["scaling"] == "-1 to 1":
+            del found["scaling"]
+        if architectures.is_own(self.architecture) and (package := own.package(self.architecture)):
+            found["package"] = package
+        return found
+
+    def __definitions__(self) -> tuple:
+        """What bears on its models' code: its values, and the class or function behind an architecture of the user's own."""
+        values = tuple(getattr(self, one.name) for one in fields(self))
+        if not architectures.is_own(self.architecture):
+            return values
+        function = own.read(self.architecture).function
+        definitions.check_loaded(function)
+        return *values, function
 
 
 def seed_of(config: TrainConfig, index: int) -> int:

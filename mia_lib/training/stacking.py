@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
+
+from mia_lib import models as architectures
 
 
 class Stacked(nn.Module):
@@ -67,3 +70,46 @@ class _Linear(nn.Linear):
 
 def _flat(name: str) -> str:
     return name.replace(".", "__")  # a registered name must not hold a dot
+
+
+@lru_cache
+def stackable(architecture: str, shape: tuple, classes: int) -> bool:
+    """Whether networks compute stacked what they compute one by one.
+
+    Those of `models.build` do. Two of the user's own are tried with three records each, as they are trained and as they are
+    asked: outputs, gradients and all that they hold afterwards must agree. What cannot be stacked is trained one by one.
+    """
+    if not architectures.is_own(architecture):
+        return True
+    networks = [architectures.build(architecture, shape, classes, seed=seed) for seed in (0, 1)]
+    if not all(one.requires_grad for one in networks[0].parameters()):
+        return False  # a stack would train them
+    size = (2, 3, shape[2], *shape[:2]) if len(shape) == 3 else (2, 3, *shape)
+    x = torch.rand(size, generator=torch.Generator().manual_seed(0)) - 0.5
+    try:
+        together = Stacked(networks).train()
+        stacked = [together(x)]
+        stacked[0].square().sum().backward()
+        held = together.states()
+        stacked.append(together.eval()(x))
+        gradients = {name: getattr(together, _flat(name)).grad for name in together._names[0]}
+    except Exception:  # whatever its code does that cannot be mapped over several
+        return False
+    for g, network in enumerate(networks):
+        alone = [network(x[g])]
+        alone[0].square().sum().backward()
+        state = {name: value.clone() for name, value in network.state_dict().items()}
+        alone.append(network.eval()(x[g]))
+        own = {name: weight.grad for name, weight in network.named_parameters()}
+        theirs = {name: value if value is None else value[g] for name, value in gradients.items()}
+        pairs = [*((a, b[g]) for a, b in zip(alone, stacked, strict=True)), *((own[name], theirs[name]) for name in own),
+                 *((state[name], held[g].get(name)) for name in state)]
+        if set(state) != set(held[g]) or not all(_agree(a, b) for a, b in pairs):
+            return False
+    return True
+
+
+def _agree(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b or not (a if b is None else b).any()
+    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-5)

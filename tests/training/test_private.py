@@ -5,6 +5,7 @@ import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -62,7 +63,8 @@ def by_hand(records, config, clip=np.inf):
     return before.numpy(), (before - config.learning_rate * total / len(records)).numpy()
 
 
-@pytest.mark.parametrize("config", [ONE_STEP, replace(ONE_STEP, loss="squared_error"), replace(ONE_STEP, loss="brier")])
+@pytest.mark.parametrize("config", [ONE_STEP, replace(ONE_STEP, loss="squared_error"), replace(ONE_STEP, loss="brier"),
+                                    replace(ONE_STEP, architecture=partial(torch.nn.Linear, 5, 3))])
 def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
     before, after = by_hand(TABLE, config)
     found = vector(fit(config, epsilon=SILENT, clip=100.0).arrays)

@@ -613,10 +613,10 @@ def with_dropout(games: Games) -> dict[str, np.ndarray]:
 
 def _training_mode_task(networks, x, labels, loss):
     [network] = networks
+    how = {"device": outputs.device_of(network), "scaling": outputs.scaling_of(network, x, None)}
     with torch.no_grad():
-        logits = [network.train()(outputs.inputs(x, i, i + 500, outputs.device_of(network))).cpu().numpy()
-                  for i in range(0, len(x), 500)]
-    return [{"loss": signals.scalars(np.concatenate(logits), labels, loss)["loss"]}]
+        logits = [network.train()(outputs.inputs(x, i, i + 500, **how)).cpu().numpy() for i in range(0, len(x), 500)]
+    return [{"loss": outputs.scalars(np.concatenate(logits), labels, loss)["loss"]}]
 
 
 # --------------------------------------------------------------------------------------------------- label-only attacks

@@ -1181,7 +1181,7 @@ def _cost(name, arrays, config, shape, classes, path, labels, members, rows, dam
             iha.from_solutions(once.x, ready[1], g, hessian.conjugate_gradient(ready[0], once.x, damping, tolerance).check().x)
         else:
             for one in networks:
-                signals.scalars(signals.model_outputs(one, x[[row]]), labels[[row]], loss)
+                outputs.scalars(signals.model_outputs(one, x[[row]]), labels[[row]], loss)
 
     signals.model_outputs(network, x[rows[:1]])  # what a first call loads is not part of any attack
     warm = gradient(int(rows[0]))

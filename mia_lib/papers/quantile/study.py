@@ -89,6 +89,10 @@ def in_order(methods: Iterable[Method]) -> list[Method]:
     return sorted(set(methods), key=place)
 
 
+def _plain(recipe: TrainConfig | TreeConfig) -> dict:
+    return recipe.spec() if isinstance(recipe, TrainConfig) else asdict(recipe)
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """One data set, one recipe of the targets, a bank of models, and public records.
@@ -143,7 +147,7 @@ class Case:
     def spec(self) -> dict:
         """What determines the numbers of a case."""
         return {"records": [one.fingerprint for one in self.seen], "members": store.fingerprint(self.bank.members),
-                "recipe": asdict(self.recipe), "attacked": list(self.bank.attacked), "counts": list(self.counts),
+                "recipe": _plain(self.recipe), "attacked": list(self.bank.attacked), "counts": list(self.counts),
                 "splits": {name: store.fingerprint(rows) for name, rows in self.splits.items()}}
 
     @cached_property
@@ -407,7 +411,7 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
     """
     specs = [store.under({
         "kind": "regression", "records": [each.fingerprint for each in case.seen],
-        "members": store.fingerprint(case.bank.members[one.target]), "recipe": asdict(case.recipe), "target": one.target,
+        "members": store.fingerprint(case.bank.members[one.target]), "recipe": _plain(case.recipe), "target": one.target,
         "head": one.head, "settings": asdict(one.settings), "fit": store.fingerprint(case.splits["fit"][:one.size]),
         "levels": list(one.levels) if HEADS[one.head].kind == "pinball" else [],
         "selection": store.fingerprint(case.splits["selection"])}, _regress_task, case, one.settings) for one in wanted]

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -182,7 +181,7 @@ def _record_ensemble(name: str, root: Path) -> str:
     first = held[0].manifest
     path = store.write_pack(
         layer, ensemble.key, [store.address(ensemble.spec(m)) for m in range(len(ensemble))], arrays, name=name,
-        data=ensemble.records.name, config=asdict(ensemble.config),
+        data=ensemble.records.name, config=ensemble.config.spec(),
         seconds=round(sum(entry.manifest["seconds"] for entry in held), 1), device=first["device"], date=first["date"],
         versions={k: first[k] for k in ("torch", "numpy", "python")}, **_code_of(ensemble))
     for other in layer.glob("ensemble/*/*.json"):  # the new one is in its place

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from mia_lib import definitions, store
@@ -183,7 +183,7 @@ def state_of_ensemble(name: str, root: Path | None = None) -> State:
             _sound(path.with_name(manifest["file"]), manifest["sha256"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             return State(name, "ensemble", "damaged", f"{path.name}: {error}", *minutes, {})
-        if manifest["schema"] != store.SCHEMA or (shared.config and asdict(shared.config) != manifest["config"]):
+        if manifest["schema"] != store.SCHEMA or (shared.config and shared.config.spec() != manifest["config"]):
             why = "the store's schema" if manifest["schema"] != store.SCHEMA else "the recipe"
             return State(name, "ensemble", "stale", why, *minutes, manifest)
         state, why = "recorded", ""

@@ -13,6 +13,7 @@ from mia_lib.errors import MiaError
 from mia_lib.training import devices
 from mia_lib.training.backends.loop import Group, Outcome, fit_group, slots
 from mia_lib.training.recipe import TrainConfig
+from mia_lib.training.stacking import stackable
 
 MOST = 64  # models at once
 WORTH = 1.15  # twice as many at once must train this many times faster, else the smaller number is kept
@@ -31,6 +32,8 @@ def at_once(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, 
         the last number that was worth doubling to, at most `MOST` and the number of models.
     """
     best, rate, tried = 1, 0.0, 1
+    if not stackable(config.architecture, x.shape[1:], classes):
+        return 1
     while tried <= min(MOST, len(rows)):
         try:
             with devices.plain_float32():

@@ -15,7 +15,7 @@ from mia_lib import store
 from mia_lib.training import devices, recipe
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
-from mia_lib.training.stacking import Stacked
+from mia_lib.training.stacking import Stacked, stackable
 
 # Parameters: on a CPU stacking gains 15x for the smallest networks, 2 to 3x here and nothing from about 300,000 on
 # (benchmarks/crossover.py); a stopped run loses less when networks that train for long do so one by one.
@@ -45,7 +45,7 @@ def stacks(architecture: str, shape: tuple, classes: int) -> bool:
     """Whether networks of this architecture train faster together on a CPU: small ones, without convolutions."""
     network = architectures.build(architecture, shape, classes, seed=0)
     convolves = any(isinstance(layer, torch.nn.Conv2d) for layer in network.modules())
-    return not convolves and architectures.parameter_count(network) < STACKED_BELOW
+    return not convolves and architectures.parameter_count(network) < STACKED_BELOW and stackable(architecture, shape, classes)
 
 
 class Group:
@@ -75,7 +75,7 @@ class Group:
         self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
         raw = torch.from_numpy(np.ascontiguousarray(x[used]))
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
-        self._x = raw.to(device) if device.type == "cuda" else _channels_last(architectures.to_input(raw))
+        self._x = raw.to(device) if device.type == "cuda" else _channels_last(architectures.to_input(raw, config.scaling))
         self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
         seeds = [recipe.seed_of(config, index) for index in indices]
         networks = [architectures.build(config.architecture, x.shape[1:], classes, seed=seed) for seed in seeds]
@@ -83,7 +83,7 @@ class Group:
             network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
         self._stacked = stacked
         self.network = (Stacked(networks) if stacked else networks[0]).to(device).train()
-        if not stacked and x.ndim == 4:
+        if not stacked and x.ndim == 4 and not architectures.is_own(config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
         self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -122,7 +122,7 @@ class Group:
     def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
         """The records [G * B, ...] at the places [G, B]."""
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
-        return architectures.to_input(x) if self.device.type == "cuda" else _channels_second(x)
+        return architectures.to_input(x, self.config.scaling) if self.device.type == "cuda" else _channels_second(x)
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""

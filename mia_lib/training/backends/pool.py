@@ -110,6 +110,12 @@ def close_pools() -> None:
         ended.shutdown()
 
 
+def _with_paths(paths: list[str], function: Callable, *task):
+    """A task in a process that may be older than the folders in which modules of the user's own lie."""
+    sys.path += [path for path in paths if path not in sys.path]
+    return function(*task)
+
+
 def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, object], None], label: str,
               workers: int | None = None, executor: Executor | None = None, weights: list[int] | None = None) -> None:
     """Run `function(*task)` for every task and hand each result over as it comes.
@@ -130,9 +136,11 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
     weights = weights or [1] * len(tasks)
     elsewhere = executor or cluster()
     futures: dict = {}
+    paths = [os.path.abspath(path) for path in sys.path]
     try:
         for position, task in enumerate(tasks):
-            futures[(elsewhere or pool(workers)).submit(function, *task)] = position
+            futures[elsewhere.submit(function, *task) if elsewhere else
+                    pool(workers).submit(_with_paths, paths, function, *task)] = position
         with progress.Bar(label, sum(weights)) as bar:
             for future in as_completed(futures):
                 position = futures.pop(future)

@@ -1,0 +1,319 @@
+"""Records of the user's own: from arrays, a folder of images, a CSV or an `.npz` file.
+
+What they are called does not matter to the store, which knows records by their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib.checks import check_labels
+from mia_lib.data.sets import Dataset, read_arrays
+from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.progress import track
+
+IMAGES = (".png", ".jpg", ".jpeg")
+SPLITS = ("train", "test")
+
+
+def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: int | None = None) -> Dataset:
+    """A data set from arrays in memory, which are copied.
+
+    >>> import numpy as np
+    >>> from_arrays(np.eye(4), ["no", "yes", "no", "yes"], "four records")
+    four records: 4 records of 4 numbers, 2 classes
+
+    Args:
+        x: images uint8 [N, H, W, C]; or numbers [N, D], which become float32, as an array, lists or a DataFrame of numbers.
+        y: labels [N], whole numbers from 0; or texts, or True and False, whose classes are their sorted values.
+        name: what tables call it.
+        classes: names of the K classes, of labels that are numbers; "0" to K - 1 when None.
+        n_train: the first so many are the training split; N when None.
+
+    Raises:
+        MiaError: other types or shapes, images whose pixels are floats or whose channels come first, columns that are no
+            numbers, missing values, numbers beyond float32, labels that are missing or no class, fewer than two classes.
+    """
+    name = _check_name(name)
+    x = _records(x)
+    y, classes = _labels(y, classes, len(x))
+    n_train = len(x) if n_train is None else n_train
+    if not isinstance(n_train, int | np.integer) or isinstance(n_train, bool) or not 0 < n_train <= len(x):
+        raise MiaError(f"n_train = {n_train!r}: the number of training records is needed, 1 to {len(x)}; they come first.")
+    x.flags.writeable = y.flags.writeable = False
+    return Dataset(name, x, y, int(n_train), classes)
+
+
+def _check_name(name) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
+    return name
+
+
+def _records(given) -> np.ndarray:
+    """A copy of `x` in the form of `Dataset.x`."""
+    if hasattr(given, "dtypes") and hasattr(given, "columns"):  # a DataFrame, of pandas or another library
+        _check_columns(given)
+        given = given.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(given, "iloc") else given.to_numpy()
+    x = np.asarray(given)
+    if x.dtype.kind not in "biuf":
+        shown = next(iter(x.ravel().tolist()), None) if x.dtype.kind in "OUS" else x.dtype
+        raise MiaError(f"x is of type {x.dtype}, such as {shown!r}: numbers are needed. Rows must be equally long; text "
+                       "columns become numbers one-hot, as by pandas.get_dummies(x, dtype=float) or data.from_csv.")
+    if not len(x.shape) or not len(x):
+        raise MiaError(f"x has shape {x.shape}: at least one record is needed, images [N, H, W, C] or tables [N, D].")
+    if x.ndim == 4 and x.dtype != np.uint8:
+        low, high = (x.min(), x.max()) if x.size else (0, 0)
+        scaled = "255 * x" if 0 <= low and high <= 1 else "x" if 0 <= low and high <= 255 else "255 * (x - low) / (high - low)"
+        raise MiaError(f"x holds images of type {x.dtype} with values from {low:.4g} to {high:.4g}: bytes are needed, uint8 "
+                       "from 0 to 255, from which each model's scaling makes numbers. Give "
+                       f"({scaled}).round().astype(np.uint8).")
+    if x.ndim == 4 and x.shape[1] <= 4 < x.shape[3]:
+        raise MiaError(f"x has shape {x.shape}: its channels seem to come first, where images are [N, H, W, C]. Give "
+                       "x.transpose(0, 2, 3, 1).")
+    if x.ndim == 3 and x.dtype == np.uint8:
+        raise MiaError(f"x has shape {x.shape}: images are [N, H, W, C]. Grey ones get their axis of channels by "
+                       "x[..., None].")
+    if x.ndim != 4 and x.ndim != 2:
+        raise MiaError(f"x has shape {x.shape}: images uint8 [N, H, W, C] or tables [N, D] are needed. Of a single column "
+                       "give x[:, None]; sequences and volumes become tables by x.reshape(len(x), -1).")
+    if 0 in x.shape[1:]:
+        raise MiaError(f"x has shape {x.shape}: a record holds nothing.")
+    if x.ndim == 4:
+        return np.array(x, order="C")
+    missing = np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+    if missing.any():
+        raise MiaError(f"x has {missing.sum()} missing values, in columns {_few(np.flatnonzero(missing.any(0)))}, first in "
+                       f"record {int(np.flatnonzero(missing.any(1))[0])}: fill them in, as with the mean of the column, or "
+                       "leave the records out.")
+    with np.errstate(over="ignore"):
+        found = np.array(x, np.float32, order="C")
+    if not np.isfinite(found).all():
+        raise MiaError(f"x has {(~np.isfinite(found)).sum()} values that float32 cannot hold, in columns "
+                       f"{_few(np.flatnonzero((~np.isfinite(found)).any(0)))}: leave infinity out, and give large numbers in "
+                       "another unit.")
+    return found
+
+
+def _few(names: Iterable) -> str:
+    names = [str(name) for name in names]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _check_columns(table) -> None:
+    """Refuse a DataFrame whose columns are no numbers."""
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame):
+        return
+    texts = [name for name, kind in table.dtypes.items()
+             if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)) or kind.kind == "c"]
+    if texts:
+        raise MiaError(f"x has columns that are no numbers: {_few(texts)}. Make them numbers, one-hot by "
+                       "pandas.get_dummies(x, dtype=float); dates become a number of days.")
+    lacking = [name for name in table.columns[table.isna().any().to_numpy()]]
+    if lacking:
+        raise MiaError(f"x has missing values in the columns {_few(lacking)}: fill them in, as by x.fillna(x.mean()), or "
+                       "leave the records out, as by x.dropna().")
+
+
+def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels int64 [N], and the names of the classes."""
+    y = np.asarray(given)
+    if y.ndim == 2 and y.shape[1] == 1 or y.ndim != 1 or len(y) != records:
+        check_labels("y", np.empty(y.shape), records=records)
+    if y.dtype.kind in "OUSb":
+        values = y.tolist()
+        if lacking := [k for k, value in enumerate(values) if value is None or value != value or value == ""]:
+            raise MiaError(f"y has {len(lacking)} missing labels, the first of record {lacking[0]}: leave those records out.")
+        if not (all(isinstance(one, str) for one in values) or all(isinstance(one, bool | np.bool_) for one in values)):
+            kinds = sorted({type(one).__name__ for one in values})
+            if all(isinstance(one, int | np.integer) for one in values) and "bool" not in kinds:
+                y = y.astype(np.int64)
+            else:
+                raise MiaError(f"y holds {' and '.join(kinds)}: whole numbers from 0, texts, or True and False are needed. "
+                               "Give y.astype(str).")
+    if y.dtype.kind in "OUSb":
+        found, y = np.unique(np.asarray(values if y.dtype.kind == "b" else list(map(str, values))), return_inverse=True)
+        if classes is not None and list(map(str, classes)) != list(map(str, found)):
+            raise MiaError(f"classes = {tuple(classes)!r}, but y holds {_few(found)}: the classes of labels that are texts "
+                           "are their sorted values. Leave classes out, or give y as numbers.")
+        names = tuple(map(str, found))
+    else:
+        y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
+        if isinstance(classes, str):
+            raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")
+        names = tuple(map(str, range(int(y.max(initial=-1)) + 1) if classes is None else classes))
+        if classes is None and (empty := sorted(set(range(len(names))) - set(y.tolist()))):
+            raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {_few(empty)}: number the classes anew, y "
+                           "= np.unique(y, return_inverse=True)[1], or name them all by classes.")
+    if len(names) < 2:
+        raise MiaError(f"y has one class, {names[0]!r}: a classifier needs at least two.")
+    if len(set(names)) < len(names):
+        raise MiaError(f"classes = {names}: each needs a name of its own.")
+    return y.astype(np.int64), names
+
+
+def from_npz(path: str | Path, name: str | None = None) -> Dataset:
+    """A data set from an `.npz` file with x and y, and n_train and classes where there are any, as for `from_arrays`.
+
+    Args:
+        path: of the file, as `np.savez` writes it; nothing in it is unpickled.
+        name: the file's when None.
+
+    Raises:
+        MiaError: no such file, one that cannot be read, or whose arrays `from_arrays` refuses.
+    """
+    path = _file(path)
+    arrays = read_arrays(path, ("x", "y"), ("n_train", "classes"))
+    if unknown := {key: value for key, value in arrays.items() if key == "n_train" and np.shape(value) not in ((), (1,))}:
+        raise MiaError(f"{path} cannot be used: n_train has shape {unknown['n_train'].shape}, where one number is needed.")
+    return _from(path, arrays.pop("x"), arrays.pop("y"), name or path.stem,
+                 **{key: value.tolist() if key == "classes" else value.ravel()[0] for key, value in arrays.items()})
+
+
+def _file(path: str | Path) -> Path:
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise MiaError(f"path = {str(path)!r}: there is no such file ({path.resolve()}).")
+    return path
+
+
+def _from(path: Path, x, y, name: str, classes=None, n_train=None) -> Dataset:
+    try:
+        return from_arrays(x, y, name, classes, n_train)
+    except MiaError as problem:
+        raise MiaError(f"{path} cannot be used: {problem}") from problem
+
+
+def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
+    """A data set from a CSV with a line of names and a column of labels.
+
+    Columns of numbers stay as they are; those of texts, or of True and False, become one column for each value, 1 where it
+    stands and else 0, in the order of their values. Numbers are not standardised: networks train better on columns of mean 0
+    and spread 1, which scikit-learn's StandardScaler gives, learnt from records that nobody is to be told apart by.
+
+    Args:
+        path: of the file.
+        label: the column to be predicted, texts or whole numbers; its sorted values are the classes.
+        name: the file's when None.
+
+    Raises:
+        MiaError: no such file or column, missing values (the columns are named), texts of so many values that they are names
+            or numbers of records, one class.
+    """
+    import pandas as pd
+
+    path = _file(path)
+    try:
+        table = pd.read_csv(path)
+    except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as problem:
+        raise MiaError(f"{path} cannot be read as a CSV ({problem}). Its first line names the columns, and commas part "
+                       "them.") from problem
+    choose("label", label, map(str, table.columns))
+    lacking = table.columns[table.isna().any().to_numpy()]
+    if len(lacking):
+        raise MiaError(f"{path} has missing values in {_few(f'{one} ({table[one].isna().sum()})' for one in lacking)}: fill "
+                       "them in, or leave those lines or columns out.")
+    labels, table = table[label], table.drop(columns=label)
+    if pd.api.types.is_float_dtype(labels):
+        raise MiaError(f"label = {label!r} holds fractions, such as {labels.iloc[0]}: classes are needed, texts or whole "
+                       "numbers. Of an amount make ranges, as by pandas.cut.")
+    if not len(table.columns):
+        raise MiaError(f"{path} has no column besides {label}.")
+    texts = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])
+             or pd.api.types.is_bool_dtype(table[column])]
+    if many := [column for column in texts if table[column].nunique() > max(50, len(table) // 10)]:
+        raise MiaError(f"{path} has text of {table[many[0]].nunique()} values in {many[0]}, for {len(table)} records: it "
+                       "seems to name records, not to describe them. Leave the column out, or put its values into groups.")
+    parts = [pd.get_dummies(table[column].astype(str), prefix=column, dtype=np.float64) if column in texts
+             else table[column].astype(np.float64) for column in table]
+    named, y = np.unique(labels.astype(str) if not pd.api.types.is_integer_dtype(labels) else labels, return_inverse=True)
+    return _from(path, pd.concat(parts, axis=1), y, name or path.stem, [str(one) for one in named])
+
+
+def from_folder(path: str | Path, name: str | None = None, image_size: int | None = None) -> Dataset:
+    """A data set from images in PATH/CLASS/FILE, or in PATH/train/CLASS/FILE and PATH/test/CLASS/FILE.
+
+    Images are PNG or JPEG files, read in the order of their names, class by class; those of train come first, and `n_train`
+    counts them. Where all are grey they have one channel, else three; transparency is dropped.
+
+    Args:
+        path: of the folder.
+        name: the folder's when None.
+        image_size: height and width in pixels, to which the shorter side is scaled and the centre cut out. When None all
+            images must have one size.
+
+    Raises:
+        MiaError: no such folder, fewer than two classes, a class without images or one that only test has, a file that is no
+            image (it is named), images of several sizes.
+    """
+    from PIL import Image, ImageOps
+
+    path = Path(path).expanduser()
+    if not path.is_dir():
+        raise MiaError(f"path = {str(path)!r}: there is no such folder ({path.resolve()}).")
+    if image_size is not None:
+        if not isinstance(image_size, int) or isinstance(image_size, bool):
+            raise MiaError(f"image_size = {image_size!r}: a whole number of pixels is needed.")
+        check_range("image_size", image_size, 1, 4096)
+    classes, splits = _files(path)
+    files = [pair for split in splits for pair in split]
+    images = []
+    for file, _ in track(files, f"reading {path.name}"):
+        try:
+            with Image.open(file) as opened:
+                grey = opened.mode in ("1", "L", "LA", "I", "I;16", "F")
+                if opened.mode in ("I", "I;16", "F"):
+                    raise MiaError(f"{file} has more than 8 bits a pixel (Pillow's mode {opened.mode}): save it with 8.")
+                image = ImageOps.exif_transpose(opened).convert("L" if grey else "RGB")
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as problem:
+            if isinstance(problem, MiaError):
+                raise
+            raise MiaError(f"{file} cannot be read as an image ({problem}): mend it, or take it away.") from problem
+        if image_size is not None:
+            image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
+        images.append(np.asarray(image))
+        if images[0].shape[:2] != images[-1].shape[:2]:
+            sizes = [" x ".join(map(str, one.shape[1::-1])) for one in (images[0], images[-1])]
+            raise MiaError(f"{file} has {sizes[1]} pixels, {files[0][0]} has {sizes[0]}: give image_size, to which all are "
+                           "scaled.")
+    coloured = any(image.ndim == 3 for image in images)
+    x = np.stack([np.repeat(image[..., None], 3, 2) if image.ndim == 2 and coloured else
+                  image[..., None] if image.ndim == 2 else image for image in images])
+    return _from(path, x, np.array([label for _, label in files]), name or path.resolve().name, classes, len(splits[0]))
+
+
+def _files(path: Path) -> tuple[list[str], list[list[tuple[Path, int]]]]:
+    """Classes, and for each split its files with their labels."""
+    def inside(folder: Path) -> list[Path]:
+        return sorted((one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")),
+                      key=lambda one: one.name)
+
+    folders = inside(path)
+    splits = [path / split for split in SPLITS if (path / split).is_dir()]
+    if len(splits) == 2 and len(folders) > 2 or len(splits) == 1 and any(inside(splits[0])):
+        lie = _few(one.name for one in folders if one.name not in SPLITS) or "no " + "".join(
+            split for split in SPLITS if not (path / split).is_dir())
+        raise MiaError(f"{path} holds {' and '.join(split.name for split in splits)}, and {lie} beside: PATH/CLASS/FILE is "
+                       "needed, or PATH/train/CLASS/FILE and PATH/test/CLASS/FILE.")
+    split = len(splits) == 2 and any(inside(one) for one in splits)
+    roots = splits if split else [path]
+    classes = [one.name for one in inside(roots[0])]
+    if len(classes) < 2:
+        raise MiaError(f"{roots[0]} holds {len(classes)} folders: one for each class is needed, at least two, with the images "
+                       "of the class in it.")
+    found = []
+    for root in roots:
+        if other := [one.name for one in inside(root) if one.name not in classes]:
+            raise MiaError(f"{root} has the class {_few(other)}, which {roots[0]} has not.")
+        found.append([(file, label) for label, name in enumerate(classes) if (root / name).is_dir()
+                      for file in sorted((root / name).iterdir(), key=lambda one: one.name)
+                      if file.suffix.lower() in IMAGES and not file.name.startswith(".")])
+    if empty := [name for label, name in enumerate(classes) if label not in {one for _, one in found[0]}]:
+        raise MiaError(f"{roots[0] / empty[0]} holds no images: files that end in {', '.join(IMAGES)} are looked for, not in "
+                       "folders within.")
+    return classes, found

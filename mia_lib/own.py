@@ -1,0 +1,172 @@
+"""Architectures of the user's own: a class of networks or a function that makes one, written as text.
+
+"my_models:Net(hidden=32)" names a module, what in it makes the network, and its arguments. Processes that train models import
+the module and find the same; the store keeps models under this text and the fingerprint of the code behind it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.metadata
+import inspect
+import math
+import re
+import sys
+import types
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mia_lib import definitions
+from mia_lib.errors import MiaError
+
+FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
+GIVEN = ("shape", "classes")  # arguments that are filled in where a signature has them
+MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
+          "for the processes that train models import it, too")
+
+
+class Own(NamedTuple):
+    """What makes a network, and its arguments."""
+
+    function: Callable
+    arguments: tuple
+    keywords: dict
+
+    def bound(self) -> functools.partial:
+        """As it is given."""
+        return functools.partial(self.function, *self.arguments, **self.keywords)
+
+
+def written(given) -> str:
+    """A class, a function or a `functools.partial` of one, as text.
+
+    Raises:
+        MiaError: what a process that trains models could not import, or whose arguments are no plain values; a network in the
+            place of its class; arguments that are missing or not known.
+    """
+    arguments, keywords, function = (), {}, given
+    if isinstance(given, functools.partial):
+        arguments, keywords, function = given.args, given.keywords, given.func
+    if not isinstance(function, type | types.FunctionType):
+        what = type(function)
+        remedy = ("Give its class, and its arguments by functools.partial: every model begins with weights of its own"
+                  if hasattr(function, "state_dict") else "Give a class of networks, or a function that makes one")
+        raise MiaError(f"architecture is an object of {what.__module__}.{what.__qualname__}: a name, a class or a function is "
+                       f"needed. {remedy}.")
+    module, name = function.__module__, function.__qualname__
+    if "<lambda>" in name:
+        raise MiaError(f"architecture is a lambda: give it a name, def net(): ..., and {MODULE}. For arguments there is "
+                       "functools.partial.")
+    if "<locals>" in name:
+        raise MiaError(f"architecture = {name} is made within a function: {MODULE}.")
+    if module in ("__main__", "__mp_main__") or not getattr(sys.modules.get(module), "__file__", None):
+        raise MiaError(f"architecture = {name} is of the script or notebook that runs, in {module}: {MODULE}.")
+    if isinstance(function, type) and not hasattr(function, "load_state_dict"):
+        raise MiaError(f"architecture = {module}.{name} is no class of networks: give a subclass of torch.nn.Module, or a "
+                       "function that makes one.")
+    if _found(module, name) is not function:
+        raise MiaError(f"architecture = {name} is not what {module} has by this name now, which was loaded or changed since: "
+                       f"import it again, or restart (in JupyterLab: Kernel, Restart).")
+    made = Own(function, arguments, dict(keywords))
+    _check_arguments(f"{module}:{name}", made)
+    definitions.check_loaded(function)
+    inside = [*map(_plain, made.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(made.keywords.items()))]
+    return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
+
+
+def read(text: str) -> Own:
+    """What the text of an architecture names; its module is imported.
+
+    Raises:
+        MiaError: no such module, name or arguments.
+    """
+    match = FORM.fullmatch(text)
+    try:
+        call = ast.parse(f"f{match[3] or '()'}", mode="eval").body
+        arguments = tuple(ast.literal_eval(value) for value in call.args)
+        keywords = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+    except (SyntaxError, ValueError, TypeError, AttributeError) as error:
+        raise MiaError(f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
+                       "'my_models:Net(hidden=32)'.") from error
+    return Own(_found(match[1], match[2]), arguments, keywords)
+
+
+def _found(module: str, name: str):
+    if module not in sys.modules:
+        importlib.invalidate_caches()  # the file may be younger than this process
+    try:
+        thing = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module and not module.startswith(f"{error.name}."):
+            raise MiaError(f"architecture: {module} cannot be imported, for {error.name} is not there.") from error
+        raise MiaError(f"architecture: there is no module {module} here. Put its folder on PYTHONPATH, where other processes "
+                       "and machines look for modules, too.") from error
+    for part in name.split("."):
+        thing = getattr(thing, part, None)
+    if thing is None:
+        raise MiaError(f"architecture: {module} has no {name} (any more). Import it again, or restart.")
+    return thing
+
+
+def _plain(value) -> str:
+    """A plain value as it is written.
+
+    Raises:
+        MiaError: another one.
+    """
+    if type(value) is tuple:
+        return f"({', '.join(map(_plain, value))}{',' if len(value) == 1 else ''})"
+    if type(value) not in (int, float, str, bool, type(None)) or (type(value) is float and not math.isfinite(value)):
+        raise MiaError(f"architecture has the argument {value!r} of type {type(value).__module__}.{type(value).__name__}: "
+                       "numbers, texts, True, False, None and tuples of them can be kept with a model. Give what it is made "
+                       "from, as int(n), or write a function of your module that takes plain arguments.")
+    return repr(value)
+
+
+def _check_arguments(name: str, made: Own) -> None:
+    signature = inspect.signature(made.function)
+    try:
+        bound = signature.bind_partial(*made.arguments, **made.keywords).arguments
+    except TypeError as error:
+        raise MiaError(f"architecture = {name}: {error}. It takes {signature}.") from error
+    lacking = [one.name for one in signature.parameters.values() if one.default is one.empty
+               and one.name not in (*bound, *GIVEN) and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    if lacking:
+        raise MiaError(f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
+                       f"{made.function.__name__}, {', '.join(f'{one}=...' for one in lacking)}). Only shape and classes are "
+                       "filled in.")
+
+
+def arguments_of(made: Own, shape: tuple, classes: int) -> dict:
+    """What is handed to it by name: its own keywords, and `shape` and `classes` where it takes them."""
+    parameters = inspect.signature(made.function).parameters
+    bound = inspect.signature(made.function).bind_partial(*made.arguments, **made.keywords).arguments
+    known = {"shape": shape, "classes": classes}
+    free = {name for name in GIVEN if name in parameters and name not in bound
+            and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}
+    return {**made.keywords, **{name: known[name] for name in free}}
+
+
+@functools.lru_cache
+def package(text: str) -> str:
+    """The installed package, with its version, that an architecture is from; "" where its source is followed.
+
+    Raises:
+        MiaError: neither its source nor its version can be known.
+    """
+    module = FORM.fullmatch(text)[1]
+    if definitions.follows(module):
+        return ""
+    top = module.partition(".")[0]
+    try:
+        name, version = top, importlib.metadata.version(top)
+    except importlib.metadata.PackageNotFoundError:
+        name = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")  # of another name; slow to find
+        version = importlib.metadata.version(name) if name else getattr(sys.modules[top], "__version__", None)
+    if not version:
+        raise MiaError(f"architecture = {text!r}: {module} is installed, but not as a package with a version, and its source "
+                       f"is not followed: {MODULE}.")
+    return f"{name or top} {str(version).partition('+')[0]}"
+

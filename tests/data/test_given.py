@@ -1,0 +1,241 @@
+"""Records of the user's own: what is read is what was given, and what cannot be used is refused with the way out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from mia_lib import data
+from mia_lib.errors import MiaError
+
+RNG = np.random.default_rng(0)
+BYTES = RNG.integers(0, 256, (6, 8, 7, 3), np.uint8)
+ROWS = RNG.normal(size=(6, 4))
+Y = [0, 1, 2, 0, 1, 2]
+
+
+def test_arrays_come_back_as_they_were_given_closed_and_copied():
+    images = data.from_arrays(BYTES, Y, "mine", ("a", "b", "c"), 4)
+    assert images.x.tobytes() == BYTES.tobytes() and images.y.tolist() == Y and images.n_train == 4
+    assert images.y.dtype == np.int64 and images.classes == ("a", "b", "c") and images.name == "mine"
+    assert not images.x.flags.writeable and not images.y.flags.writeable and not np.shares_memory(images.x, BYTES)
+    table = data.from_arrays(ROWS, Y, "rows")
+    assert table.x.dtype == np.float32 and np.array_equal(table.x, ROWS.astype(np.float32)) and table.n_train == 6
+    assert table.classes == ("0", "1", "2") and str(table) == "rows: 6 records of 4 numbers, 3 classes"
+    assert table.fingerprint == data.from_arrays(ROWS.tolist(), Y, "another name").fingerprint
+
+
+def test_a_number_of_any_type_is_the_same_number():
+    whole = RNG.integers(0, 100, (6, 4))
+    frame = pd.DataFrame(whole, columns=list("abcd")).astype({"a": "Int64", "b": "float32", "c": "int8"})
+    found = {data.from_arrays(x, y, "x").fingerprint
+             for x in (whole, whole.astype(float), frame, whole.astype("uint8"), np.asfortranarray(whole))
+             for y in (Y, np.array(Y, np.uint8), np.array(Y, float), pd.Series(Y), pd.Series(Y, index=range(9, 15)))}
+    assert len(found) == 1
+
+
+def test_labels_in_words_are_numbered_in_their_order():
+    for y in (["z", "a", "m", "z", "a", "m"], np.array(["z", "a", "m"] * 2), pd.Series(["z", "a", "m"] * 2).astype("category"),
+              pd.Series(["z", "a", "m"] * 2, dtype="string")):
+        found = data.from_arrays(ROWS, y, "x")
+        assert found.classes == ("a", "m", "z") and found.y.tolist() == [2, 0, 1] * 2
+    for y in ([True, False, True] * 2, np.array([True, False, True] * 2), pd.Series([True, False, True] * 2)):
+        found = data.from_arrays(ROWS, y, "x")
+        assert found.classes == ("False", "True") and found.y.tolist() == [1, 0, 1] * 2
+
+
+TEXTS = pd.DataFrame({"age": [1.0] * 6, "city": list("abcabc"), "day": pd.Timestamp("2020-01-01")})
+HOLED = pd.DataFrame(ROWS, columns=list("abcd")).mask(ROWS > 1.2)
+REFUSED = [
+    ("pixels in [0, 1]", lambda: (BYTES / 255, Y), r"bytes are needed.*\(255 \* x\).round\(\).astype\(np.uint8\)"),
+    ("pixels as floats", lambda: (BYTES.astype(float), Y), r"Give \(x\).round"),
+    ("pixels in [-1, 1]", lambda: (BYTES / 127.5 - 1, Y), r"255 \* \(x - low\)"),
+    ("pixels as int64", lambda: (BYTES.astype(int), Y), "type int64.*uint8"),
+    ("channels first", lambda: (BYTES.transpose(0, 3, 1, 2), Y), r"x.transpose\(0, 2, 3, 1\)"),
+    ("grey images", lambda: (BYTES[..., 0], Y), r"x\[..., None\]"),
+    ("sequences", lambda: (ROWS[:, :, None], Y), r"x.reshape\(len\(x\), -1\)"),
+    ("one column", lambda: (ROWS[:, 0], Y), r"x\[:, None\]"),
+    ("a number", lambda: (3.0, Y), "at least one record"),
+    ("no records", lambda: (ROWS[:0], []), "at least one record"),
+    ("no columns", lambda: (ROWS[:, :0], Y), "holds nothing"),
+    ("NaN", lambda: (np.where(ROWS == ROWS[3, 2], np.nan, ROWS), Y), "1 missing values, in columns 2, first in record 3"),
+    ("infinity", lambda: (np.where(ROWS == ROWS[3, 2], np.inf, ROWS), Y), "float32 cannot hold, in columns 2"),
+    ("too large", lambda: (ROWS * 1e300, Y), "another unit"),
+    ("text", lambda: ([["a", "b"]] * 6, Y), "such as 'a'.*get_dummies"),
+    ("objects", lambda: (np.array([[1, "b"]] * 6, object), Y), "get_dummies.*from_csv"),
+    ("text columns", lambda: (TEXTS, Y), "no numbers: city, day"),
+    ("holes in columns", lambda: (HOLED, Y), r"missing values in the columns .*x.fillna\(x.mean\(\)\)"),
+    ("complex", lambda: (ROWS + 1j, Y), "complex128"),
+    ("too few labels", lambda: (ROWS, Y[:5]), r"\[6\] is needed"),
+    ("labels in a column", lambda: (ROWS, np.array(Y)[:, None]), r"y.ravel\(\)"),
+    ("one-hot labels", lambda: (ROWS, np.eye(3)[Y]), r"y.argmax\(1\)"),
+    ("labels from 1", lambda: (ROWS, np.array(Y) + 1, ("a", "b", "c")), "y - 1"),
+    ("labels from 1, classes unknown", lambda: (ROWS, np.array(Y) + 1), "no record is of class 0"),
+    ("fractions", lambda: (ROWS, np.array(Y) + 0.5), "no whole numbers"),
+    ("a label that is missing", lambda: (ROWS, ["a", None, "b"] * 2), "2 missing labels, the first of record 1"),
+    ("NaN among words", lambda: (ROWS, np.array(["a", np.nan, "b"] * 2, object)), "missing labels"),
+    ("words and numbers", lambda: (ROWS, np.array(["a", 1, "b"] * 2, object)), "int and str"),
+    ("one class", lambda: (ROWS, [0] * 6), "one class, '0'"),
+    ("one word", lambda: (ROWS, ["a"] * 6), "one class, 'a'"),
+    ("classes as one text", lambda: (ROWS, Y, "abc"), "names of the classes"),
+    ("two classes of a name", lambda: (ROWS, Y, ("a", "b", "a")), "a name of its own"),
+    ("classes of words", lambda: (ROWS, ["a", "b"] * 3, ("b", "a")), "Leave classes out"),
+    ("no split", lambda: (ROWS, Y, None, 0), "n_train = 0: the number of training records is needed, 1 to 6"),
+    ("a split of text", lambda: (ROWS, Y, None, "4"), "n_train = '4'"),
+]
+
+
+@pytest.mark.parametrize("given,words", [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_arrays_that_cannot_be_used_are_refused(given, words):
+    x, y, *more = given()
+    with pytest.raises(MiaError, match=words):
+        data.from_arrays(x, y, "mine", *more)
+
+
+def test_a_name_is_needed():
+    for name in ("", " ", 3, None):
+        with pytest.raises(MiaError, match="a text is needed, what tables are to call"):
+            data.from_arrays(ROWS, Y, name)
+
+
+# ---------------------------------------------------------------------------------------------- .npz
+
+
+def test_a_file_of_arrays_is_the_arrays(tmp_path):
+    np.savez(tmp_path / "mine.npz", x=BYTES, y=Y, n_train=4, classes=["a", "b", "c"], more=np.ones(3))
+    found, expected = data.from_npz(tmp_path / "mine.npz"), data.from_arrays(BYTES, Y, "mine", ("a", "b", "c"), 4)
+    assert found.fingerprint == expected.fingerprint
+    assert (found.name, found.classes, found.n_train) == ("mine", ("a", "b", "c"), 4)
+    np.savez(tmp_path / "words.npz", x=ROWS, y=np.array(["no", "yes"] * 3))
+    found = data.from_npz(str(tmp_path / "words.npz"), "a name")
+    assert (found.name, found.classes, found.n_train) == ("a name", ("no", "yes"), 6)
+
+
+@pytest.mark.parametrize("arrays,words", [
+    ({"x": ROWS}, "cannot be read as an .npz file with x and y.*np.savez"),
+    ({"x": ROWS, "y": np.array(["a", None] * 3, object)}, "cannot be read as an .npz file"),  # would have to be unpickled
+    ({"x": ROWS, "y": [0] * 6}, "mine.npz cannot be used: y has one class"),
+    ({"x": ROWS, "y": Y, "n_train": [1, 2]}, "n_train has shape")], ids=["no y", "objects", "one class", "n_train"])
+def test_a_file_that_cannot_be_used_is_named(tmp_path, arrays, words):
+    np.savez(tmp_path / "mine.npz", **arrays)
+    with pytest.raises(MiaError, match=words):
+        data.from_npz(tmp_path / "mine.npz")
+
+
+def test_what_is_no_npz_is_refused(tmp_path):
+    with pytest.raises(MiaError, match="there is no such file"):
+        data.from_npz(tmp_path / "none.npz")
+    np.save(tmp_path / "one.npy", ROWS)
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 no more")
+    for name in ("one.npy", "broken.npz"):
+        with pytest.raises(MiaError, match=f"{name} cannot be read as an .npz file with x and y"):
+            data.from_npz(tmp_path / name)
+
+
+# ---------------------------------------------------------------------------------------------- CSV
+
+
+def csv(tmp_path, text: str):
+    (tmp_path / "people.csv").write_text(text)
+    return tmp_path / "people.csv"
+
+
+def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
+    path = csv(tmp_path, "age,city,member,income,left\n20,Ulm,True,1.5,yes\n30,Bonn,False,2.5,no\n40,Ulm,True,3.5,no\n")
+    found = data.from_csv(path, "left")
+    np.testing.assert_allclose(found.x, [[20, 0, 1, 0, 1, 1.5], [30, 1, 0, 1, 0, 2.5], [40, 0, 1, 0, 1, 3.5]])  # Bonn, Ulm
+    assert found.classes == ("no", "yes") and found.y.tolist() == [1, 0, 0] and found.name == "people"
+    assert data.from_csv(path, "city", "cities").classes == ("Bonn", "Ulm")
+
+
+def test_whole_numbers_as_labels_keep_their_order(tmp_path):
+    found = data.from_csv(csv(tmp_path, "a,y\n" + "".join(f"{k},{(2, 10, 7)[k % 3]}\n" for k in range(9))), "y")
+    assert found.classes == ("2", "7", "10") and found.y[:3].tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("text,label,words", [
+    ("a,y\n1,x\n2,z\n", "z", "label = 'z' is not known"),
+    ("a,b,y\n1,,x\n2,3,z\n", "y", r"missing values in b \(1\)"), ("a,y\n1,x\n2,\n", "y", r"missing values in y \(1\)"),
+    ("a,y\n1,0.5\n2,1.5\n", "y", "holds fractions, such as 0.5"), ("y\nx\nz\n", "y", "no column besides y"),
+    ("a,y\n1,x\n2,x\n", "y", "people.csv cannot be used: y has one class, 'x'"),
+    ("id,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(80)), "y", "text of 80 values in id, for 80 records"),
+    ("", "y", "cannot be read as a CSV")],
+    ids=["no column", "hole", "hole in labels", "fractions", "labels alone", "one class", "names of records", "empty"])
+def test_a_table_that_cannot_be_used_is_refused(tmp_path, text, label, words):
+    with pytest.raises(MiaError, match=words):
+        data.from_csv(csv(tmp_path, text), label)
+
+
+# ---------------------------------------------------------------------------------------------- folders of images
+
+
+def save(folder, name: str, pixels: np.ndarray):
+    folder.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(folder / name)
+
+
+def test_a_folder_is_its_images_in_the_order_of_their_names(tmp_path):
+    for k, (kind, name) in enumerate([("dog", "b.png"), ("cat", "a.png"), ("cat", "10.png"), ("dog", "B.PNG")]):
+        save(tmp_path / kind, name, BYTES[k])
+    (tmp_path / "cat" / "notes.txt").write_text("no image")
+    (tmp_path / ".hidden").mkdir()
+    found = data.from_folder(tmp_path, "pets")
+    assert found.classes == ("cat", "dog") and found.y.tolist() == [0, 0, 1, 1] and found.n_train == 4
+    assert found.x.tobytes() == BYTES[[2, 1, 3, 0]].tobytes()
+
+
+def test_a_folder_of_splits_has_its_training_records_first(tmp_path):
+    for k, (split, kind) in enumerate([("test", "b"), ("train", "a"), ("train", "b"), ("test", "a")]):
+        save(tmp_path / split / kind, "1.png", BYTES[k, :, :, 0])
+    found = data.from_folder(tmp_path)
+    assert found.shape == (8, 7, 1) and found.n_train == 2 and found.y.tolist() == [0, 1, 0, 1]
+    assert found.x.tobytes() == BYTES[[1, 2, 3, 0], :, :, :1].tobytes() and found.name == tmp_path.name
+
+
+def test_grey_and_coloured_images_together_have_three_channels(tmp_path):
+    save(tmp_path / "a", "1.png", BYTES[0, :, :, 0])
+    save(tmp_path / "b", "1.png", BYTES[1])
+    found = data.from_folder(tmp_path)
+    assert found.shape == (8, 7, 3) and (found.x[0] == BYTES[0, :, :, :1]).all() and (found.x[1] == BYTES[1]).all()
+
+
+def test_images_of_several_sizes_are_scaled_where_a_size_is_given(tmp_path):
+    save(tmp_path / "a", "1.png", np.full((8, 12, 3), 77, np.uint8))
+    save(tmp_path / "b", "1.png", np.full((9, 9, 3), 5, np.uint8))
+    with pytest.raises(MiaError, match="1.png has 9 x 9 pixels, .* has 12 x 8: give image_size"):
+        data.from_folder(tmp_path)
+    assert data.from_folder(tmp_path, image_size=4).x.tolist() == [[[[v] * 3] * 4] * 4 for v in (77, 5)]
+
+
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
+    with pytest.raises(MiaError, match="there is no such folder"):
+        data.from_folder(tmp_path / "none")
+    save(tmp_path / "a", "1.png", BYTES[0])
+    with pytest.raises(MiaError, match="holds 1 folders: one for each class"):
+        data.from_folder(tmp_path)
+    (tmp_path / "b").mkdir()
+    with pytest.raises(MiaError, match="b holds no images: files that end in .png"):
+        data.from_folder(tmp_path)
+    (tmp_path / "b" / "broken.png").write_bytes((tmp_path / "a" / "1.png").read_bytes()[:60])
+    with pytest.raises(MiaError, match="broken.png cannot be read as an image.*mend it"):
+        data.from_folder(tmp_path)
+    for size in (0, "8", True):
+        with pytest.raises(MiaError, match="image_size = "):
+            data.from_folder(tmp_path, image_size=size)
+    save(tmp_path / "train" / "a", "1.png", BYTES[0])
+    with pytest.raises(MiaError, match="holds train, and a, b beside"):
+        data.from_folder(tmp_path)
+
+
+def test_a_class_of_the_test_split_alone_is_refused(tmp_path):
+    for split, kind in (("train", "a"), ("train", "b"), ("test", "c")):
+        save(tmp_path / split / kind, "1.png", BYTES[0])
+    with pytest.raises(MiaError, match="test has the class c, which .*train has not"):
+        data.from_folder(tmp_path)
+
+
+def test_images_of_more_than_eight_bits_are_refused(tmp_path):
+    save(tmp_path / "a", "1.png", BYTES[0])
+    save(tmp_path / "b", "1.png", np.arange(56, dtype=np.uint16).reshape(8, 7))
+    with pytest.raises(MiaError, match="more than 8 bits a pixel"):
+        data.from_folder(tmp_path)

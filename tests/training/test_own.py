@@ -1,0 +1,523 @@
+"""Networks of the user's own: what is taken, what is refused, and when one is another model."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mia_lib import curvature, data, hessian, membership, models, own, signals, store, training
+from mia_lib.errors import MiaError
+from mia_lib.signals import boundary, outputs
+from mia_lib.training import TrainConfig, private, recipe
+from mia_lib.training.backends import loop
+from mia_lib.training.stacking import stackable
+
+RNG = np.random.default_rng(0)
+TABLE = data.from_arrays(RNG.normal(size=(40, 5)), RNG.integers(0, 2, 40), "a table")
+IMAGES = data.from_arrays(RNG.integers(0, 256, (24, 8, 8, 1), np.uint8), np.arange(24) % 3, "images")
+NUMBERS = count()
+HERE = ThreadPoolExecutor(1)  # processes of the pool, which take seconds to start, are tried once
+
+MLP = """
+    import torch
+    from torch import nn
+
+    WIDTH = 6
+
+    class Net(nn.Module):
+        \"\"\"A network.\"\"\"
+
+        def __init__(self, shape, classes, hidden=WIDTH):
+            super().__init__()
+            self.first, self.last = nn.Linear(shape[0], hidden), nn.Linear(hidden, classes)
+
+        def forward(self, x):
+            return self.last(squash(self.first(x)))
+
+    def squash(x):
+        return x.relu()
+    """
+CNN = """
+    from torch import nn
+
+    def net(shape, classes, filters=3):
+        return Net(shape, classes, filters)
+
+    class Net(nn.Module):
+        def __init__(self, shape, classes, filters):
+            super().__init__()
+            self.layer, self.norm = nn.Conv2d(shape[2], filters, 3, padding=1), nn.BatchNorm2d(filters)
+            self.last = nn.Linear(filters * shape[0] * shape[1], classes)
+
+        def forward(self, x):
+            x = self.norm(self.layer(x.view(x.shape))).tanh()
+            return self.last(x.view(len(x), -1))
+    """
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(isolated_cache):
+    """Every test here starts with an empty cache of its own."""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module into a folder that Python looks in, and imports it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(text: str, name: str = ""):
+        name = name or f"own_models_{next(NUMBERS)}"
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+        return __import__(name)
+
+    return write
+
+
+def config(architecture, **how):
+    return TrainConfig(architecture, **{"epochs": 3, "batch_size": 8, **how})
+
+
+def ensemble(records, architecture, executor=HERE, **how):
+    return training.train(records, membership.balanced_halves(len(records), 2), config(architecture, **how), executor=executor)
+
+
+# ---------------------------------------------------------------------------------------------- what is taken
+
+
+def test_it_is_held_as_text_that_says_all(module):
+    mine = module(MLP)
+    for given, text in ((mine.Net, ""), (partial(mine.Net, hidden=4), "(hidden=4)"),
+                        (partial(partial(mine.Net, hidden=4), (5,), classes=2), "((5,), classes=2, hidden=4)")):
+        found = TrainConfig(given)
+        assert found.architecture == f"{mine.__name__}:Net{text}"
+        assert found == TrainConfig(found.architecture) and hash(found) == hash(TrainConfig(given))
+        again = own.read(found.architecture)
+        assert again.function is mine.Net and own.written(again.bound()) == found.architecture
+        assert isinstance(models.build(given, (5,), 2, seed=0), mine.Net)
+    assert models.named("mlp:8") == "mlp:8"
+
+
+def test_values_of_an_argument_come_back(module):
+    mine = module("""
+        from torch import nn
+
+        def net(a, b, c, d, e, f):
+            assert (a, b, c, d, e, f) == (-1, 2.5e-3, "it's, (a) text:", None, True, (1, ("x",), ()))
+            return nn.Linear(5, 2)
+        """)
+    made = partial(mine.net, -1, 2.5e-3, "it's, (a) text:", None, e=True, f=(1, ("x",), ()))
+    assert models.build(TrainConfig(made).architecture, (5,), 2).in_features == 5
+
+
+def test_a_seed_gives_its_weights_whatever_was_drawn_before(module):
+    mine = module(MLP)
+    first = models.build(mine.Net, (5,), 2, seed=3)
+    torch.rand(7)
+    state = torch.get_rng_state()
+    again = models.build(mine.Net, (5,), 2, seed=3)
+    assert torch.equal(first.last.weight, again.last.weight) and torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("text,name,records", [(MLP, "Net", TABLE), (CNN, "net", IMAGES)], ids=["class", "function"])
+def test_it_has_every_signal(module, text, name, records):
+    bank = ensemble(records, getattr(module(text), name))
+    logits = signals.logits(bank, records)
+    model = bank.model(1)
+    np.testing.assert_allclose(logits[1], signals.model_outputs(model, records.x), atol=1e-6)
+    assert type(model).__name__ == "Net" and not model.training
+    some = records.take(np.arange(6))
+    exact = curvature.of(bank, some, "exact")
+    np.testing.assert_allclose(curvature.of(bank, some, "hutchinson", iterations=400), exact, rtol=0.7, atol=2e-2)
+    gradients = np.concatenate(list(signals.record_gradients(model, some.x, some.y, dtype="float64")))
+    np.testing.assert_allclose(signals.gradient_norm(bank, some, dtype="float64")[1], np.linalg.norm(gradients, axis=1))
+    assert (boundary.distance(bank, some, 500).distance >= 0).all()
+    matrix = hessian.exact(model, some.x, some.y) if records is TABLE else None
+    if matrix is not None:
+        vector = RNG.normal(size=(1, len(matrix)))
+        np.testing.assert_allclose(hessian.products(model, some.x, some.y, vector), vector @ matrix, atol=1e-9)
+    with pytest.raises(MiaError, match="has no body"):
+        signals.features(model, records.x)
+
+
+def test_processes_that_are_older_than_the_folder_find_the_module(module, tmp_path, monkeypatch):
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    ensemble(TABLE, "mlp:3", None).fit()  # starts them
+    late = tmp_path / "late"
+    late.mkdir()
+    monkeypatch.syspath_prepend(str(late))
+    name = f"own_models_{next(NUMBERS)}"
+    (late / f"{name}.py").write_text(textwrap.dedent(MLP))
+    there = signals.loss(ensemble(TABLE, f"{name}:Net", None), TABLE)
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another cache"))
+    np.testing.assert_allclose(there, signals.loss(ensemble(TABLE, f"{name}:Net"), TABLE), rtol=1e-5)
+
+
+def test_it_trains_as_the_architecture_of_this_library_that_it_copies(module):
+    mine = module("""
+        from torch import nn
+        from mia_lib import models
+
+        def net(shape, classes):
+            return models.build("mlp:6", shape, classes)
+
+        class Other(nn.Sequential):
+            def __init__(self, shape, classes):
+                super().__init__(nn.Linear(shape[0], 6), nn.ReLU(), nn.Linear(6, classes))
+        """)
+    expected = signals.loss(ensemble(TABLE, "mlp:6"), TABLE)
+    for architecture in (mine.net, mine.Other):
+        np.testing.assert_allclose(signals.loss(ensemble(TABLE, architecture), TABLE), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
+    mine = module("""
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self, kind):
+                super().__init__()
+                self.kind, self.first, self.last = kind, nn.Linear(5, 5), nn.Linear(5, 2)
+                if kind == "tied":
+                    self.again = self.first
+                if kind == "frozen":
+                    self.first.requires_grad_(False)
+                if kind == "passing":
+                    self.register_buffer("scale", torch.ones(1), persistent=False)
+
+            def forward(self, x):
+                x = self.first(x)
+                if self.kind == "looks" and x.sum() > 0:
+                    x = -x
+                if self.kind == "tied":
+                    x = self.again(x.relu())
+                return self.last(x.relu())
+        """)
+    for kind in ("plain", "tied", "frozen", "passing", "looks"):
+        architecture = TrainConfig(partial(mine.Net, kind)).architecture
+        assert stackable(architecture, (5,), 2) is (kind == "plain") is loop.stacks(architecture, (5,), 2)
+        if kind == "looks":
+            continue  # depends on its batch, see below
+        bank = ensemble(TABLE, partial(mine.Net, kind))
+        alone, _ = training.fit(TABLE.x[bank.members[1]], TABLE.y[bank.members[1]], 2, bank.config, 1)
+        np.testing.assert_allclose(signals.logits(bank, TABLE)[1], signals.model_outputs(alone, TABLE.x), atol=1e-5)
+        if kind == "frozen":
+            start = models.build(bank.config.architecture, (5,), 2, seed=recipe.seed_of(bank.config, 1))
+            assert torch.equal(bank.model(1).first.weight, start.first.weight)
+            assert not torch.equal(bank.model(1).last.weight, start.last.weight)
+
+
+# ---------------------------------------------------------------------------------------------- what is refused
+
+
+class Here(nn.Linear):
+    """Of the tests, for arguments are what is asked about."""
+
+
+def inside():
+    class Local(nn.Linear):
+        pass
+
+    return Local
+
+
+MAIN = type("Main", (nn.Linear,), {"__module__": "__main__"})
+REFUSED = [
+    ("a lambda", lambda: TrainConfig(lambda: nn.Linear(5, 2)), "lambda: give it a name.*my_models.py.*functools.partial"),
+    ("within a function", lambda: TrainConfig(inside()), "made within a function: put it at the top of a module"),
+    ("of the script", lambda: TrainConfig(MAIN), "Main is of the script or notebook.*__main__.*my_models.py"),
+    ("a network", lambda: TrainConfig(nn.Linear(5, 2)), "Give its class"),
+    ("no network's class", lambda: TrainConfig(dict), "of the script or notebook|no class of networks"),
+    ("another class", lambda: TrainConfig(data.Dataset), "no class of networks: give a subclass of torch.nn.Module"),
+    ("a method of an object", lambda: TrainConfig(TABLE.take), "a name, a class or a function is needed"),
+    ("an array among arguments", lambda: TrainConfig(partial(Here, np.ones(2), 2)), "plain|numbers, texts.*as int"),
+    ("NumPy's number", lambda: TrainConfig(partial(Here, np.int64(5), 2)), r"argument .*5.* of type numpy.int64.*as int\(n\)"),
+    ("infinity", lambda: TrainConfig(partial(Here, 5, float("inf"))), "argument inf"),
+    ("a class among arguments", lambda: TrainConfig(partial(Here, 5, 2, dtype=torch.float64)), "torch.dtype"),
+    ("lacking arguments", lambda: TrainConfig(Here), "needs in_features, out_features: bind them.*in_features=..."),
+    ("unknown arguments", lambda: TrainConfig(partial(Here, 5, 2, width=3)), "unexpected keyword argument 'width'"),
+    ("no such module", lambda: TrainConfig("no_such_module:Net"), "no module no_such_module here. Put its folder on PYTHON"),
+    ("no such class", lambda: TrainConfig("mia_lib.models:Net"), "has no Net"),
+    ("a call as argument", lambda: TrainConfig("mia_lib.models:Network(print())"), "cannot be read: MODULE:NAME"),
+    ("a name of neither", lambda: TrainConfig("resnet9"), "Did you mean 'resnet"),
+    ("widths that are text", lambda: models.build("mlp:wide", (5,), 2), "widths are whole numbers"),
+    ("scaling of a table", lambda: ensemble(TABLE, "mlp:3", scaling="0 to 1"), "a table is a table, which is fed as it is"),
+    ("unknown scaling", lambda: TrainConfig("mlp", scaling="0-1"), "scaling = '0-1' is not known"),
+    ("three means for one channel", lambda: ensemble(IMAGES, "mlp:3", scaling=((0.5,) * 3, 1.0)), "1 channels need one mean"),
+]
+
+
+@pytest.mark.parametrize("call,words", [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_refused_before_anything_is_trained(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
+
+
+NETWORKS = [
+    ("no network", "return 3", "gives an object of int"),
+    ("fails", "return nn.Linear(shape[9], 2)", r"cannot be made for records of shape \(5,\) and 2 classes: IndexError"),
+    ("no parameters", "return nn.Flatten()", "has no parameters to train.*nn.ModuleList"),
+    ("lazy", "return nn.LazyLinear(2)", "lazy layers"),
+    ("double", "return nn.Linear(5, 2).double()", "weight of type torch.float64"),
+    ("one output", "return nn.Linear(5, 1)", r"shape \(2, 1\).*logits \[2, 2\].*torch.cat"),
+    ("other size", "return nn.Linear(4, 2)", r"cannot take a batch of shape \(2, 5\).*tables \[B, D\]"),
+    ("several outputs", "return Tuple()", "outputs of tuple"),
+    ("softmax", "return nn.Sequential(nn.Linear(5, 2), nn.Softmax(1))", "gives probabilities: logits are needed"),
+    ("dropout", "return nn.Sequential(nn.Linear(5, 2), nn.Dropout(0.5))", r"in 1 \(Dropout\).*mia_lib.models.Dropout"),
+    ("its own chance", "return Noisy()", "draws random numbers while it is trained, which"),
+    ("no gradient", "return Stopped()", "no gradient leads back"),
+    ("shared weights", "return SHARED", "share weights: make all layers anew"),
+    ("tensors of its own", "return Hidden()", "state_dict does not hold all of it.*register_buffer"),
+    ("others of the batch", "return Mean()", "depend on the others of the batch"),
+]
+PARTS = """
+    import torch
+    from torch import nn
+
+    class Tuple(nn.Linear):
+        def __init__(self):
+            super().__init__(5, 2)
+
+        def forward(self, x):
+            return super().forward(x), x
+
+    class Noisy(Tuple):
+        def forward(self, x):
+            return nn.Linear.forward(self, x) + torch.rand(1)
+
+    class Stopped(Tuple):
+        def forward(self, x):
+            return nn.Linear.forward(self, x).detach()
+
+    class Hidden(Tuple):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.rand(2)
+
+        def forward(self, x):
+            return nn.Linear.forward(self, x) * self.scale
+
+    class Mean(Tuple):
+        def forward(self, x):
+            return nn.Linear.forward(self, x - x.mean(0))
+
+    SHARED = nn.Linear(5, 2)
+
+    def net(shape, classes):
+        BODY
+    """
+
+
+@pytest.mark.parametrize("body,words", [case[1:] for case in NETWORKS], ids=[case[0] for case in NETWORKS])
+def test_a_network_that_cannot_be_trained_here_is_refused(module, body, words):
+    mine = module(PARTS.replace("BODY", body))
+    with pytest.raises(MiaError, match=words):
+        ensemble(TABLE, mine.net)
+
+
+def test_dropout_of_this_library_is_taken_and_is_the_same_everywhere(module):
+    mine = module("""
+        from torch import nn
+        from mia_lib.models import Dropout
+
+        class Net(nn.Sequential):
+            def __init__(self):
+                super().__init__(nn.Linear(5, 8), Dropout(0.5), nn.Linear(8, 2))
+        """)
+    bank = ensemble(TABLE, mine.Net)
+    here, _ = training.fit(TABLE.x[bank.members[0]], TABLE.y[bank.members[0]], 2, bank.config, 0)
+    np.testing.assert_allclose(signals.logits(bank, TABLE)[0], signals.model_outputs(here, TABLE.x), atol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------- which model it is
+
+
+FRESH = """
+    import numpy as np
+    from mia_lib import data, store, training
+    from mia_lib.training import TrainConfig
+    import my_nets
+    records = data.from_arrays(np.eye(5), np.arange(5) % 2, "five")
+    models = training.train(records, np.ones((1, 5), bool), TrainConfig(my_nets.Net, epochs=1))
+    spec = models.spec(0)
+    print(spec["code"], store.address(spec), spec["config"]["architecture"])
+    """
+SPLIT = {"my_base": """
+    from torch import nn
+
+    class Base(nn.Module):
+        def activate(self, x):
+            return x.relu()
+    """, "my_nets": """
+    from torch import nn
+    from my_base import Base
+    import my_layers as parts
+
+    class Net(Base):
+        def __init__(self, shape, classes, hidden=6):
+            super().__init__()
+            self.first, self.last = nn.Linear(shape[0], hidden), nn.Linear(hidden, classes)
+
+        def forward(self, x):
+            return self.last(parts.scaled(self.activate(self.first(x))))
+    """, "my_layers": """
+    FACTOR = 2.0
+
+    def scaled(x):
+        return FACTOR * x
+
+    def unused(x):
+        return x
+    """}
+EDITS = [  # module, what stands there, what is put in its place, whether that is another model
+    ("my_nets", "hidden=6", "hidden=7", True), ("my_nets", "self.last(parts", "-self.last(parts", True),
+    ("my_base", "x.relu()", "x.tanh()", True), ("my_layers", "FACTOR * x", "FACTOR * x + 1", True),
+    ("my_layers", "FACTOR = 2.0", "FACTOR = 3.0", True), ("my_layers", "    return x\n", "    return -x\n", False),
+    ("my_nets", "def forward", "# a comment\n\n    def forward", False),
+    ("my_base", "class Base", "import os\n\nclass Base", False),
+]
+
+
+def written(folder, edit=(), suffix=""):
+    """The modules in a folder, one of them edited, their names with a suffix."""
+    folder.mkdir(exist_ok=True)
+    for module, text in SPLIT.items():
+        text = textwrap.dedent(text)
+        if edit and module == edit[0]:
+            assert edit[1] in text
+            text = text.replace(*edit[1:3])
+        for name in SPLIT:
+            text = text.replace(name, name + suffix)
+        (folder / f"{module}{suffix}.py").write_text(text)
+    return folder
+
+
+def test_an_edit_is_another_model_and_a_comment_is_not(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def code(*edit) -> str:
+        suffix = f"_{next(NUMBERS)}"
+        written(tmp_path, edit, suffix)
+        return ensemble(TABLE, f"my_nets{suffix}:Net").spec(0)["code"]
+
+    before = code()
+    for edit in EDITS:
+        assert (code(*edit[:3]) != before) is edit[3], edit
+
+
+def test_it_is_so_in_fresh_processes(tmp_path):
+    """The private registry of a user once loaded the weights of a class that had changed since."""
+    folders = [written(tmp_path / "before"), written(tmp_path / "after", EDITS[2])]
+    started = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(FRESH)], stdout=subprocess.PIPE, text=True,
+                                cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(one), *sys.path])})
+               for one in folders]
+    (code, *same), (other, *names) = (one.communicate()[0].split() for one in started)
+    assert same == names and same[1] == "my_nets:Net" and code != other
+
+
+def test_a_class_edited_while_a_process_runs_is_refused_however_it_is_loaded(module, tmp_path):
+    import importlib
+
+    mine = module(MLP)
+    bank = ensemble(TABLE, mine.Net)
+    bank.fit()
+    path = tmp_path / f"{mine.__name__}.py"
+    path.write_text(path.read_text().replace("x.relu()", "x.tanh()") + "\n")
+    for again in (lambda: TrainConfig(mine.Net), lambda: signals.loss(bank, TABLE), lambda: bank.model(0)):
+        with pytest.raises(MiaError, match="edited after this process"):
+            again()
+    importlib.reload(mine)
+    for again in (lambda: TrainConfig(mine.Net), lambda: signals.loss(bank, TABLE), lambda: bank.model(0)):
+        with pytest.raises(MiaError, match="edited after this process"):
+            again()
+
+
+def test_an_edit_between_import_and_first_use_is_seen(module, tmp_path):
+    mine = module(MLP)
+    path = tmp_path / f"{mine.__name__}.py"
+    path.write_text("# a comment moves lines, and nothing else\n" + path.read_text())
+    TrainConfig(mine.Net)
+    mine = module(MLP)
+    path = tmp_path / f"{mine.__name__}.py"
+    path.write_text(path.read_text().replace("x.relu()", "x.tanh()"))
+    with pytest.raises(MiaError, match="squash, which runs, is not what the file says"):
+        TrainConfig(mine.Net)
+
+
+def test_a_class_of_another_time_is_refused(module):
+    import importlib
+
+    mine = module(MLP)
+    before = mine.Net
+    importlib.reload(mine)
+    with pytest.raises(MiaError, match="is not what own_models_.* has by this name now"):
+        TrainConfig(before)
+
+
+def test_an_installed_class_enters_by_name_and_version(monkeypatch):
+    linear = TrainConfig(partial(nn.Linear, 5, 2))
+    version = torch.__version__.partition("+")[0]
+    assert linear.spec()["architecture"] == "torch.nn.modules.linear:Linear(5, 2)"
+    assert linear.spec()["package"] == f"torch {version}"
+    own.package.cache_clear()
+    monkeypatch.setattr(own.importlib.metadata, "version", lambda name: "99.0")
+    assert linear.spec()["package"] == "torch 99.0"
+    own.package.cache_clear()
+
+
+def test_what_was_kept_before_keeps_its_place():
+    """Addresses as they were before there were networks of one's own, and scalings."""
+    y = np.arange(40) % 2
+    images = data.Dataset("im", np.arange(40 * 64, dtype=np.uint8).reshape(40, 8, 8, 1), y, 40, ("a", "b"))
+    table = data.Dataset("t", np.arange(200, dtype=np.float32).reshape(40, 5), y, 40, ("a", "b"))
+    members = np.arange(40) // 20 == np.arange(2)[:, None]
+    cnn = training.train(images, members, TrainConfig("tanh_cnn:2,2,4", epochs=2))
+    mlp = training.train(table, members, TrainConfig("mlp:8", epochs=3, optimizer="sgd", learning_rate=0.1, momentum=0.9))
+    assert store.address(cnn.spec(1)) == "140f8bae1f05c9dbedd0297d83ae61bb97f06e53"
+    assert cnn.key == "934eeeb44557a339e28343d0f7945e741022e8a8"
+    assert store.address(mlp.spec(1)) == "4f422a7f0d3571f2219e6bba7d882fd45eb729c8"
+    signal = {"kind": "signals", "records": images.fingerprint, "model": store.address(cnn.spec(0))}
+    assert store.address(signal) == "def7a1f5c43864e32e77aa6d6b7f583b6adabe4c"
+    secret = private.train(table, members, TrainConfig("mlp:8", batch_size=10), private.Privacy(1.0))
+    assert store.address(secret.spec(0)) == "d16294879fb8bd24a469cfd7d1fdc08a0959540b"
+    first = training.train(table, members, TrainConfig("mlp:8"))
+    assert training.train(table, members, TrainConfig("mlp:8"), start=(first, [0, 1])).key == (
+        "5d3ba7f57480dbbdb0153f757c554ed4480ce194")
+
+
+# ---------------------------------------------------------------------------------------------- how images are fed
+
+
+def test_a_scaling_holds_in_training_and_in_every_signal():
+    """A mean and a spread of one half are [-1, 1] under another name; bytes as they are, what the network itself says."""
+    default, scaled = (TrainConfig("logistic_regression", scaling=one) for one in ("-1 to 1", ((0.5,), 0.5)))
+    assert scaled != default and "scaling" not in default.spec() and scaled.scaling == ((0.5,), 0.5)
+    members = membership.balanced_halves(len(IMAGES), 2)
+    usual, same = (training.train(IMAGES, members, replace(one, epochs=3), executor=HERE) for one in (default, scaled))
+    for of in (signals.loss, signals.gradient_norm, lambda *given: curvature.of(*given, "exact"),
+               lambda *given: curvature.between_kinks(*given)[0], lambda *given: boundary.distance(*given, 500).distance):
+        np.testing.assert_allclose(of(same, IMAGES), of(usual, IMAGES), rtol=1e-3, atol=1e-5)
+    some = slice(0, 5)
+    np.testing.assert_allclose(*(hessian.exact(bank.model(0), IMAGES.x[some], IMAGES.y[some]) for bank in (usual, same)),
+                               rtol=1e-3, atol=1e-5)
+    other = training.train(IMAGES, members, replace(default, epochs=3, scaling="0 to 255"), executor=HERE)
+    network = other.model(0)
+    raw = torch.tensor(IMAGES.x).permute(0, 3, 1, 2).float()
+    np.testing.assert_allclose(signals.logits(other, IMAGES)[0], network(raw).detach().numpy(), rtol=1e-4, atol=1e-4)
+    assert outputs.scaling_of(network, IMAGES.x, None) == "0 to 255" != outputs.scaling_of(network, IMAGES.x, "0 to 1")
+
+
+def test_stacked_signals_know_the_scaling():
+    members = membership.balanced_halves(len(IMAGES), 2)
+    bank = training.train(IMAGES, members, TrainConfig("mlp:3", epochs=2, scaling="0 to 1"), executor=HERE)
+    together = outputs._outputs_stacked([bank.model(0), bank.model(1)], IMAGES.x)
+    np.testing.assert_allclose(together, signals.logits(bank, IMAGES), atol=1e-6)
