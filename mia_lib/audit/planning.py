@@ -118,7 +118,8 @@ def arranged(given: Given, probe: Probe) -> Plan:
         more = _affordable(given, probe, variant, left + _training(given, probe, variant, min(count, FEW)))
         count = min(given.references, max(count if count < FEW else FEW, more))
         count -= count % 2 if variant == HALVES else 0
-        steps.append(Step("references", _training(given, probe, variant, count) / 60, RUNS, f"{count} trained on {variant}; "
+        steps.append(Step("references", _training(given, probe, variant, count) / 60, RUNS, f"{count} trained on "
+        f"{variant}; "
                                                                                             f"{why}"))
     elif given.recipe:
         dear = _training(given, probe, HALVES, LEAST_HALVES) / 60

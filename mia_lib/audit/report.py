@@ -164,8 +164,8 @@ def check_folder(folder: str | Path) -> Path:
         raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
     others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
     if others:
-        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): give "
-                       "a new one, so that nothing is lost in it.")
+        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
+                       f"give a new one, so that nothing is lost in it.")
     return folder
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mia_lib import audit
-from mia_lib.audit import doors
+from mia_lib.audit import doors, given
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -100,24 +100,29 @@ CASES = {  # what is given differently, and what the message says
     "a network for other records": ({"model": nn.Linear(7, 3).eval()}, "does not take"),
     # its outputs
     "unknown outputs": ({"outputs": "logit"}, "Did you mean 'logits'?"),
-    "labels as outputs": ({"model": lambda x: logits(x).argmax(1)}, "give predict_proba"),
-    "one column": ({"model": lambda x: logits(x)[:, :1]}, "make two columns"),
-    "three axes": ({"model": lambda x: logits(x)[:, :, None]}, "a row a record"),
-    "rows missing": ({"model": lambda x: logits(x)[1:]}, "a row a record"),
+    "labels as outputs": ({"model": lambda x: logits(x).argmax(1)}, "in the place of predict"),
+    "one column": ({"model": lambda x: logits(x)[:, :1]}, "make two"),
+    "a network of one output": ({"model": nn.Linear(6, 1).eval()}, "make two columns"),
+    "a network of two axes": ({"model": nn.Unflatten(1, (2, 3)).eval()}, "a row a record"),
+    "three axes": ({"model": lambda x: logits(x)[:, :, None]}, "numbers [32, K] are needed"),
+    "rows missing": ({"model": lambda x: logits(x)[1:]}, "shape (31, 3)"),
     "two of three classes": ({"model": lambda x: logits(x)[:, :2]}, "have 2 columns, but the records have 3 classes"),
-    "names as outputs": ({"model": lambda x: np.array(CLASSES)[logits(x).argmax(1)]}, "predict_proba in the place of predict"),
+    "names as outputs": ({"model": lambda x: np.array(CLASSES)[logits(x).argmax(1)]}, "one label a record"),
     "a tuple": ({"model": lambda x: (logits(x), x)}, "lambda x: model(x)[0]"),
     "an object with logits": ({"model": lambda x: Wrapped()}, "lambda x: model(x).logits"),
     "NaN": ({"model": with_nan}, "the first is number 3"),
-    "probabilities for logits": ({"model": probabilities}, "Say outputs='probabilities'"),
-    "logits for probabilities": ({"outputs": "probabilities"}, "Say outputs='logits'"),
-    "logarithms for probabilities": ({"model": lambda x: np.log(probabilities(x)), "outputs": "probabilities"},
-                                     "logarithms of probabilities"),
-    "percent for probabilities": ({"model": lambda x: 100 * probabilities(x), "outputs": "probabilities"}, "rows have sums"),
+    "probabilities for logits": ({"model": probabilities}, "Give outputs = 'probabilities'"),
+    "a softmax at the end": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Softmax(1)).eval()}, "Say outputs='probabilities'"),
+    "logits for probabilities": ({"outputs": "probabilities"}, "outputs = 'logits'"),
+    "a network's logits": ({"model": nn.Linear(6, 3).eval(), "outputs": "probabilities"}, "outputs='logits'"),
+    "logarithms for probabilities": ({"model": nn.LogSoftmax(1).eval(), "outputs": "probabilities",
+                                      "members": records(60, 2, classes=tuple("abcdef")),
+                                      "non_members": records(60, 3, classes=tuple("abcdef"))}, "logarithms of probabilities"),
+    "percent for probabilities": ({"model": lambda x: 100 * probabilities(x), "outputs": "probabilities"}, "rows from 100"),
     "a constant": ({"model": lambda x: np.ones((len(x), 3)) * [1, 2, 4]}, "are the same for all"),
     "random outputs": ({"model": counting()}, "from one call to the next"),
     "outputs of the batch": ({"model": lambda x: logits(x) - logits(x).sum(0)}, "other records of its batch"),
-    "an endpoint that is down": ({"model": lambda x: 1 / 0}, "model failed on records 0 to"),
+    "an endpoint that is down": ({"model": lambda x: 1 / 0}, "failed: ZeroDivisionError"),
     # records
     "arrays": ({"members": MEMBERS.x}, "data.from_arrays"),
     "something else": ({"non_members": "others.npz"}, "a data.Dataset is needed"),
@@ -204,16 +209,18 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
             raise ConnectionError("503 Service Unavailable")
         return logits(x)
 
-    with pytest.raises(MiaError, match="503.*is kept in"):
+    with pytest.raises(MiaError, match="503.*goes on there"):
         audit.audit(lambda x: endpoint(x, 8), MEMBERS, OTHERS, keep=tmp_path)
-    kept = len(list(tmp_path.glob("*.npy")))
-    assert kept
+    kept = len(list(tmp_path.glob("*.npz")))
+    assert kept == 2  # of the first look, and of the pool as far as it came
     with pytest.raises(MiaError, match="of another model"):
         audit.audit(lambda x: logits(x) + 1 + x[:, :3], MEMBERS, OTHERS, keep=tmp_path)
-    whole = audit.audit(logits, MEMBERS, OTHERS, keep=tmp_path)
-    fresh = audit.audit(logits, MEMBERS, OTHERS)
-    assert len(list(tmp_path.glob("*.npy"))) > kept
-    np.testing.assert_array_equal(whole.scores["MALT"], fresh.scores["MALT"])
+    asked.clear()
+    found = given.given(lambda x: endpoint(x, 99), MEMBERS, OTHERS, keep=tmp_path)
+    asked.clear()
+    whole = found.target.ask(found.pool.x)
+    assert asked == [40]  # the last third
+    np.testing.assert_array_equal(whole, logits(found.pool.x))
 
 
 # --------------------------------------------------------------------------------------------------------- what files say
@@ -249,10 +256,13 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "pickled records": (lambda f: {"members": text(f / "m.pkl", "x")}, "is a pickle"),
     "records with objects": (lambda f: {"members": saved(f, "o.npz", MEMBERS, x=np.array([{}] * 60, object))}, "plain arrays"),
     "records without labels": (lambda f: {"members": only_x(f)}, "has no array y"),
-    "labels as text": (lambda f: {"members": named_labels(f)}, "np.unique(y, return_inverse=True)"),
+    "labels as text beside numbers": (lambda f: {"members": named_labels(f)}, "classes"),
+    "a CSV": (lambda f: {"members": text(f / "m.csv", "a,b")}, "is a CSV"),
+    "a single array": (lambda f: {"members": one_array(f)}, "is a single array"),
+    "a class without records": (lambda f: {"members": skipped(f)}, "no record is of class 1"),
     "labels out of range": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 1)}, "out of range"),
     "labels with fractions": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 0.5)}, "no whole numbers"),
-    "records with NaN": (lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))}, "NaN"),
+    "records with NaN": (lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))}, "missing"),
     "an array of another name": (lambda f: {"groups": "region"}, "has no such array. It has x, y, classes"),
     "no such recipe": (lambda f: {"recipe": str(f / "none.yaml")}, "there is no such file"),
     "a recipe with a misspelt name": (lambda f: {"recipe": text(f / "r.yaml", "architecture: mlp\nepoch: 3")}, "'epochs'"),
@@ -278,8 +288,18 @@ def only_x(folder) -> str:
     return str(folder / "x.npz")
 
 
+def one_array(folder) -> str:
+    np.save(folder / "x.npy", MEMBERS.x)
+    return str(folder / "x.npy")
+
+
+def skipped(folder) -> str:
+    np.savez(folder / "s.npz", x=MEMBERS.x, y=np.where(MEMBERS.y == 1, 2, MEMBERS.y))
+    return str(folder / "s.npz")
+
+
 def named_labels(folder) -> str:
-    np.savez(folder / "t.npz", x=MEMBERS.x, y=np.array(CLASSES)[MEMBERS.y])
+    np.savez(folder / "t.npz", x=MEMBERS.x, y=np.array(CLASSES)[MEMBERS.y], classes=["one", "two", "three"])
     return str(folder / "t.npz")
 
 
