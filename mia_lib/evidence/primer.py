@@ -144,8 +144,9 @@ def roc_chart(gap: float = GAP):
                  auc="cumulativeNormal(gap / sqrt(2), 0, 1)")
     left = alt.vconcat(said, alt.layer(called, outline, line).properties(width=SIDE, height=190), spacing=8)
     rates = {"fpr": "1 - cumulativeNormal(datum.at, 0, 1)", "tpr": "1 - cumulativeNormal(datum.at, gap, 1)"}
-    where = {"x": alt.X("fpr:Q", title="false positive rate", scale=alt.Scale(domain=[0, 1])),
-             "y": alt.Y("tpr:Q", title="true positive rate", scale=alt.Scale(domain=[0, 1]))}
+    where = {"x": alt.X("fpr:Q", title="false positive rate", scale=alt.Scale(domain=[0, 1]),
+                        axis=alt.Axis(tickCount=5)),
+             "y": alt.Y("tpr:Q", title="true positive rate", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5))}
     curve = alt.Chart(alt.sequence(-5, 10, 0.1, as_="at")).transform_calculate(**rates).mark_line(
         color=plotting.INK, strokeWidth=2.5, aria=False).encode(**where, order="at:Q")
     point = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").transform_calculate(**rates).mark_point(
@@ -225,7 +226,7 @@ def learning_chart(learned: Learned):
         y=alt.Y("share:Q", title="share of records", stack=None, scale=alt.Scale(domain=[0, 1])), color=colour)
     left = alt.vconcat(said, histograms.properties(width=SIDE, height=190), spacing=8)
     across = alt.X("step:Q", title="steps of training", scale=alt.Scale(type="symlog", nice=False),
-                   axis=alt.Axis(values=[0, 10, 100, 1000], format="~g"))
+                   axis=alt.Axis(values=[0, 10, 100, 1000], format="d"))
     kinds = alt.Chart(rows).transform_calculate(
         **{kind: f"datum['{kind} loss']" for kind in KINDS}).transform_fold(KINDS, as_=["kind", "loss"])
     dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=KINDS, range=[[1, 0], [5, 3]]))

@@ -279,7 +279,7 @@ def _html(title: str, body: str, styles: tuple[str, ...] = ("slides.css",)) -> s
 
 def _page(one: Deck) -> str:
     slides = "\n".join(f'<section>{slide.shown}<aside class="notes">{slide.notes}</aside></section>' for slide in one.slides)
-    link = f'<a href="../book/_build/html/{one.chapter}.html">{escape(one.title)}: the page in the book</a>'
+    link = f'<a href="../book/_build/html/{one.chapter}.html">The page in the book</a>'
     body = f'<body>\n<div class="reveal"><div class="slides">\n{slides}\n</div>\n<p class="source">{link}</p></div>\n'
     return _html(one.title, f"{body}{LIBRARIES}{DRAWN}</body>", ("reveal/reset.css", "reveal/reveal.css", "slides.css"))
 

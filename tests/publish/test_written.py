@@ -172,6 +172,10 @@ FACTS = {
         "6 %": "of `benchmarks/arithmetic.py`", "2.1 %": "of `benchmarks/arithmetic.py`",
         "1.25 %": "of `benchmarks/arithmetic.py`",
     },
+    "syllabus": {
+        "50": "minutes of a lesson", "100": "minutes of a lesson", "ten minutes": "a limit", "Ten minutes": "of a test",
+        "Three hours": "an afternoon", "thirty minutes": "of a lesson",
+    },
     "teaching": {
         "50": "minutes of a lesson", "100": "minutes of a lesson", "25": "minutes of a lesson", "0.9": "of an exercise",
         "0.6": "of an exercise", "0.05": "of an exercise", "0.001": "of an exercise", "five times": "mathematics",
@@ -282,7 +286,8 @@ def test_facts_are_used():
 
 
 def main_line(name):
-    """Cells before what is in depth, without solutions, which are closed."""
+    """Cells before what is in depth, without solutions, which are closed, and without the quiz, of which `test_quiz.py` counts
+    what stands open."""
     kept, solution = [], False
     for cell in cells(name):
         if cell.cell_type == "markdown":
