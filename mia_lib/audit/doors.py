@@ -27,8 +27,8 @@ from mia_lib.training import TrainConfig
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
 SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
         "safetensors yourself: state = torch.load(path, weights_only=True); "
-        "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state weights.safetensors`. Of a scikit-learn model name a function: "
-        "`mia audit my_module:predict`.")
+        "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
+        "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`.")
 
 
 def model(name: str, state: str | None = None):
