@@ -587,7 +587,8 @@ def dask(tmp_path):
     """A scheduler and three workers as processes of their own, and the scheduler's address."""
     pytest.importorskip("distributed", reason="needs the extra `cluster`")
     file = tmp_path / "scheduler.json"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__LOGGING": "{}"}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__LOGGING": "{}",
+           "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s"}
     command = [sys.executable, "-m", "dask"]
     quiet = {"env": env, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [subprocess.Popen([*command, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file),
@@ -604,7 +605,11 @@ def dask(tmp_path):
 
     with Client(address, set_as_default=False) as client:
         client.wait_for_workers(3, timeout=120)
-    yield address, started[1:]
+    from dask import config
+
+    # On a machine that is busy otherwise nobody is to be given up but who was killed.
+    with config.set({"distributed.comm.timeouts.tcp": "300s", "distributed.comm.timeouts.connect": "300s"}):
+        yield address, started[1:]
     executor = pool._clusters.pop(address, None)
     if executor is not None:
         executor._client.close()
