@@ -27,8 +27,8 @@ from mia_lib.training import TrainConfig
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
 SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
         "safetensors yourself: state = torch.load(path, weights_only=True); "
-        "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state weights.safetensors`. Of a scikit-learn model name a function: "
-        "`mia audit my_module:predict`.")
+        "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
+        "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`.")
 
 
 def model(name: str, state: str | None = None):
@@ -220,12 +220,14 @@ def _first(error: BaseException) -> str:
 
 
 def alike(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
-    """Data sets of one problem with the same classes: of numbers the most that one has, of names all, in their order."""
+    """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its "
+      "order."""
     found = [one for one in sets.values() if one is not None]
-    names = sorted({name for one in found for name in one.classes}, key=lambda name: (not name.isdigit(), len(name) *
-                                                                                      name.isdigit(), name))
-    place = {name: k for k, name in enumerate(names)}
-    return {key: one and replace(one, y=np.array([place[name] for name in one.classes])[one.y], classes=tuple(names))
+    classes = max((one.classes for one in found), key=len)
+    if not all(set(one.classes) <= set(classes) for one in found):
+        return sets  # which the audit refuses
+    place = {name: k for k, name in enumerate(classes)}
+    return {key: one and replace(one, y=np.array([place[name] for name in one.classes])[one.y], classes=classes)
             for key, one in sets.items()}
 
 

@@ -277,9 +277,8 @@ def look(of: Target, x: np.ndarray) -> None:
     """
     if of.kind != "function" and of.scaling is None and x.ndim == 4 and not _knows(of.model):
         raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
-                       "several "
-                       "ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's ToTensor), "
-                       "'0 to 255', '-1 to 1' or (mean, spread).")
+                       "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
+                       "ToTensor), '0 to 255', '-1 to 1' or (mean, spread).")
     if of.kind != "function" and isinstance(of.scaling, str):
         choose("scaling", of.scaling, architectures.SCALINGS)
     few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
