@@ -18,7 +18,8 @@ from mia_lib.metrics import Interval
 LINES, MOST = 5, 30  # curves, and groups, at most
 GRID, SHADE = "#e4e4e4", "#e9e9ec"
 # What a dark page has in the place of colours that it would swallow.
-DARK = {"#ffffff": "#14181e", panels.INK: "#ced6dd", "#262626": "#ced6dd", GRID: "#39424e", SHADE: "#232a33", plotting.BLUE: "#55b0ea"}
+DARK = {"#ffffff": "#14181e", panels.INK: "#ced6dd", "#262626": "#ced6dd",
+        GRID: "#39424e", SHADE: "#232a33", plotting.BLUE: "#55b0ea"}
 
 
 def both(figure: Figure) -> dict[str, str]:

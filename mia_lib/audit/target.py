@@ -22,6 +22,7 @@ from torch import nn
 from mia_lib import models as architectures
 from mia_lib import signals, store
 from mia_lib.checks import are_probabilities
+from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.signals import outputs as evaluation
 
@@ -133,11 +134,11 @@ class Target:
             raise MiaError(f"{problem} In an audit keep is the folder of that file: "
                            f"keep={str(self.folder)!r}.") from problem
 
-    def scalars(self, x: np.ndarray, y: np.ndarray, loss: str) -> dict[str, np.ndarray]:
+    def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
         """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
-        key = store.fingerprint(x), store.fingerprint(y), loss
+        key = records.fingerprint, loss
         if key not in self._said:
-            found = declared(self.ask(x), self.outputs)
+            found, y = declared(self.ask(records.x), self.outputs), records.y
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, which the page counts as ties
                 if self.outputs == "logits":

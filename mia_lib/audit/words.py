@@ -121,9 +121,10 @@ def agreement(judged: Judgement) -> str:
     one = judged.agreement
     if one is None:
         return "Attacks of one family alone ran, which see the same numbers: their agreement would say nothing."
-    said = (f"{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a false positive rate of {percent(one.level)}, "
-            f"they both call {len(one.index)} members, where {one.expected:.1f} would be expected if they called "
-            f"independently (p = {one.p:.1g}).")
+    said = (f"{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a false positive "
+            f"rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} would be "
+            f"expected if they "
+            f"called independently (p = {one.p:.1g}).")
     others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
     if one.p >= 1 - judged.level:
         return f"{said} That is no more than chance. {others}"
