@@ -55,12 +55,11 @@ class Seen:
 
     def own(self, name: str) -> np.ndarray:
         """A signal of the target for the pool, [N] (or [N, K])."""
-        pool = self.given.pool
-        return self.given.target.scalars(pool.x, pool.y, self.given.loss)[name]
+        return self.given.target.scalars(self.given.pool, self.given.loss)[name]
 
     def public(self, name: str) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
-        return self.given.target.scalars(self.given.public.x, self.given.public.y, self.given.loss)[name]
+        return self.given.target.scalars(self.given.public, self.given.loss)[name]
 
 
 @dataclass(frozen=True)

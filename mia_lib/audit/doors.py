@@ -220,12 +220,14 @@ def _first(error: BaseException) -> str:
 
 
 def alike(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
-    """Data sets of one problem with the same classes: of numbers the most that one has, of names all, in their order."""
+    """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its "
+      "order."""
     found = [one for one in sets.values() if one is not None]
-    names = sorted({name for one in found for name in one.classes}, key=lambda name: (not name.isdigit(), len(name) *
-                                                                                      name.isdigit(), name))
-    place = {name: k for k, name in enumerate(names)}
-    return {key: one and replace(one, y=np.array([place[name] for name in one.classes])[one.y], classes=tuple(names))
+    classes = max((one.classes for one in found), key=len)
+    if not all(set(one.classes) <= set(classes) for one in found):
+        return sets  # which the audit refuses
+    place = {name: k for k, name in enumerate(classes)}
+    return {key: one and replace(one, y=np.array([place[name] for name in one.classes])[one.y], classes=classes)
             for key, one in sets.items()}
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import stats
 
 from mia_lib import membership, training
 from mia_lib.audit.target import Target, look, target
@@ -205,6 +206,23 @@ def _rates(fpr, non_members: Dataset) -> tuple[float, ...]:
                            f"{1 / len(non_members):.2g}. Give at least {int(np.ceil(1 / rate - 1e-9))} non-members, or a "
                            "higher fpr; without fpr the page says where it resolves nothing.")
     return tuple(sorted(map(float, rates), reverse=True))
+
+
+def check_right(found: Given, right: np.ndarray) -> None:
+    """Refuse a model that is wrong about its own members more often than a guess.
+
+    Args:
+        right: bool [N], whether it is right about each record of the pool.
+
+    Raises:
+        MiaError: so rarely right that columns or labels must be in another order.
+    """
+    count, members, classes = int(right[found.inside].sum()), len(found.members), len(found.members.classes)
+    if stats.binom.cdf(count, members, 1 / classes) < 1e-6:
+        raise MiaError(f"model is right about {count} of {members} members, fewer than a guess among {classes} classes: "
+                       f"the columns "
+                       f"of its outputs, the labels or the pixels are not as it knows them. The order of classes is "
+                       f"{_few(found.members.classes)}; a scikit-learn model's is its classes_.")
 
 
 def check_ties(found: Given, score: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from mia_lib.audit.given import Given
 def gather(given: Given, seconds: float) -> dict:
     """As plain data; the model is known by the hash of its outputs, and of its weights where there are some."""
     sets = {"members": given.members, "non_members": given.non_members, "public": given.public}
-    said = given.target.scalars(given.pool.x, given.pool.y, given.loss)["outputs"]
+    said = given.target.scalars(given.pool, given.loss)["outputs"]
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": round(seconds, 1), "seed": given.seed,
         "minutes": given.minutes, "confidence": given.confidence, "delta": given.delta, "recipe": remedies.settings(given),

@@ -114,6 +114,7 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
 
     seen = Seen(given)
     timed("outputs", lambda: seen.own("loss"))
+    giving.check_right(given, seen.own("correctness") > 0.5)
     giving.check_ties(given, -seen.own("loss"))
     control = timed(planning.BLIND, lambda: blind.scores(given))
     if planned.references:

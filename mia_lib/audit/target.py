@@ -22,6 +22,7 @@ from torch import nn
 from mia_lib import models as architectures
 from mia_lib import signals, store
 from mia_lib.checks import are_probabilities
+from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.signals import outputs as evaluation
 
@@ -133,11 +134,11 @@ class Target:
             raise MiaError(f"{problem} In an audit keep is the folder of that file: "
                            f"keep={str(self.folder)!r}.") from problem
 
-    def scalars(self, x: np.ndarray, y: np.ndarray, loss: str) -> dict[str, np.ndarray]:
+    def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
         """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
-        key = store.fingerprint(x), store.fingerprint(y), loss
+        key = records.fingerprint, loss
         if key not in self._said:
-            found = declared(self.ask(x), self.outputs)
+            found, y = declared(self.ask(records.x), self.outputs), records.y
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, which the page counts as ties
                 if self.outputs == "logits":
@@ -277,9 +278,8 @@ def look(of: Target, x: np.ndarray) -> None:
     """
     if of.kind != "function" and of.scaling is None and x.ndim == 4 and not _knows(of.model):
         raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
-                       "several "
-                       "ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's ToTensor), "
-                       "'0 to 255', '-1 to 1' or (mean, spread).")
+                       "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
+                       "ToTensor), '0 to 255', '-1 to 1' or (mean, spread).")
     if of.kind != "function" and isinstance(of.scaling, str):
         choose("scaling", of.scaling, architectures.SCALINGS)
     few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]

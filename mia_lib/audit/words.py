@@ -121,9 +121,10 @@ def agreement(judged: Judgement) -> str:
     one = judged.agreement
     if one is None:
         return "Attacks of one family alone ran, which see the same numbers: their agreement would say nothing."
-    said = (f"{one.first} and {one.second} go by different things. Each at a false positive rate of {percent(one.level)}, "
-            f"they both call {len(one.index)} members, where {one.expected:.1f} would be expected if they called "
-            f"independently (p = {one.p:.1g}).")
+    said = (f"{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a false positive "
+            f"rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} would be "
+            f"expected if they "
+            f"called independently (p = {one.p:.1g}).")
     others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
     if one.p >= 1 - judged.level:
         return f"{said} That is no more than chance. {others}"
@@ -193,5 +194,4 @@ def epsilon(given: Given, judged: Judgement) -> str:
             f"TPR > exp(epsilon) FPR + delta. {bound}. All bounds hold together with a confidence of "
             f"{percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not "
             f"judge it. They suppose that records were drawn into the training set independently, and that each is a "
-            f"trial of its "
-            f"own, which records of one training run are not strictly.{condition}")
+            f"trial of its own, which records of one training run are not strictly.{condition}")

@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 
 from mia_lib import audit, metrics, training
-from mia_lib.audit import attacks, blind, given, judging, planning, rehearsal, words
+from mia_lib.audit import attacks, blind, given, judging, planning, rehearsal, remedies, words
 from mia_lib.audit.planning import IMPOSSIBLE, RUNS, TOO_DEAR
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.audit.report import check_folder
@@ -60,8 +60,10 @@ def report(sets, memorised):
     """Of a network that knows its members by heart, with all that can be had."""
     members, others, public = sets
     groups = tuple(np.where(one.x[:, 0] > 0, "high", "low") for one in (members, others))
-    return audit.audit(memorised, members, others, public=public, recipe=RECIPE, minutes=30, references=8, groups=groups,
-                       name="a network & its <members>")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remedies.private, "lacking", lambda: "DP-SGD is tested where it is made")
+        return audit.audit(memorised, members, others, public=public, recipe=RECIPE, minutes=30, references=8, groups=groups,
+                           name="a network & its <members>")
 
 
 def test_a_network_that_knows_its_members_is_found(report):
@@ -84,6 +86,16 @@ def test_remedies_have_their_price(report):
         if not one.failed:
             assert one.less.value == pytest.approx(first.auc.value - one.auc.value)
             assert one.price.value == pytest.approx(first.accuracy.value - one.accuracy.value)
+
+
+def test_changes_of_a_recipe(had):
+    """One thing at a time; augmentation of images alone, DP-SGD where Opacus is."""
+    pytest.importorskip("opacus")
+    first, *others = remedies.changes(had)
+    assert first.config == given.reseeded(RECIPE, 1)
+    for one in others:
+        changed = [name for name in RECIPE.__dataclass_fields__ if getattr(one.config, name) != getattr(first.config, name)]
+        assert len(changed) + (one.privacy is not None) == 1 and "augmentation" not in changed
 
 
 def test_a_model_without_the_members_gives_chance(sets):

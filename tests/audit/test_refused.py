@@ -14,6 +14,7 @@ from torch import nn
 
 from mia_lib import audit
 from mia_lib.audit import doors, given
+from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -186,6 +187,22 @@ def test_refused(case, tmp_path):
 
 def test_there_are_as_many_cases_as_promised():
     assert len(CASES) + len(FILES) >= 60
+
+
+def test_columns_in_another_order():
+    """A model that is wrong about its own members more often than a guess is not the model that it is taken for."""
+    members, others = split(clusters(300, 1), 150)
+    known = sharpened(members, share=1.0)
+    with pytest.raises(MiaError, match="columns of its outputs"):
+        audit.audit(lambda x: known(x)[:, [1, 2, 3, 0]], members, others, outputs="probabilities")
+
+
+def test_classes_of_files_keep_their_order():
+    one, other = records(60, 2, classes=("good", "bad", "ugly")), records(60, 3, classes=("good", "bad", "ugly"))
+    assert doors.alike({"a": one, "b": other, "c": None})["a"].classes == ("good", "bad", "ugly")
+    fewer = replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))
+    found = doors.alike({"a": one, "b": fewer})["b"]
+    assert found.classes == one.classes and (found.y == fewer.y + 1).all()
 
 
 def test_ties_swallow_a_rate_that_was_asked_for():
