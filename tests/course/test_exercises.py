@@ -67,7 +67,7 @@ def test_nothing_is_accepted_that_was_not_written(exercise):
         made = exercise.student()
         work = {}
         for cell in made.cells:
-            if cell.cell_type == "code" and not exercises.CHECK.search(cell.source) and "signals" not in cell.metadata.get("tags", []):
+            if cell.cell_type == "code" and not (exercises.CHECK.search(cell.source) or "signals" in cell.metadata.get("tags", [])):
                 exec(cell.source, work)
         said = [checks.one(exercise.name, k, work, 0) for k in range(len(checks.titles(exercise.name)))]
         nothing = [checks.one(exercise.name, k, {}, 0) for k in range(len(checks.titles(exercise.name)))]
