@@ -288,8 +288,7 @@ def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Pl
             if digest in before:  # judging a whole folder again is no further try
                 continue
             if (folder / "lecturer" / CLOSED).exists():
-                raise MiaError(f"{path.name} ({team}): the final ranking has been made, and what comes after it does not "
-                               "count.")
+                raise MiaError(f"{path.name} ({team}): the final ranking has been made; what comes later does not count.")
             if len(before) >= kept.tries:
                 raise MiaError(f"{path.name} ({team}): {len(before)} files were handed in, and {kept.tries} are allowed. "
                                f"This one does not count.")
