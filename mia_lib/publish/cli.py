@@ -18,9 +18,6 @@ from mia_lib.course import cli as course
 from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import PRESETS, QUICK
 
-# What checks notebooks imports, where it is installed, a grammar of addresses that no notebook needs and that takes seconds.
-sys.modules.setdefault("rfc3987_syntax", None)
-
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
 
 
