@@ -440,7 +440,8 @@ def _folded(state: State, shown: dict, name: str) -> dict:
 
 
 def _charts(cell: dict, explorable: bool) -> list[dict]:
-    """Take the chart of an explorable figure out of its cell, into one where `explore.js` finds it, with what it says in words.
+    """Take the chart of an explorable figure out of its cell, into one where `explore.js` finds it, with what it says in
+    words.
 
     It is text in the page, for a page that is opened from a disk may ask for no other file. Where it is not to be moved
     (`explorable`), its words stand alone.
