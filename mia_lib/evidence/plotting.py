@@ -31,8 +31,8 @@ from mia_lib.metrics.interval import Interval
 
 DPI = 200  # twice the page's 100 pixels an inch
 
-# Hues of Okabe and Ito (2008), darker: each has 3:1 on white, which their orange and sky blue have not, and the nearest two are
-# further apart than theirs, with all kinds of cones and without any one. Yellow is too pale for lines.
+# Hues of Okabe and Ito (2008), darker: each has 3:1 on white, which their orange and sky blue have not, and the nearest two
+# are further apart than theirs, with all kinds of cones and without any one. Yellow is too pale for lines.
 BLACK, ORANGE, SKY, GREEN = "#222222", "#C88600", "#3A9ADB", "#007F5C"
 BLUE, RED, PINK = "#00478F", "#B5360B", "#AA4A88"
 
