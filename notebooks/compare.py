@@ -139,7 +139,7 @@ few_lira = {name: study.play(one, ["lira", "lira_own"], min(few, one.counts[-1])
 known = {name: study.records(one) for name, one in cases.items()}
 plotting.show(
     exhibits.knowledge_figure(plays), name="compare-knowledge",
-    caption="AUC against access to the target, from left to right; colours are references. Full colour and a name: no attack "
+    caption="AUC against access to the target, from left to right; colours and fills are references. Full colour and a name: no attack "
             "with as little access and as few references has a higher mean. Public records are not counted, nor are intervals; "
             "attacks that are told who is a member are never named. Bars: 95 % intervals over targets and records.",
     alt="A panel for each case: AUC of every attack in four columns by access, label, loss, output vector and parameters; attacks "

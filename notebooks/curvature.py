@@ -212,7 +212,7 @@ plotting.explore(
 # *An example first.* Let $\ell(x) = \tfrac12 x_1^2 + \tfrac32 x_2^2$, so that $H$ has trace $4$. With $v = u$, $q = 4$ and
 # $u^\top v = 2$; with $v = -u$ both change sign; with $v \perp u$, $u^\top v = 0$. So $q\,(u^\top v)$ is $8, 8, 0, 0$, and its
 # mean is the trace. No factor $n^2$ is needed: it belongs to vectors on the unit sphere
-# ({ref}`exercise <curvature-exercise-factor>`).
+# ({ref}`exercise on the factor <curvature-exercise-factor>`).
 #
 # **What is released** is the mean of $h\,|q|$. It is never negative, so it has a logarithm. It follows the *size* of the
 # Hessian, not its trace. All attacks below run on its logarithm, as the paper's do.
@@ -274,7 +274,7 @@ plotting.explore(
 # The second bound grows with $m$. The paper concludes (Theorem 4.3) that beyond some size curvature reveals more than the
 # output, *if both bounds are tight*. They cannot be: curvature, too, is computed from the model, so by {term}`post-processing`
 # it obeys the first bound, whatever $m$. Nor can an upper bound be validated by attacks that stay below it.
-# {ref}`In depth <curvature-theory>` is more.
+# {ref}`The part on the theory <curvature-theory>` has more.
 #
 # ## All methods: the paper's Table 1
 #
@@ -760,7 +760,7 @@ plotting.show(
 
 # %% [markdown]
 # In float64 small steps read the Hessian of the piece that the record lies on. Larger ones meet kinks. In float32 rounding
-# takes over below some step ({ref}`exercise <curvature-exercise-step>`).
+# takes over below some step ({ref}`exercise on the step <curvature-exercise-step>`).
 #
 # ### What it costs (Appendix A.8)
 #

@@ -357,7 +357,7 @@ plotting.show(
 # in a hundred: {ours}`tpr-lira-last` there. Do not compare without {numref}`iha-table-1`: IHA knows every other record's membership, LiRA nobody's.
 #
 # The paper's text gives LiRA 127 references, all models but the target. The released code lets the target be one of its own references.
-# {says}`A5` Text and code disagree; {ref}`depth <iha-lira-part>` has both forms, and what that says of the printed lead.
+# {says}`A5` Text and code disagree; {ref}`the part on LiRA <iha-lira-part>` has both forms, and what that says of the printed lead.
 #
 # (iha-schedule)=
 # ## What dividing by the Hessian does
@@ -547,7 +547,7 @@ results.say(f"As printed {theory.loss_coefficient(785, 128, 0.9, variant='printe
 # ### Theorems 2.2 and 2.3: where SGD comes to rest
 #
 # *Why.* In each eigendirection SGD with momentum is an autoregressive process of order two, whose variance is known
-# ({ref}`exercise <iha-exercise-momentum>`). The noise of a batch comes from the spread of gradients, which for a squared loss is
+# ({ref}`exercise on momentum <iha-exercise-momentum>`). The noise of a batch comes from the spread of gradients, which for a squared loss is
 # $\nabla\ell\,\nabla\ell^\top = 2 \ell\,\nabla^2 \ell$ up to the curvature of residuals. Put together, $C \propto H$ cancels $H^{-1}$. With
 # $\alpha = 0$ what is left is $\Sigma^{-1} = \frac{S(1-\mu)}{\lambda L_*}\big(I - \tfrac a2 H\big)$, Eq. 4 of the paper.
 
@@ -573,7 +573,7 @@ plotting.show(
 #
 # **Slips.** Theorem 3.1 as printed ({prf:ref}`iha-score`) lacks a factor one half before its sum of logarithms, and Eq. 15 ends with $L(w^*)$ for $L(w)$; with both, it is the
 # density of a Gaussian to rounding. Assumption 3 sets $L_1(w_1^*) = L_0(w_0^*)$, yet their difference lies between $\ell(w_1^*)/n$ and
-# $\ell(w_0^*)/n$, of the same order as the term that is kept ({ref}`exercise <iha-exercise-sign>`).
+# $\ell(w_0^*)/n$, of the same order as the term that is kept ({ref}`exercise on the sign <iha-exercise-sign>`).
 #
 # ### Appendix C.2: the sign of the loss
 #
@@ -599,7 +599,7 @@ results.show_table(
 
 # %% [markdown]
 # The first row is what Assumption 3 sets to zero, in units of what it keeps ({numref}`iha-assumption`). With the difference restored the coefficient of the loss has
-# another sign at the minimum ({ref}`exercise <iha-exercise-sign>`).
+# another sign at the minimum ({ref}`exercise on the sign <iha-exercise-sign>`).
 #
 # ### The library's own lines
 #
@@ -687,7 +687,7 @@ results.show_table(
     caption="**Table 4 of the paper**: AUC, and TPR in percent at 1 % and 0.1 % FPR of parts of the score, with 95 % intervals over targets.")
 
 # %% [markdown]
-# $I_3/I_1$ is at most about $\alpha/\epsilon$ ({ref}`exercise <iha-exercise-damping>`). Whether $I_4$ matters the table shows. {says}`C7w` The shift of {eq}`iha-identity` sits in $I_2$ with weight two, where it is overdone: $I_2$ alone subtracts
+# $I_3/I_1$ is at most about $\alpha/\epsilon$ ({ref}`exercise on damping <iha-exercise-damping>`). Whether $I_4$ matters the table shows. {says}`C7w` The shift of {eq}`iha-identity` sits in $I_2$ with weight two, where it is overdone: $I_2$ alone subtracts
 # $2\lVert x \rVert^2/n$ from members and nothing from others, and $I_1$ brings it to the symmetric $\mp$. The loss, with its plus sign, harms
 # $I_2$ alone in the paper's table ({printed}`table4 | terms used: I2 | auc` to {printed}`table4 | terms used: loss, I2 | auc`) and helps
 # the sum ({printed}`table4 | terms used: I1, I2 | auc` to {printed}`table4 | terms used: loss, I1, I2 | auc`).

@@ -255,7 +255,7 @@ results.name({f"hand-{name}": float(value) for name, value in hand.items()}, ".2
 # **What the theorem covers.** The minimiser, over endless records, of the *pinball* loss. The paper minimises that on
 # ImageNet. On its smaller images it fits a *Gaussian*, as the ten lines do, and no theorem speaks of that: its rate is
 # $\alpha$ only where residuals are Gaussian. (The paper asks for a continuous score, which is not enough
-# ({ref}`exercise <quantile-exercise-perfect>`), and prints $1 - \alpha$ for the group's rate.) Whether either promise is
+# ({ref}`exercise on a perfect regression <quantile-exercise-perfect>`), and prints $1 - \alpha$ for the group's rate.) Whether either promise is
 # kept is measured in {numref}`quantile-fpr-table`, and judged as C1 and C1g.
 #
 # In what follows *the regression* is the Gaussian $q(x, y)$, which is given the label, as the released code for images does.
@@ -374,7 +374,7 @@ plotting.explore(
 # record passes another: the ranking, and the members found, stay. *A wider spread on records that training does not move*
 # costs loss, and all it loses are members called at the rate of strangers. What finds members is a mean close to a
 # stranger's score *where training moves scores*. The regression knows that a record is *of a kind* that is often hard; it
-# must leave room for all of that kind. References have met this very one ({ref}`exercise <quantile-exercise-power>`).
+# must leave room for all of that kind. References have met this very one ({ref}`exercise on two predictors <quantile-exercise-power>`).
 #
 # Part of LiRA's loss is our doing: one spread for all records is too wide for some and too narrow for others. Own spreads
 # are in the same figure where there are references enough; the paper's $\sigma(x, y)$ may be either.

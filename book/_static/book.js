@@ -11,6 +11,7 @@
     ["#pst-secondary-sidebar-checkbox", "Contents of this page"],
     [".bd-sidebar-primary summary", "Show or hide the pages below this one"],
     [".overlay-primary, .overlay-secondary", "Close the sidebar"],
+    ["nav.page-toc", "Contents of this page"],
   ];
 
   function name() {
@@ -19,6 +20,7 @@
         if (!element.getAttribute("aria-label")) element.setAttribute("aria-label", label);
       }
     }
+    for (const icon of document.querySelectorAll("button > svg.tb-icon")) icon.setAttribute("aria-hidden", "true");
   }
 
   // docutils calls a bibliography a list of entries, and its entries something that a list may not hold.

@@ -9,7 +9,7 @@ Shapes: N records.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from mia_lib.metrics import ranking
 
 STEPS = 200  # of the slider
 SIDE = 280  # pixels; a page makes panels as wide as it has room for
+BARS = {"fillOpacity": 0.4, "strokeWidth": 1.5, "binSpacing": 0, "aria": False}  # of two histograms, one behind the other
+OTHERS = "#8C8C8C"  # colour of the attacks that were not chosen
 COUNTS = {"fn": "members - datum.tp", "tn": "others - datum.fp"}
 
 
@@ -103,6 +105,21 @@ def _bars(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
     return rows
 
 
+def two_kinds(field: str, kinds: Sequence[str]) -> dict:
+    """Encodings of `BARS` of two kinds, members first, that are told apart by their outlines, too.
+
+    Args:
+        field: that holds the kind, with its type: "kind:N".
+        kinds: its two values.
+    """
+    alt = plotting.altair()
+    scale = alt.Scale(domain=list(kinds), range=[plotting.STYLE[kind]["color"] for kind in ("members", "non-members")])
+    dashes = alt.Scale(domain=list(kinds), range=[[1, 0], [4, 2]])
+    return {"color": alt.Color(field, title=None, legend=alt.Legend(orient="top"), scale=scale),
+            "stroke": alt.Stroke(field, legend=None, scale=scale),
+            "strokeDash": alt.StrokeDash(field, legend=None, scale=dashes)}
+
+
 def _said(alt, chosen):
     """The counts in words, which `book/_static/explore.js` also tells those who cannot see them."""
     lines = ["'Called members: score of ' + format(datum.threshold, '.4~g') + ' or more'",
@@ -115,13 +132,10 @@ def _said(alt, chosen):
 
 
 def _histograms(alt, bars, chosen, xlabel: str):
-    kinds = ["members", "non-members"]
-    colour = alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"),
-                       scale=alt.Scale(domain=kinds, range=[plotting.STYLE[kind]["color"] for kind in kinds]))
-    shares = alt.Chart(bars).transform_filter("datum.attack == attack").mark_bar(
-        opacity=0.5, binSpacing=0, aria=False).encode(
+    shares = alt.Chart(bars).transform_filter("datum.attack == attack").mark_bar(**BARS).encode(
         alt.X("from:Q", bin="binned", title=xlabel, scale=alt.Scale(zero=False, nice=False)), x2="to:Q",
-        y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)), color=colour)
+        y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
+        **two_kinds("kind:N", ["members", "non-members"]))
     line = chosen.mark_rule(color=plotting.INK, strokeWidth=2, aria=False).encode(x="threshold:Q")
     called = chosen.mark_rect(color=plotting.INK, opacity=0.06, aria=False).encode(x="threshold:Q", x2=alt.value("width"))
     return alt.layer(called, shares, line).properties(width=SIDE, height=170)
@@ -139,7 +153,7 @@ def _roc(alt, curve, chosen, names: list[str], members: int, others: int):
         domain=names, range=[plotting.style_of(name, number)["color"] for number, name in enumerate(names)]))
     lines = alt.Chart(curve).transform_filter("datum.tp > 0 && datum.fp > 0").transform_calculate(**place)
     step = {"interpolate": "step-before", "aria": False}  # towards higher thresholds first fewer non-members
-    every = lines.mark_line(color="#BBBBBB", strokeWidth=1, **step).encode(**where, detail="attack:N", order="step:Q")
+    every = lines.mark_line(color=OTHERS, strokeWidth=1, **step).encode(**where, detail="attack:N", order="step:Q")
     own = lines.transform_filter("datum.attack == attack").mark_line(strokeWidth=2.5, **step).encode(
         **where, color=colour, order="step:Q")
     point = chosen.transform_calculate(**place).mark_point(

@@ -32,9 +32,10 @@ from mia_lib.metrics.interval import Interval
 
 DPI = 200  # twice the page's 100 pixels an inch
 
-# Colours of Okabe and Ito (2008), told apart under every common colour vision; yellow is too pale for lines.
-BLACK, ORANGE, SKY, GREEN = "#222222", "#E69F00", "#56B4E9", "#009E73"
-BLUE, RED, PINK = "#0072B2", "#D55E00", "#CC79A7"
+# Hues of Okabe and Ito (2008), darker: each has 3:1 on white, which their orange and sky blue have not, and the nearest two
+# are further apart than theirs, with all kinds of cones and without any one. Yellow is too pale for lines.
+BLACK, ORANGE, SKY, GREEN = "#222222", "#C88600", "#3A9ADB", "#007F5C"
+BLUE, RED, PINK = "#00478F", "#B5360B", "#AA4A88"
 
 
 def _style(color: str, linestyle="-", marker: str = "o") -> dict:
@@ -103,6 +104,10 @@ STYLE = {
     "paper": _style(FAINT, "none", "o"),
 }
 
+# Colours, line styles and markers of names without a look. No name has one of these lines with one of these markers, and the
+# numbers of lines and markers have no common divisor.
+SPARE = ((BLUE, ORANGE, GREEN, RED, PINK, SKY), ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 2, 2))),
+         ("^", "d", "H", "x", "+", "1", "2"))
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 LIMIT = 300_000  # bytes of an explorable chart, which stands in its page as text
@@ -118,10 +123,14 @@ LOOK = {
 
 
 def style_of(name: str, place: int = 0) -> dict:
-    """Colour, line style and marker of an attack; of a name without one, the `place`-th spare."""
-    spare = [_style(color, line, marker) for line, marker in (("-", "o"), ("--", "s"), (":", "^"))
-             for color in (BLUE, ORANGE, GREEN, RED, PINK, SKY)]
-    return STYLE.get(name, spare[place % len(spare)])
+    """Colour, line style and marker of an attack; of a name without one, the `place`-th spare.
+
+    Twenty-eight spares differ from one another and from those of names also where no colour is seen.
+    """
+    if name in STYLE:
+        return STYLE[name]
+    colors, lines, marks = SPARE
+    return _style(colors[place % len(colors)], lines[place % len(lines)], marks[place % len(marks)])
 
 
 def _spread(places, gaps, low: float, high: float) -> np.ndarray:
@@ -180,8 +189,8 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
            xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post",
-                **{**look, "marker": "none"})
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **pieces.now_and_then(place),
+                **look)
         if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
                             lw=0, step="post")

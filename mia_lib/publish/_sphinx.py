@@ -8,6 +8,7 @@ that Sphinx knows of the whole book: a hundred times as much as the page.
 
 from __future__ import annotations
 
+import re
 import shutil
 from html import escape
 from pathlib import Path
@@ -16,6 +17,7 @@ from docutils import nodes
 from sphinx.domains.std import StandardDomain
 
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
+FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
 SMALL, CARD = "_figures/small/", "book/_figures/card.png"  # thumbnails, and the picture of a link to the book, if there is one
 
 
@@ -27,6 +29,7 @@ def setup(app) -> dict:
     app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
     app.connect("build-finished", draw_icons_from_the_font)
     app.connect("html-page-context", say_what_it_is)
+    app.connect("html-page-context", name_figures)
     app.connect("build-finished", put_card)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -66,6 +69,12 @@ def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
                   "og:image:alt": "A figure of the book under its title", "twitter:card": "summary_large_image"}
     context["metatags"] += "".join(f'\n<meta property="{name}" content="{escape(value)}" />' for name, value in about.items())
     context["metatags"] += f'\n<meta name="description" content="{escape(about["og:description"])}" />'
+
+
+def name_figures(app, pagename, templatename, context, doctree) -> None:
+    """Give figures their numbers for names, by which a screen reader lists them; the picture in it has its own text."""
+    if doctree:
+        context["body"] = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
 
 
 def put_card(app, exception) -> None:

@@ -3,6 +3,8 @@
 import base64
 import io
 import itertools
+import re
+from pathlib import Path
 
 import matplotlib
 
@@ -17,7 +19,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import plotting, tables
+from mia_lib.evidence import plotting, tables, versus
 
 
 @pytest.fixture(autouse=True)
@@ -61,20 +63,116 @@ def labels(fig):
     return {text for text, _ in texts(fig)}
 
 
+def contrast(color: str, ground: str = "white") -> float:
+    """Of two colours, as WCAG 2 measures it, 1 to 21."""
+    light, dark = sorted((float(linear(one) @ (0.2126, 0.7152, 0.0722)) for one in (color, ground)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def linear(color: str) -> np.ndarray:
+    """Red, green and blue light of a colour."""
+    channels = np.array(to_rgb(color))
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
+# What is left of red, green and blue light for who lacks one kind of cone (Machado, Oliveira and Fernandes 2009).
+VISIONS = {
+    "all cones": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]}
+XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
+APART = 18.0  # in CIELAB, where 2.3 is just noticed and Okabe and Ito's seven colours keep 16
+
+
+def seen(color: str, vision) -> np.ndarray:
+    """Lightness and two hues of a colour as somebody sees it, in CIELAB."""
+    share = XYZ @ np.clip(np.array(vision) @ linear(color), 0, 1) / XYZ.sum(1)
+    x, y, z = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+COLORS = (plotting.BLACK, plotting.ORANGE, plotting.SKY, plotting.GREEN, plotting.BLUE, plotting.RED, plotting.PINK)
+
+
+def test_contrast_and_colours_are_measured_right():
+    assert contrast("black") == pytest.approx(21) and contrast("white") == 1
+    assert contrast("#767676") == pytest.approx(4.54, abs=0.01)
+    assert seen("white", np.eye(3)) == pytest.approx([100, 0, 0], abs=0.02)
+    assert seen("red", np.eye(3)) == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
+    for vision in VISIONS.values():
+        assert np.ptp(seen("#808080", vision)[1:]) < 0.1, "grey stays grey"
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_any_two_colours_are_apart_also_for_who_lacks_a_kind_of_cone(vision):
+    for one, other in itertools.combinations(COLORS, 2):
+        assert np.linalg.norm(seen(one, VISIONS[vision]) - seen(other, VISIONS[vision])) > APART, (one, other)
+
+
 def test_every_attack_looks_different_also_without_colour():
     looks = [tuple(map(str, look.values())) for name, look in plotting.STYLE.items() if name != "MAST (best split)"]
     assert len(set(looks)) == len(looks)
     lines = {name: (look["linestyle"], look["marker"]) for name, look in plotting.STYLE.items()
              if name not in ("members", "non-members", "paper", "MAST (best split)")}
     assert len(set(lines.values())) == len(lines)
-    assert plotting.style_of("new attack", 0) != plotting.style_of("other attack", 1)
     assert plotting.style_of("MALT", 5) == plotting.STYLE["MALT"]
 
 
-def test_style_has_contrast_on_white():
-    for look in plotting.STYLE.values():
-        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(look["color"]))
-        assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) > 2
+def test_spare_looks_differ_from_one_another_and_from_all_others_also_without_colour():
+    spare = [plotting.style_of("new attack", place) for place in range(28)]
+    assert len({(str(look["linestyle"]), look["marker"]) for look in [*spare, *plotting.STYLE.values()]}) == 28 + len(
+        {(str(look["linestyle"]), look["marker"]) for look in plotting.STYLE.values()})
+    near = [tuple(look["color"] for look in spare[place:place + 2]) for place in range(27)]
+    assert all(one != other for one, other in near)
+
+
+# What is pale on purpose: grounds, grids, shades behind marks, and squares that stand for records left alone or missed,
+# whose numbers the figure says in words.
+GROUNDS = {"#E2E2E2", "#E4E4E4", "#DDDDDD", "#EDEDED", "#A9CDE4"}
+
+
+def test_every_colour_of_every_figure_has_contrast_on_white():
+    """Marks and lines 3:1, letters 4.5:1."""
+    assert all(contrast(color) >= 3 for color in COLORS)
+    assert all(contrast(look["color"]) >= 3 for look in plotting.STYLE.values())
+    library = Path(plotting.__file__).parents[1]
+    sources = [*(library / "evidence").glob("*.py"), *(library / "papers").rglob("*.py")]
+    named = {color: path.name for path in sources for color in re.findall(r"\"(#[0-9A-F]{6})\"", path.read_text())}
+    assert GROUNDS < set(named), "all of them are in use"
+    pale = {color: where for color, where in named.items() if contrast(color) < 3}
+    assert set(pale) == GROUNDS, pale
+    letters = [plotting.INK, plotting.FAINT, "#555555", *(tuple(0.7 * c for c in to_rgb(color)) for color in COLORS)]
+    assert all(contrast(color) >= 4.5 for color in letters)
+    assert contrast("#555555", "#E2E2E2") >= 4.5 and contrast(plotting.INK, "#E2E2E2") >= 4.5
+
+
+def drawn():
+    """Figures of every general function, with more attacks than there are colours."""
+    scores, members = gaussian()
+    many = {f"attack {place}": scores + 0.1 * place for place in range(9)}
+    yield plotting.roc(many, members)
+    yield plotting.histograms({"MALT": (scores, members)}, {"MALT": 0.5})
+    frame = pd.DataFrame([{"n": n, "auc": 0.5 + 0.01 * place, "attack": name, "low": 0.4, "high": 0.7}
+                          for place, name in enumerate(many) for n in (10, 20)])
+    yield plotting.against(frame, "n", "auc", "attack")
+    rows = pd.DataFrame([{"x": x, "row": name, "value": 0.5, "low": 0.4, "high": 0.6} for name in many for x in (1, 2)])
+    yield plotting.lines(rows, "x", [1, 2], list(many), (0, 1))
+    yield versus.picture({"a case": (many, members)}, fpr=0.1)
+
+
+def test_in_a_figure_no_two_lines_look_alike_without_colour_and_what_is_drawn_can_be_seen():
+    for figure in drawn():
+        for axis in figure.axes:
+            named = [line for line in axis.lines if not line.get_label().startswith("_")]
+            looks = [(str(line._unscaled_dash_pattern), line.get_marker()) for line in named]
+            assert len(set(looks)) == len(looks)
+            for line in axis.lines:
+                visible = line.get_alpha() or 1
+                blend = tuple(1 - visible * (1 - channel) for channel in to_rgb(line.get_color()))
+                assert contrast(blend) >= 3
+        for text in figure.findobj(Text):
+            assert not text.get_text() or contrast(text.get_color()) >= 4.5, text
 
 
 def test_roc_stops_at_the_resolution_is_square_and_has_equal_decades():

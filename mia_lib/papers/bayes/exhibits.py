@@ -31,7 +31,8 @@ def idea(seen: study.Summary, threshold: float) -> Figure:
     ends = min(outside.min(), inside.min()) / 2, 2 * max(outside.max(), inside.max())
     told = (inside < threshold) & (outside > threshold)
     for which, style, label in ((~told, "non-members", "on one side either way"), (told, "members", "told apart by it")):
-        axis.plot(outside[which], inside[which], ".", ms=4, alpha=0.6, color=plotting.STYLE[style]["color"], label=label)
+        axis.plot(outside[which], inside[which], plotting.STYLE[style]["marker"], ms=2.5, mew=0,
+                  color=plotting.STYLE[style]["color"], label=label)
     axis.plot(ends, ends, label="training on it changes nothing", **panels.CHANCE)
     axis.axvline(threshold, color="black", lw=1.4)
     axis.axhline(threshold, color="black", lw=1.4, label="one threshold for all")

@@ -14,7 +14,7 @@ from scipy.stats import norm, rankdata
 
 from mia_lib import metrics
 from mia_lib.attacks import baselines
-from mia_lib.evidence import claims, panels, plotting, tables
+from mia_lib.evidence import claims, explore, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, share_over
 from mia_lib.metrics.numbers import chance
 from mia_lib.papers.calibration import study, theory
@@ -575,13 +575,11 @@ def stopping_chart(found: Mapping[str, study.Stopping], plays: Plays, bins: int 
              for level, color, dash in (("plain", plotting.INK, [2, 3]), ("validated", plotting.GREEN, [6, 3]))]
     curve = alt.layer(*rules, own.mark_line(color=plotting.RED, aria=False).encode(**place), chosen.mark_point(
         filled=True, size=110, color=plotting.INK, opacity=1, aria=False).encode(**place)).properties(width=280, height=190)
-    kinds = ["members", "non-members"]
     shares = alt.Chart(alt.NamedData("bars")).transform_filter("datum.data == which && datum.step == step").mark_bar(
-        opacity=0.5, binSpacing=0, aria=False).encode(
+        **explore.BARS).encode(
         alt.X("from:Q", bin="binned", title="calibrated score (nats), ends gathered", scale=alt.Scale(zero=False, nice=False)),
         x2="to:Q", y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
-        color=alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
-            domain=kinds, range=[plotting.STYLE[kind]["color"] for kind in kinds]))).properties(width=280, height=240)
+        **explore.two_kinds("kind:N", ["members", "non-members"])).properties(width=280, height=240)
     both = alt.concat(alt.vconcat(said, curve, spacing=8), shares, columns=2, spacing=24,
                       datasets={"points": points, "bars": bars})
     return both.resolve_scale(color="independent").add_params(*([which] if len(names) > 1 else [

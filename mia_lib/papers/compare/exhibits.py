@@ -26,6 +26,8 @@ SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offli
 BESIDE = (*SHORT, "gap", "pinball", "shokri", "forgetting", "attack_r", "mast_softmin", "lira_own")
 OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia")
 COLOURS = {"none": plotting.BLUE, "out only": plotting.GREEN, "in and out": plotting.RED}  # of references
+FILLS = {"none": "none", "out only": "left", "in and out": "full"}  # of marks, for who tells colours apart badly
+PALE = 0.7  # how opaque marks are that are not named; less would leave them under 3:1 on white
 MARKS = dict(zip(ACCESS, "so^D", strict=True))
 LOOK = {name: plotting.style_of(like) for name, like in (
     ("malt", "MALT"), ("quantile", "Quantile regression"), ("gradient", "0-1"), ("calibrated", "Calibrated loss"),
@@ -259,7 +261,7 @@ def cost_figure(plays: Plays) -> Figure:
         for name in played.ranks:
             one = ATTACKS[name].needs
             panels.bars(axis, [spent[name]], [of(played, name)], color=COLOURS[one.references], marker=MARKS[one.access],
-                        ls="none", ms=5, alpha=1.0 if name in best else 0.45, capsize=0)
+                        fillstyle=FILLS[one.references], ls="none", ms=5, alpha=1.0 if name in best else PALE, capsize=0)
         axis.set(xscale="log", xlabel="operations (left: none)", xlim=(FREE / 2, None))
         heights = [of(played, name).value for name in best]
         axis.step([spent[name] for name in best], heights, where="post", color=plotting.INK, lw=1.2, zorder=0)
@@ -270,7 +272,7 @@ def cost_figure(plays: Plays) -> Figure:
 
 
 def knowledge_figure(plays: Plays) -> Figure:
-    """AUC against what an attack is given: access to the target from left to right, references by colour."""
+    """AUC against what an attack is given: access to the target from left to right, references by colour and fill."""
     figure, axes = _grid(plays, 3.6, ylabel="AUC")
     for axis, played in zip(axes, plays.values(), strict=False):
         best = frontier(played, lambda name: ATTACKS[name].place)
@@ -278,8 +280,9 @@ def knowledge_figure(plays: Plays) -> Figure:
         for name in played.ranks:
             access, references = ATTACKS[name].place
             x, found = access + 0.24 * (references - 1), of(played, name)
-            panels.bars(axis, [x], [found], color=COLOURS[REFERENCES[references]], marker=MARKS[ACCESS[access]], ls="none",
-                        ms=5, alpha=1.0 if name in best else 0.35, capsize=0)
+            panels.bars(axis, [x], [found], color=COLOURS[REFERENCES[references]], marker=MARKS[ACCESS[access]],
+                        fillstyle=FILLS[REFERENCES[references]], ls="none", ms=5,
+                        alpha=1.0 if name in best else PALE, capsize=0)
             if name in best:
                 named.append((x, found.value, title(name)))
         axis.axhline(0.5, **panels.CHANCE)
@@ -293,7 +296,8 @@ def knowledge_figure(plays: Plays) -> Figure:
 def _legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
 
-    marks = {f"references: {name}": Line2D([], [], ls="none", marker="o", color=colour) for name, colour in COLOURS.items()}
+    marks = {f"references: {name}": Line2D([], [], ls="none", marker="o", color=colour, fillstyle=FILLS[name])
+             for name, colour in COLOURS.items()}
     marks |= {f"sees: {name}": Line2D([], [], ls="none", marker=mark, color=panels.FAINT) for name, mark in MARKS.items()}
     panels.legend(figure, 4, axes=[], marks=marks, handlelength=1.2)
 
@@ -387,9 +391,9 @@ def ranking_figure(plays: Plays) -> Figure:
         for row, name in enumerate(names):
             if name in place:
                 best, worst = found.ranks()[name]
-                axis.plot([best, worst], [row, row], color=COLOURS[ATTACKS[name].needs.references], lw=2.5, alpha=0.5)
+                axis.plot([best, worst], [row, row], color=COLOURS[ATTACKS[name].needs.references], lw=2.5, alpha=PALE)
                 axis.plot(place[name], row, marker=MARKS[ATTACKS[name].needs.access], ms=4.5, ls="none",
-                          color=COLOURS[ATTACKS[name].needs.references])
+                          fillstyle=FILLS[ATTACKS[name].needs.references], color=COLOURS[ATTACKS[name].needs.references])
         axis.set(ylim=(len(names) - 0.5, -0.5), xlabel="rank")
         shown = [title(name) if axis is axes[0] else "" for name in names]
         panels.ticks(axis.yaxis, range(len(names)), shown)

@@ -297,12 +297,13 @@ def roc(plays: Mapping[str, study.Play], methods: Sequence[str] = CURVES) -> plt
     for axis, found in zip(axes, plays.values(), strict=True):
         low = 1 / min((~found.members).sum(1).min(), found.members.sum(1).min())
         grid = np.geomspace(low, 1, 300)
-        for method in methods:
+        for place, method in enumerate(methods):
             each = []
             for scores, members in zip(found.scores[method], found.members, strict=True):
                 fpr, tpr, _ = metrics.roc_curve(scores, members)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
-            axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), drawstyle="steps-post", **look_of(method, marker="none"))
+            axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), drawstyle="steps-post", **look_of(method),
+                      **panels.now_and_then(place, len(grid)))
         axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
         axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
     panels.legend(figure, 3)

@@ -15,7 +15,7 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.data import Dataset
-from mia_lib.evidence import claims, panels, plotting, tables
+from mia_lib.evidence import claims, explore, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, beyond_chance, difference, over
 from mia_lib.metrics.numbers import chance, number
 from mia_lib.papers.iha import study, theory
@@ -561,12 +561,10 @@ def slide_chart(found: Mapping[str, study.Slide], damping: float, bins: int = 18
     kinds = {"m": "members, or flagged", "o": "others"}
     shares = alt.Chart(alt.NamedData("bars")).transform_filter(chosen).transform_fold(
         list(kinds), as_=["kind", "share"]).transform_calculate(
-        name=f"({kinds!r})[datum.kind]", next="datum.b + 1").mark_bar(
-        opacity=0.5, binSpacing=0, aria=False).encode(
+        name=f"({kinds!r})[datum.kind]", next="datum.b + 1").mark_bar(**explore.BARS).encode(
         alt.X("b:Q", bin="binned", title="score, low to high, ends gathered", axis=alt.Axis(labels=False, ticks=False)),
         x2="next:Q", y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
-        color=alt.Color("name:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
-            domain=list(kinds.values()), range=[plotting.BLUE, plotting.ORANGE]))).properties(width=SIDE, height=150)
+        **explore.two_kinds("name:N", list(kinds.values()))).properties(width=SIDE, height=150)
     low = min(row["p"] for row in points)
     scale, axis = alt.Scale(type="log", domain=[low, 1], nice=False), alt.Axis(format="~g", tickCount=4)
     curve = alt.Chart(alt.NamedData("points")).transform_filter(chosen).mark_line(
@@ -593,14 +591,14 @@ def roc(plays: Mapping[str, study.Play]) -> plt.Figure:
     for axis, found in zip(axes, plays.values(), strict=False):
         low = 1 / min((~found.members).sum(1).min(), found.members.sum(1).min())
         grid = np.geomspace(low, 1, 300)
-        for method in (*study.PAPER, "gradient"):
+        for place, method in enumerate((*study.PAPER, "gradient")):
             each = []
             for scores, members in zip(found.ranks[method], found.members, strict=True):
                 fpr, tpr, _ = metrics.roc_curve(scores, members)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
             name = study.NAMES[method]
             axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), drawstyle="steps-post", label=name,
-                      **plotting.style_of(name) | {"marker": "none"})
+                      **plotting.style_of(name), **panels.now_and_then(place, len(grid)))
         axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
         axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
                  xlabel="false positive rate (logarithmic)")
