@@ -19,6 +19,7 @@ from sphinx.domains.std import StandardDomain
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
 SMALL, CARD = "_figures/small/", "book/_figures/card.png"  # thumbnails, and the picture of a link to the book, if there is one
+AUDITS = "book/_audits"  # reports of audits, if there are any, which are pages of their own
 
 
 def setup(app) -> dict:
@@ -31,6 +32,7 @@ def setup(app) -> dict:
     app.connect("html-page-context", say_what_it_is)
     app.connect("html-page-context", name_figures)
     app.connect("build-finished", put_card)
+    app.connect("build-finished", put_audits)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -82,6 +84,14 @@ def put_card(app, exception) -> None:
     anew."""
     if not exception and Path(app.srcdir, CARD).is_file():
         shutil.copy(Path(app.srcdir, CARD), Path(app.outdir, "_static", "card.png"))
+
+
+def put_audits(app, exception) -> None:
+    """Put the reports of audits beside the book's pages, as they are, and no others."""
+    if not exception:
+        shutil.rmtree(Path(app.outdir, "audits"), ignore_errors=True)
+        if Path(app.srcdir, AUDITS).is_dir():
+            shutil.copytree(Path(app.srcdir, AUDITS), Path(app.outdir, "audits"))
 
 
 def draw_charts(app, pagename, templatename, context, doctree) -> None:

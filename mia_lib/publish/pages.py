@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 from mia_lib.errors import MiaError
@@ -31,6 +32,7 @@ from mia_lib.publish.records.state import State
 MARKER = "<!-- generated -->"
 FIGURES = prose.FIGURES
 THUMBNAILS, CARD = f"{FIGURES}small/", f"{FIGURES}card.png"
+AUDIT, AUDITS = runner.OURS + "audit+json", "book/_audits/"  # reports, which are pages of their own
 VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, too, draws the fifth
 EXPLORABLE = "mia-explore"  # class of what holds a chart
 SHOWN_AGAIN = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
@@ -233,6 +235,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                           for run, shown in [(runs_of[name], own), *((beside[s.preset], shown) for s, shown, _ in held)]]
         claims += scorecard.of_notebook(notebook)
         files |= collect_figures(notebook)
+        files |= {f"{AUDITS}{file}": text.encode() for file, text in collect_audits(notebook).items()}
         charts |= collect_charts(notebook)
         runs = _other(held, notebook)
         for state, shown, figures in runs:
@@ -303,6 +306,22 @@ def collect_figures(notebook: dict) -> dict[str, bytes]:
     return found
 
 
+def collect_audits(notebook: dict) -> dict[str, str]:
+    """The reports of audits in an executed notebook, each a page that needs nothing beside it: file name -> HTML."""
+    return {f"{report['name']}.html": report["html"] for cell in notebook["cells"] for output in cell.get("outputs", [])
+            if (report := output.get("data", {}).get(AUDIT))}
+
+
+def _linked(output: dict, folder: str) -> dict:
+    """An output with a report as a link to its page, which lies in a folder, seen from the notebook's page."""
+    report = output.get("data", {}).get(AUDIT)
+    if not report:
+        return output
+    text = (f'<a href="{folder}{report["name"]}.html">The whole report on {escape(report["title"])}</a>, a page of its own '
+            "that opens offline.")
+    return {**output, "data": {"text/markdown": text, "text/plain": report["title"]}}
+
+
 def collect_charts(notebook: dict) -> dict[str, tuple[dict, str]]:
     """The explorable figures of an executed notebook: name -> specification and alternative text."""
     found = {}
@@ -346,13 +365,15 @@ def shown_again(text: str, where: str, charts: dict[str, tuple[dict, str]]) -> s
     return SHOWN_AGAIN.sub(again, text)
 
 
-def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bool = True) -> dict:
+def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bool = True,
+         audits: str = "../audits/") -> dict:
     """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
 
     Args:
         notebook: as JSON, with the record of the run in its metadata under "mia".
         runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
         explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
+        audits: folder of the pages of `collect_audits`, seen from this page.
 
     Returns:
         A new notebook, as JSON.
@@ -366,6 +387,8 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
         for output in cell.get("outputs", []):
             if prose.CLAIMS in output.get("data", {}):
                 output["data"]["text/markdown"] = marks.with_anchors("".join(output["data"]["text/markdown"]))
+        if "outputs" in cell:
+            cell["outputs"] = [_linked(output, audits) for output in cell["outputs"]]
         for part in _captioned(cell):
             cells.append(part)
             named = [name for output in part.get("outputs", []) for name in _names(output)]

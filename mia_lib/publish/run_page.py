@@ -53,7 +53,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
     base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
     # What draws explorable figures would be a fifth of the file.
-    made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False)
+    made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="")
     _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 

@@ -607,12 +607,14 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         page.unlink(missing_ok=True)
         record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
-    from mia_lib.publish import run_page
+    from mia_lib.publish import pages, run_page
 
     bars.say(f"{name}: drawing the page")
     text, warnings = run_page.render(target, root)
     for warning in warnings:
         bars.say(warning)
+    for file, report in pages.collect_audits(json.loads(target.read_text(encoding="utf-8"))).items():
+        (folder / file).write_text(report, encoding="utf-8")
     partial = page.with_suffix(".writing.html")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, page)

@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
-CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare")]
+CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")]
 SEEN = ["book/index", "book/primer", "book/play", *CHAPTERS, "book/statistics", "book/findings", "book/scorecard",
         "book/exhibits", "book/status", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics", "book/primer"}

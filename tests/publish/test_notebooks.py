@@ -53,7 +53,7 @@ def test_theorems_hold_to_rounding(outputs):
     assert all(float(one) < 1e-12 and float(two) < 1e-12 and float(other) > 1e-3 for one, two, other in rows)
 
 
-@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha", "quantile", "compare"])
+@pytest.mark.parametrize("name", ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"])
 def test_nothing_is_printed_on_the_side(built_book, name):
     assert [o for o in outputs_of(built_book, name) if o["output_type"] in ("stream", "error")] == []
 

@@ -18,7 +18,7 @@ from mia_lib.publish import run_page, runner
 from mia_lib.publish.sweep import cells as sweep
 
 RENDER = run_page.render  # before `tiny` puts a stub in its place
-CHAPTERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare"]
+CHAPTERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
 LEFTOVERS = re.compile(r"\{(cite|numref|ref|eq|term|prf|doc|math|py)[:}`]|\$\$|\?\?|\]\{\.|:::|```|Traceback|"
                        r"Unknown (role|directive)")
 

@@ -153,6 +153,10 @@ FACTS = {
         "0.1 %": "a false positive rate",
         "5 %": "level of a test",
     },
+    "audit": {
+        "95 %": "level of intervals",
+        "5 %": "level of a test",
+    },
     "data": {"4.0": "a licence's version"},
     "glossary": {"95 %": "level of intervals"},
     "guide": {"1 %": "a rate"},

@@ -1,0 +1,1 @@
+"""Audit your own model: what the chapter runs, draws and judges."""
