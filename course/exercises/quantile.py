@@ -121,10 +121,10 @@ def fit(x, score, level):
     rng = np.random.default_rng(0)
     z = np.column_stack([x, np.ones(len(x))]).astype(np.float32)
     w, kept, count = np.zeros(z.shape[1], np.float32), 0.0, 0
-    for epoch in range(8):
+    for epoch in range(5):
         for i in rng.permutation(len(z)):
             w += 0.1 / np.sqrt(1 + epoch) * (level - (score[i] < z[i] @ w)) * z[i]
-            if epoch >= 5:
+            if epoch >= 2:
                 kept, count = kept + w, count + 1
     return lambda new: np.column_stack([new, np.ones(len(new))]).astype(np.float32) @ (kept / count)
 

@@ -47,8 +47,9 @@ work is recognised when you hand it in.
 
 ## A run of a chapter in class
 
-Whoever has the whole book can go on in its chapters. Each of these runs one with a parameter changed, within ten minutes on a
-laptop with two cores. Before you run it, write down what you expect; then change the parameter again.
+Whoever has the whole book can go on in its chapters. Each of these runs one with a parameter changed. Run the chapter as it is
+once before the lesson (`mia run NAME`): then what did not change is read from the store. Before you run it with the parameter
+changed, write down what you expect; then change the parameter again.
 
 {runs}
 """

@@ -291,7 +291,7 @@ def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Pl
                 raise MiaError(f"{path.name} ({team}): the final ranking has been made; what comes later does not count.")
             if len(before) >= kept.tries:
                 raise MiaError(f"{path.name} ({team}): {len(before)} files were handed in, and {kept.tries} are allowed. "
-                               f"This one does not count.")
+                               "This one does not count.")
             store.write(folder / "lecturer" / "scores" / f"{digest}.npz", bank.packed({"score": score}))
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             journal.append({"team": team, "sha256": digest, "file": path.name, "date": now})
