@@ -11,7 +11,7 @@ is the speaker's. Three fences show what a chapter has:
     :columns: n; MALT; MATT
     :::
 
-    :::{picture} bayes-roc          either of them, with the next step
+    :::{rows} iha-controls          a table that comes with the next step
     :step: next
     :::
 
@@ -190,7 +190,7 @@ def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str
         options = dict(re.findall(r"^:(\w+): *(.*)$", fence[3], re.MULTILINE))
         later = " fragment" if options.get("step") == "next" else ""
         if fence[1] == "picture":
-            parts.append(_picture(fence[2], later, where, source))
+            parts.append(_picture(fence[2], where, source))
             figures.append(fence[2])
         elif fence[1] == "rows":
             parts.append(f'<div class="rows{later}">{_rows(fence[2], options, where, source)}</div>')
@@ -206,11 +206,11 @@ def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str
     return Slide("".join([*parts, source.html(rest, where)]), source.html(notes, where))
 
 
-def _picture(name: str, later: str, where: str, source: _Source) -> str:
+def _picture(name: str, where: str, source: _Source) -> str:
     whose = {figure: run for run in source.runs.values() for figure in run.figures}
     prose.known(name, whose, "figure", where)
     alt = _plain(prose.prose(whose[name].figures[name], where, whose[name]), where)
-    return f'<img class="r-stretch{later}" src="figures/{name}.png" alt="{escape(alt)}">'
+    return f'<img class="r-stretch" src="figures/{name}.png" alt="{escape(alt)}">'
 
 
 def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) -> str:
