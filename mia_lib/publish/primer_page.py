@@ -6,6 +6,8 @@ repository holds, and hands them on as an executed notebook would.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from mia_lib.evidence import primer, tables
@@ -24,8 +26,9 @@ def learned() -> primer.Learned:
     return primer.learn(records.x.reshape(RECORDS, -1) / 127.5 - 1, records.y, members, len(records.classes), STEPS)
 
 
+@cache
 def notebook() -> dict:
-    """Charts, pictures and tables in the form of an executed notebook, as JSON."""
+    """Charts, pictures and tables in the form of an executed notebook, as JSON, which nobody is to change."""
     trained = learned()
     outputs = [
         primer.shown(

@@ -11,6 +11,10 @@ is the speaker's. Three fences show what a chapter has:
     :columns: n; MALT; MATT
     :::
 
+    :::{rows} iha-controls          a table that comes with the next step
+    :step: next
+    :::
+
     :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, and the speaker
     :::                             has the reasons against the other options
 
@@ -184,11 +188,12 @@ def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str
         parts.append(source.html(text[last:fence.start()], where))
         last = fence.end()
         options = dict(re.findall(r"^:(\w+): *(.*)$", fence[3], re.MULTILINE))
+        later = " fragment" if options.get("step") == "next" else ""
         if fence[1] == "picture":
             parts.append(_picture(fence[2], where, source))
             figures.append(fence[2])
         elif fence[1] == "rows":
-            parts.append(_rows(fence[2], options, where, source))
+            parts.append(f'<div class="rows{later}">{_rows(fence[2], options, where, source)}</div>')
         elif fence[1] == "ask":
             shown, reasons = _asked(fence[2], where, source)
             parts.append(shown)

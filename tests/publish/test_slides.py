@@ -89,6 +89,11 @@ def test_a_table_is_shown_in_part(source):
     assert "0.250 [0.200, 0.300]" in one.shown and "0.500" not in one.shown and "attack" not in one.shown
 
 
+def test_what_is_asked_first_is_shown_with_the_next_step(source):
+    (one,) = made(source, "Guess.\n\n:::{rows} table-one\n:step: next\n:::").slides
+    assert 'class="rows fragment"' in one.shown
+
+
 def test_a_question_keeps_its_answer_for_the_next_step_and_its_reasons_for_the_speaker(source):
     (one,) = made(source, ":::{ask} tiny 1\n:::").slides
     assert one.shown.count("<li") == 2 and '<li class=right><p>So.</p>' in one.shown
