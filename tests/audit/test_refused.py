@@ -342,6 +342,7 @@ class Boom:
         return (open, (str(self.path), "w"))
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_a_program_with_a_pickle_runs_nothing(tmp_path):
     """A file of torch.export whose example inputs would run code, or whose weights are said to be pickles."""
     import zipfile
