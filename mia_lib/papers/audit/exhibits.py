@@ -17,7 +17,7 @@ from mia_lib.audit.planning import BLIND, RUNS
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, over
 from mia_lib.metrics.numbers import number
-from mia_lib.papers.audit.study import CALL, LEVEL, Many, Tested
+from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
 
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 CURVES = 4  # at most, of one report
@@ -183,7 +183,7 @@ def leaves_figure(found: Many, leaves: Sequence[int]) -> Figure:
     return figure
 
 
-def tested_figure(tests: Mapping[str, Tested]) -> Figure:
+def tested_figure(tests: Mapping[str, Trials]) -> Figure:
     """AUC of audits of models that never saw the "members", and of the same with a planted leak."""
     figure, axes = panels.grid(1, height=1.4 + 0.9 * len(tests))
     axis = axes[0]
@@ -198,7 +198,7 @@ def tested_figure(tests: Mapping[str, Tested]) -> Figure:
     return figure
 
 
-def tested_table(tests: Mapping[str, Tested]) -> pd.DataFrame:
+def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
     """The same in numbers, with the alarms."""
     return pd.DataFrame([{
         "models": title, "how many": len(one.strange), "AUC without a leak": f"{over(one.strange, 'models', (0.0, 1.0)):.3f}",
@@ -211,7 +211,7 @@ def tested_table(tests: Mapping[str, Tested]) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------------------------ verdicts
 
 
-def judge(tests: Mapping[str, Tested], forests: Many, leaves: Sequence[int], private: Many | None, lacking: str,
+def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], private: Many | None, lacking: str,
           references: Many | None) -> list[claims.Verdict]:
     """Every claim of the chapter.
 
