@@ -120,10 +120,12 @@ def test_what_was_not_run_says_why():
 def test_a_report_is_shown_whole(monkeypatch):
     shown = []
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(data))
-    report = SimpleNamespace(html=lambda: "<p title='x'>found & \"said\"</p>", given=SimpleNamespace(title="", name="a <b>"))
+    report = SimpleNamespace(html=lambda: "<p title='x'>found & \"said\"</p>", data=lambda: {"auc": 0.5},
+                             given=SimpleNamespace(name="a <b>"))
     exhibits.show_report(report, "audit-forest")
-    assert shown[0][exhibits.MIME] == {"name": "audit-forest", "title": "a <b>", "html": report.html()}
-    assert "&lt;p title=&#x27;x&#x27;&gt;found &amp;amp;" in shown[0]["text/html"].replace("&amp; ", "&amp;amp; ")
+    assert shown[0][exhibits.MIME] == {"name": "audit-forest", "title": "a <b>",
+                                       "files": {"audit.html": report.html(), "audit.json": '{"auc": 0.5}'}}
+    assert "&lt;p title=&#x27;x&#x27;&gt;found &amp; &quot;" in shown[0]["text/html"]
     with pytest.raises(MiaError, match="cannot be linked"):
         exhibits.show_report(report, "Audit forest")
 

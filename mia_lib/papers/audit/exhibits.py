@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from mia_lib import metrics
 from mia_lib.audit import Report, words
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.planning import BLIND, RUNS
+from mia_lib.audit.report import NUMBERS, PAGE
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, over
 from mia_lib.metrics.numbers import number
@@ -32,11 +34,12 @@ def show_report(report: Report, name: str) -> None:
     """
     tables.check_name(name)
     page, title = report.html(), report.given.name
+    numbers = json.dumps(report.data(), allow_nan=False)
     frame = (f'<details><summary>The whole report on {html.escape(title)}</summary><iframe title="{html.escape(title)}" '
              f'srcdoc="{html.escape(page)}" style="width:100%;height:80vh;border:1px solid #888"></iframe></details>')
     text = f"*The whole report on {title} is a page of its own, in the book and in JupyterLab.*"
     tables.display_bundle({"text/html": frame, "text/markdown": text, "text/plain": str(report),
-                           MIME: {"name": name, "title": title, "html": page}})
+                           MIME: {"name": name, "title": title, "files": {PAGE: page, NUMBERS: numbers}}})
 
 
 # ------------------------------------------------------------------------------------------------------- what permits what
@@ -89,7 +92,7 @@ def _roc(axis: Axes, report: Report) -> None:
     low = min(members, others) / 1.6
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
              xlabel="False positive rate (logarithmic)")
-    shown = [one for one in _plain(report) if not one.constant][:CURVES]
+    shown = [one for one in _plain(report) if len(np.unique(report.scores[one.name])) > 2][:CURVES]  # others have no curve
     for place, one in enumerate(shown):
         look = {**plotting.style_of(one.name, place), "marker": "none"}
         tpr, floor, ceiling = (np.maximum(part, low / 2) for part in (one.curve.tpr, one.curve.low, one.curve.high))
