@@ -55,12 +55,11 @@ class Seen:
 
     def own(self, name: str) -> np.ndarray:
         """A signal of the target for the pool, [N] (or [N, K])."""
-        pool = self.given.pool
-        return self.given.target.scalars(pool.x, pool.y, self.given.loss)[name]
+        return self.given.target.scalars(self.given.pool, self.given.loss)[name]
 
     def public(self, name: str) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
-        return self.given.target.scalars(self.given.public.x, self.given.public.y, self.given.loss)[name]
+        return self.given.target.scalars(self.given.public, self.given.loss)[name]
 
 
 @dataclass(frozen=True)
@@ -250,14 +249,13 @@ def traces(given: Given, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarra
     target = given.target
     if target.kind == "network":
         network = evaluation.in_precision(target.model, "float64")
-        scaling = "-1 to 1" if target.scaling is None else target.scaling
 
         def of_network(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
             return precise_loss(network(inputs), labels, given.loss)
 
         found = []
         for start in range(0, len(x), 500):
-            part = evaluation.inputs(x, start, start + 500, evaluation.device_of(network), torch.float64, scaling)
+            part = evaluation.inputs(x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed)
             found.append(curvature.hutchinson_trace(of_network, part, probes, given.seed, y=y[start:start + 500], first=start))
         return np.concatenate(found)
 
@@ -333,7 +331,8 @@ def _of_hessian(given: Given, probe: Probe) -> float:
 LIRA, WATSON, SURI, RMIA = ("Carlini et al. 2022", "Watson et al. 2022", "Suri et al. 2024", "Zarifzadeh et al. 2024")
 ATTACKS = {one.name: one for one in (  # in the order of what they are worth for their price
     Attack("MALT", "Sablayrolles et al. 2019", "outputs", bayes.malt.needs, _nothing, _none, _malt),
-    Attack("modified entropy", "Song and Mittal 2021", "outputs", baselines.modified_entropy.needs, _nothing, _none, _entropy),
+    Attack("modified entropy", "Song and Mittal "
+                               "2021", "outputs", baselines.modified_entropy.needs, _nothing, _none, _entropy),
     Attack("confidence", WATSON, "outputs", calibration.SIGNALS["confidence"], _nothing, _none, _confidence),
     Attack("0-1", "Yeom et al. 2018", "outputs", baselines.gap.needs, _nothing, _none, _gap),
     Attack("LiRA", LIRA, "references", baselines.lira_online.needs, _recipe, _of_references, _lira, references=True),

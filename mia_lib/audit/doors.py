@@ -19,15 +19,16 @@ import numpy as np
 import torch
 from torch import nn
 
+from mia_lib import data
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.training import TrainConfig
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
-SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into safetensors "
-        "yourself: state = torch.load(path, weights_only=True); safetensors.torch.save_file(state, 'weights.safetensors'); "
-        "then `mia audit my_module:factory --state weights.safetensors`. Of a scikit-learn model name a function: "
-        "`mia audit my_module:predict`.")
+SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
+        "safetensors yourself: state = torch.load(path, weights_only=True); "
+        "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
+        "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`.")
 
 
 def model(name: str, state: str | None = None):
@@ -54,7 +55,8 @@ def model(name: str, state: str | None = None):
     found = _named(name)
     if state is None:
         if isinstance(found, type) and issubclass(found, nn.Module):
-            raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors.")
+            raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state "
+                           f"weights.safetensors.")
         if isinstance(found, nn.Module):
             return found.eval()
         return found
@@ -68,20 +70,25 @@ def model(name: str, state: str | None = None):
     return network.eval()
 
 
+def beside() -> None:
+    """Modules in the folder where the command runs can be imported."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
 def _named(name: str):
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise MiaError(f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, or a "
-                       "program.pt2 of torch.export.")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+        raise MiaError(f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, "
+                       f"or a program.pt2 of torch.export.")
+    beside()
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.split(".")[0] and error.name != module:
             raise MiaError(f"MODEL = {name}: {module} imports {error.name}, which is not installed here.") from error
-        raise MiaError(f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command beside "
-                       f"{module.split('.')[0]}.py.") from error
+        raise MiaError(f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command "
+                       f"beside {module.split('.')[0]}.py.") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             known = [one for one in vars(found) if not one.startswith("_")] if hasattr(found, "__dict__") else []
@@ -109,8 +116,8 @@ def _load(network: nn.Module, path: Path, name: str) -> None:
         said = "; ".join(filter(None, [lacking and f"lacks {', '.join(lacking[:3])}", more and f"has {', '.join(more[:3])} "
                                                                                                "more",
                                        wrong and f"has {', '.join(wrong[:3])}"]))
-        raise MiaError(f"--state {path} does not fit {name}: it {said}. Build the network that it was saved from, or strip a "
-                       "prefix such as 'module.' from its names.")
+        raise MiaError(f"--state {path} does not fit {name}: it {said}. Build the network that it was saved from, or "
+                       f"strip a prefix such as 'module.' from its names.")
     network.load_state_dict(state)
 
 
@@ -149,8 +156,8 @@ def _check_entry(entry: str, content: bytes, path: Path) -> None:
         except Exception:
             said = "a pickle that is more than tensors"
     if said:
-        raise MiaError(f"MODEL = {path} holds {said} ({entry}), which would run code when read. Export the network again with "
-                       "plain tensors for parameters and example inputs.")
+        raise MiaError(f"MODEL = {path} holds {said} ({entry}), which would run code when read. Export the network again "
+                       f"with plain tensors for parameters and example inputs.")
 
 
 def _pickled(config) -> bool:
@@ -161,25 +168,24 @@ def _pickled(config) -> bool:
 
 
 def records(path: str, argument: str) -> Dataset:
-    """A data set from an `.npz` file with arrays x and y, and classes, where it names them.
+    """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_npz`.
 
     Raises:
-        MiaError: no such file, another kind of file, arrays missing.
+        MiaError: no such file, another kind of file, arrays that are no records.
     """
+    if Path(path).suffix.lower() == ".csv":
+        raise MiaError(f"--{argument} {path} is a CSV, whose texts would become columns by what this file alone holds. "
+                       f"Make one table of all records, as by data.from_csv, and save its parts by np.savez(path, x=x, "
+                       f"y=y).")
     arrays = _arrays(path, argument)
     lacking = [name for name in ("x", "y") if name not in arrays]
     if lacking:
-        raise MiaError(f"--{argument} {path} has no array {' and '.join(lacking)} (it has {', '.join(arrays) or 'none'}): "
-                       "save it by np.savez(path, x=x, y=y).")
-    x, y = arrays["x"], arrays["y"]
-    if y.dtype.kind in "US" and "classes" not in arrays:
-        raise MiaError(f"--{argument} {path}: y holds text such as {y.ravel()[0]!r}: numbers from 0 are needed, by classes, y "
-                       "= np.unique(y, return_inverse=True), the same for all files.")
-    if "classes" in arrays:
-        classes = tuple(map(str, arrays["classes"]))
-    else:
-        classes = tuple(map(str, range(int(y.max(initial=-1)) + 1))) if y.dtype.kind in "iuf" and y.size else ("0", "1")
-    return Dataset(argument, x, y, len(x), classes)
+        raise MiaError(f"--{argument} {path} has no array {' and '.join(lacking)} (it has "
+                       f"{', '.join(arrays) or 'none'}): save it by np.savez(path, x=x, y=y).")
+    try:
+        return data.from_arrays(arrays["x"], arrays["y"], argument, arrays.get("classes"))
+    except MiaError as problem:
+        raise MiaError(f"--{argument} {path}: {problem}") from problem
 
 
 def groups(name: str, paths: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
@@ -199,24 +205,30 @@ def _arrays(path: str, argument: str) -> dict[str, np.ndarray]:
         raise MiaError(f"--{argument} {path}: there is no such file.")
     if file.suffix.lower() in PICKLES:
         raise MiaError(f"--{argument} {path} is a pickle, which is not read: save the records by np.savez(path, x=x, y=y).")
+    if file.suffix.lower() == ".npy":
+        raise MiaError(f"--{argument} {path} is a single array: an .npz file is needed, np.savez(path, x=x, y=y).")
     try:
         with np.load(file, allow_pickle=False) as stored:
-            if not hasattr(stored, "files"):
-                raise MiaError(f"--{argument} {path} is a single array: an .npz file with x and y is needed, np.savez(path, "
-                               "x=x, y=y).")
             return {name: stored[name] for name in stored.files}
-    except MiaError:
-        raise
-    except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
-        raise MiaError(f"--{argument} {path} cannot be read as an .npz file of plain arrays ({str(error).splitlines()[0]}): "
-                       "save it by np.savez(path, x=x, y=y), without objects.") from error
+    except (ValueError, OSError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        raise MiaError(f"--{argument} {path} cannot be read as an .npz file of plain arrays ({_first(error)}): save it by "
+                       "np.savez(path, x=x, y=y), without objects.") from error
+
+
+def _first(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def alike(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
-    """Data sets of one problem whose classes were counted from their labels: all get those of the one that has most."""
-    counted = [one for one in sets.values() if one is not None and one.classes == tuple(map(str, range(len(one.classes))))]
-    most = max((one.classes for one in counted), key=len, default=())
-    return {name: replace(one, classes=most) if one is not None and one in counted else one for name, one in sets.items()}
+    """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its "
+      "order."""
+    found = [one for one in sets.values() if one is not None]
+    classes = max((one.classes for one in found), key=len)
+    if not all(set(one.classes) <= set(classes) for one in found):
+        return sets  # which the audit refuses
+    place = {name: k for k, name in enumerate(classes)}
+    return {key: one and replace(one, y=np.array([place[name] for name in one.classes])[one.y], classes=classes)
+            for key, one in sets.items()}
 
 
 def recipe(path: str) -> TrainConfig:
@@ -226,6 +238,7 @@ def recipe(path: str) -> TrainConfig:
         MiaError: no such file, not a list of names and values, an unknown name.
     """
     file = Path(path).expanduser()
+    beside()  # where an architecture of the user's own may be
     if not file.is_file():
         raise MiaError(f"--recipe {path}: there is no such file.")
     text = file.read_text(encoding="utf-8")
@@ -237,7 +250,7 @@ def recipe(path: str) -> TrainConfig:
 
             found = yaml.safe_load(text)
     except Exception as error:
-        raise MiaError(f"--recipe {path} cannot be read ({str(error).splitlines()[0]}): write one `name: value` a "
+        raise MiaError(f"--recipe {path} cannot be read ({_first(error)}): write one `name: value` a "
                        "line.") from error
     if not isinstance(found, dict):
         raise MiaError(f"--recipe {path} holds a {type(found).__name__}: one `name: value` a line is needed, such as "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import stats
 
 from mia_lib import membership, training
 from mia_lib.audit.target import Target, look, target
@@ -85,7 +86,7 @@ def given(model, members, non_members, *, outputs="logits", scaling=None, public
     _check_content(members, non_members, public)
     if not isinstance(name, str) or not name.strip():
         raise MiaError(f"name = {name!r}: a text is needed, what the page calls the model.")
-    if not minutes > 0 or not np.isfinite(check_range("minutes", minutes)):
+    if not check_range("minutes", minutes) > 0 or not np.isfinite(minutes):
         raise MiaError(f"minutes = {minutes!r}: a budget above 0 is needed.")
     for argument, value, least in (("seed", seed, 0), ("references", references, 0)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
@@ -98,9 +99,11 @@ def given(model, members, non_members, *, outputs="logits", scaling=None, public
     rates = _rates(fpr, non_members)
     if recipe is not None:
         if not isinstance(recipe, TrainConfig):
-            raise MiaError(f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model was "
-                           "trained.")
+            raise MiaError(f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
+                           f"was trained.")
         training.train(members, np.ones((1, len(members)), bool), recipe)  # says what does not fit; trains nothing
+    if scaling is None and recipe is not None and recipe.scaling != "-1 to 1":
+        scaling = recipe.scaling
     asked = target(model, outputs, len(members.classes), scaling, keep)
     found = Given(asked, members, non_members, public, recipe, named, rates, fpr is not None, float(minutes),
                   int(references), float(delta), float(confidence), name.strip(), int(seed))
@@ -117,16 +120,17 @@ def _check_set(argument: str, records, least: int) -> None:
     if len(records.classes) < 2:
         raise MiaError(f"{argument} has {len(records.classes)} class: a classifier tells at least 2 apart.")
     if len(records) < least:
-        raise MiaError(f"{argument} has {len(records)} records: at least {least} are needed, and more say more: rates of 1 % "
-                       "want some hundreds.")
+        raise MiaError(f"{argument} has {len(records)} records: at least {least} are needed, and more say more: rates of "
+                       f"1 % want some hundreds.")
 
 
 def _check_alike(argument: str, other: Dataset, members: Dataset) -> None:
     if other.shape != members.shape:
-        raise MiaError(f"{argument} has records of shape {other.shape}, members {members.shape}: they must be prepared alike.")
+        raise MiaError(f"{argument} has records of shape {other.shape}, members {members.shape}: they must be prepared "
+                       f"alike.")
     if other.is_image != members.is_image or (other.x.dtype.kind == "f") != (members.x.dtype.kind == "f"):
-        raise MiaError(f"{argument} has records of type {other.x.dtype}, members of {members.x.dtype}: they must be prepared "
-                       "alike, or the type gives membership away.")
+        raise MiaError(f"{argument} has records of type {other.x.dtype}, members of {members.x.dtype}: they must be "
+                       f"prepared alike, or the type gives membership away.")
     if other.classes != members.classes:
         raise MiaError(f"{argument} has the classes {_few(other.classes)}, members {_few(members.classes)}: both need the "
                        "same in the same order, or labels mean different things. Give the same classes=... to both.")
@@ -159,8 +163,8 @@ def _check_content(members: Dataset, non_members: Dataset, public: Dataset | Non
             if len(shared):
                 why = ("a record is one or the other" if other == "non_members" else
                        "what is learned from public records must not be learned from those judged")
-                raise MiaError(f"{len(shared)} records of {other} are in {one}, too, by content, such as number {shared[0]}: "
-                               f"{why}. Leave them out of {other}.")
+                raise MiaError(f"{len(shared)} records of {other} are in {one}, too, by content, such as number "
+                               f"{shared[0]}: {why}. Leave them out of {other}.")
 
 
 def _groups(groups, members: Dataset, non_members: Dataset) -> np.ndarray | None:
@@ -173,8 +177,8 @@ def _groups(groups, members: Dataset, non_members: Dataset) -> np.ndarray | None
     for argument, part, records in zip(("members", "non_members"), groups, (members, non_members), strict=True):
         part = np.asarray(part)
         if part.shape != (len(records),):
-            raise MiaError(f"groups of {argument} have shape {part.shape}, but there are {len(records)} records: one a record "
-                           "is needed.")
+            raise MiaError(f"groups of {argument} have shape {part.shape}, but there are {len(records)} records: one a "
+                           f"record is needed.")
         if part.dtype.kind == "f" and np.isnan(part).any():
             raise MiaError(f"groups of {argument} hold {int(np.isnan(part).sum())} NaN: give what is missing a name of its "
                            "own.")
@@ -204,6 +208,23 @@ def _rates(fpr, non_members: Dataset) -> tuple[float, ...]:
     return tuple(sorted(map(float, rates), reverse=True))
 
 
+def check_right(found: Given, right: np.ndarray) -> None:
+    """Refuse a model that is wrong about its own members more often than a guess.
+
+    Args:
+        right: bool [N], whether it is right about each record of the pool.
+
+    Raises:
+        MiaError: so rarely right that columns or labels must be in another order.
+    """
+    count, members, classes = int(right[found.inside].sum()), len(found.members), len(found.members.classes)
+    if stats.binom.cdf(count, members, 1 / classes) < 1e-6:
+        raise MiaError(f"model is right about {count} of {members} members, fewer than a guess among {classes} classes: "
+                       f"the columns "
+                       f"of its outputs, the labels or the pixels are not as it knows them. The order of classes is "
+                       f"{_few(found.members.classes)}; a scikit-learn model's is its classes_.")
+
+
 def check_ties(found: Given, score: np.ndarray) -> None:
     """Refuse rates that were asked for and that ties of the loss swallow.
 
@@ -218,8 +239,8 @@ def check_ties(found: Given, score: np.ndarray) -> None:
     for rate in found.rates:
         if found.demanded and together > rate * len(outside) and (score > outside[0]).sum() == 0:
             raise MiaError(f"fpr = {rate:g} cannot be reached: {together} of {len(outside)} non-members tie at the highest "
-                           f"score, so no threshold calls fewer than {together / len(outside):.2g} of them. Give outputs that "
-                           "are not rounded, as logits or float64, or leave fpr out.")
+                           f"score, so no threshold calls fewer than {together / len(outside):.2g} of them. Give outputs "
+                           f"that are not rounded, as logits or float64, or leave fpr out.")
 
 
 def halves(found: Given, count: int) -> np.ndarray:

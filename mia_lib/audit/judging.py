@@ -25,6 +25,7 @@ DRAWS = 300  # of bootstraps
 POINTS = 60  # of a curve
 CELLS = 500_000  # weights drawn at once
 SHOWN = 25  # exposed records
+DISTINCT = 20  # values of a score that can call few records
 LEAST = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model
 
@@ -242,7 +243,8 @@ def chosen(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[fl
         first[chance.permutation(side)[:len(side) // 2]] = True
     ranked = sorted(scores, key=lambda name: -metrics.auc(scores[name][first], inside[first]))
     best = ranked[0]
-    second = next((name for name in ranked if ATTACKS[name].family != ATTACKS[best].family), "")
+    second = next((name for name in ranked if ATTACKS[name].family != ATTACKS[best].family
+                   and len(np.unique(scores[name])) >= DISTINCT), "")
     auc, found = _numbers(scores[best][~first], inside[~first], rates, seed, level)
     return Headline(best, second, np.flatnonzero(~first), auc, found)
 

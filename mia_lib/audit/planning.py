@@ -6,7 +6,6 @@ references that share a core or a stack of small networks are quicker than their
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable
@@ -103,35 +102,31 @@ def arranged(given: Given, probe: Probe) -> Plan:
     count, variant, why = _references(given, probe, left)
     if count:
         left -= _training(given, probe, variant, min(count, FEW))
-    entries: list[tuple[Attack, str, float]] = []
+    rows: list[Step] = []
     for attack in ATTACKS.values():
-        lacking = attack.lacks(given, probe) or (attack.references and _not_of_these(attack, count, variant, why))
-        cost = math.nan if attack.lacks(given, probe) else attack.seconds(given, probe) + judging * (not attack.audits)
-        entries.append((attack, lacking or "", cost))
-        if not lacking and cost <= left:
+        missing = attack.lacks(given, probe)
+        lacking = missing or (attack.references and _not_of_these(attack, count, variant, why)) or ""
+        cost = None if missing else attack.seconds(given, probe) + judging * (not attack.audits)
+        state = IMPOSSIBLE if lacking else RUNS if cost <= left else TOO_DEAR
+        if state == RUNS:
             left -= cost
-        elif not lacking:
-            entries[-1] = (attack, TOO_DEAR, cost)
+            lacking = "an audit tool, set apart" if attack.audits else ""
+        elif state == TOO_DEAR:
+            lacking = f"would need {cost / 60:.2g} minutes, and {max(left, 0) / 60:.2g} are left"
+        elif attack.references and given.recipe and not count:
+            state = TOO_DEAR
+        rows.append(Step(attack.name, None if cost is None else cost / 60, state, lacking))
     fixing, cure = _remedies(given, probe, left)
     left -= cure if fixing.state == RUNS else 0.0
-    if count:
+    if count:  # what is left goes to more of them
         more = _affordable(given, probe, variant, left + _training(given, probe, variant, min(count, FEW)))
-        count = min(given.references, max(count if count < FEW else FEW, more))
+        count = min(given.references, max(min(count, FEW), more))
         count -= count % 2 if variant == HALVES else 0
-        steps.append(Step("references", _training(given, probe, variant, count) / 60, RUNS, f"{count} trained on {variant}; "
-                                                                                            f"{why}"))
+        cost = _training(given, probe, variant, count)
+        steps.append(Step("references", cost / 60, RUNS, f"{count} trained on {variant}; {why}"))
     elif given.recipe:
-        dear = _training(given, probe, HALVES, LEAST_HALVES) / 60
-        steps.append(Step("references", dear, TOO_DEAR, why))
-    for attack, lacking, cost in entries:
-        minutes = None if math.isnan(cost) else cost / 60
-        if not lacking:
-            steps.append(Step(attack.name, minutes, RUNS, "an audit tool, set apart" if attack.audits else ""))
-        elif lacking == TOO_DEAR:
-            steps.append(Step(attack.name, minutes, TOO_DEAR, f"would need {cost / 60:.2g} minutes more than is left"))
-        else:
-            steps.append(Step(attack.name, None if math.isnan(cost) else minutes,
-                              TOO_DEAR if attack.references and given.recipe and not count else IMPOSSIBLE, lacking))
+        steps.append(Step("references", _training(given, probe, HALVES, LEAST_HALVES) / 60, TOO_DEAR, why))
+    steps += rows
     return Plan((*steps, fixing), given.minutes, count, variant if count else "", probe)
 
 

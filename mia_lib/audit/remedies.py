@@ -6,7 +6,7 @@ compare it with what it is not.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -102,5 +102,4 @@ def plain(price: Price) -> dict:
 
 def settings(given: Given) -> dict:
     """The recipe as plain data."""
-    return {} if given.recipe is None else {name: str(value) if name == "architecture" else value
-                                            for name, value in asdict(given.recipe).items()}
+    return {} if given.recipe is None else given.recipe.spec()

@@ -125,14 +125,16 @@ class Report:
             "roc": figures.roc(judged.attacks, headline.name, len(given.members), len(given.non_members)),
             "areas": figures.areas(judged.attacks, judged.blind),
             "scores": figures.scores(self.scores[headline.name], given.inside, headline.name),
-            **{kind: figures.groups(found) for kind, found in kinds.items() if any(one.auc for one in found)}}
+            **{kind: figures.groups(found) for kind, found in kinds.items() if any(one.auc is not None for one in found)}}
         return environment.get_template("page.html").render(
             report=self, given=given, judged=judged, headline=headline, answer=self.answer, low=words.low(headline),
             shows=words.shows(given, self.plan, judged), agreement=words.agreement(judged),
             exposure=words.exposure(given, judged), epsilon=words.epsilon(given, judged), kinds=kinds,
             said_of={kind: words.groups(judged, kind) for kind, found in kinds.items() if found},
             exposed=list(self._exposed()),
-            to_try=words.to_try(given, self.plan, self.prices), pictures=pictures, provenance=self.provenance,
+            to_try=words.to_try(given, self.plan, self.prices),
+            pictures={name: figures.both(one) for name, one in pictures.items()},
+            provenance=self.provenance,
             sources=ATTACKS, numbers=NUMBERS)
 
     def save(self, folder: str | Path) -> Path:
@@ -164,8 +166,8 @@ def check_folder(folder: str | Path) -> Path:
         raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
     others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
     if others:
-        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): give "
-                       "a new one, so that nothing is lost in it.")
+        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
+                       f"give a new one, so that nothing is lost in it.")
     return folder
 
 

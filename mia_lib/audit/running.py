@@ -82,8 +82,8 @@ def commanded(model: str | None, members: str | None, non_members: str | None, p
     """
     for argument, given in (("MODEL", model), ("--members", members), ("--non-members", non_members)):
         if given is None:
-            raise MiaError(f"{argument} is missing: `mia audit MODEL --members M.npz --non-members N.npz`; `mia audit --test` "
-                           "tests the audit itself.")
+            raise MiaError(f"{argument} is missing: `mia audit MODEL --members M.npz --non-members N.npz`; `mia audit "
+                           f"--test` tests the audit itself.")
     folder = check_folder(output)
     sets = doors.alike({name: path and doors.records(path, name) for name, path in
                         (("members", members), ("non-members", non_members), ("public", public))})
@@ -114,6 +114,7 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
 
     seen = Seen(given)
     timed("outputs", lambda: seen.own("loss"))
+    giving.check_right(given, seen.own("correctness") > 0.5)
     giving.check_ties(given, -seen.own("loss"))
     control = timed(planning.BLIND, lambda: blind.scores(given))
     if planned.references:

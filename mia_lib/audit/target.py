@@ -8,8 +8,8 @@ cost money, or fail in the middle.
 from __future__ import annotations
 
 import hashlib
-import io
 import secrets
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,12 +22,14 @@ from torch import nn
 from mia_lib import models as architectures
 from mia_lib import signals, store
 from mia_lib.checks import are_probabilities
+from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.signals import outputs as evaluation
 
 OUTPUTS = ("logits", "probabilities")
 BATCH = 1000  # records of a function's call
 ASKED = 32  # records that the first look asks about
+COARSE = 1e-4  # least probability of a model that rounds
 SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
 
 
@@ -62,6 +64,12 @@ class Target:
         """P; None where it cannot be known."""
         return None if self.kind == "function" else sum(w.numel() for w in self._module.parameters())
 
+    @property
+    def fed(self) -> str | tuple:
+        """How images are fed to a network or a program."""
+        known = None if self.kind == "function" else architectures.fed(self.model)
+        return next((one for one in (self.scaling, known) if one is not None), "-1 to 1")
+
     @cached_property
     def _module(self) -> nn.Module:
         return self.model.module() if self.kind == "program" else self.model
@@ -75,14 +83,21 @@ class Target:
         """Outputs [N, K], checked.
 
         Args:
-            x: in the form of `Dataset.x`. again: whether a function is asked also what it has answered before.
+            x: in the form of `Dataset.x`. again: whether a function is asked whatever it answered before; that
+                is left as it is.
 
         Raises:
             MiaError: outputs of another form, a function that fails.
         """
         if self.kind == "network":
-            with torch.no_grad():
-                found = signals.model_outputs(self.model, x, self.scaling)
+            try:
+                found = plain(signals.model_outputs(self.model, x, self.scaling))
+            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                if isinstance(error, MiaError):
+                    raise
+                raise MiaError(f"model = {type(self.model).__name__} does not take records of shape {x.shape[1:]} "
+                               f"({_first_line(error)}). Give the network that was trained on such records, or wrap it "
+                               f"in a function that prepares them.") from error
         elif self.kind == "program":
             found = self._through_program(x)
         else:
@@ -90,60 +105,56 @@ class Target:
         return checked(found, len(x), self.classes)
 
     def _through_program(self, x: np.ndarray) -> np.ndarray:
-        scaling = "-1 to 1" if self.scaling is None else self.scaling
         parts = []
         with torch.no_grad():
             for start in range(0, len(x), 500):
                 part = evaluation.inputs(x, start, min(start + 500, len(x)), evaluation.device_of(self._module),
-                                         torch.float32, scaling)
+                                         torch.float32, self.fed)
                 try:
                     parts.append(plain(self._module(part)))
                 except Exception as error:
                     raise MiaError(
-                        f"model, a torch.export program, does not take {len(part)} records of shape {tuple(part.shape[1:])} "
-                        f"({_first_line(error)}). Export it for any number of records: torch.export.export(model, (x,), "
+                        f"model, a torch.export program, does not take {len(part)} records of shape "
+                        f"{tuple(part.shape[1:])} ({_first_line(error)}). Export it for any number of records: "
+                        f"torch.export.export(model, (x,), "
                         "dynamic_shapes=({0: torch.export.Dim.AUTO},)).") from error
         return np.concatenate(parts)
 
     def _answers(self, x: np.ndarray, again: bool) -> np.ndarray:
-        parts = []
-        for start in range(0, len(x), BATCH):
-            part = np.ascontiguousarray(x[start:start + BATCH])
-            name = hashlib.sha256(f"{part.dtype.str}{part.shape}".encode() + part.tobytes()).hexdigest()[:32]
-            path = self.folder / f"{name}.npy"
-            if path.is_file() and not again:
-                found = np.load(path, allow_pickle=False)
-            else:
-                try:
-                    found = plain(self.model(part))
-                except MiaError:
-                    raise
-                except Exception as error:
-                    raise MiaError(
-                        f"model failed on records {start} to {start + len(part) - 1} of {len(x)} "
-                        f"({type(error).__name__}: {_first_line(error)}). What it answered before is kept in {self.folder}: "
-                        f"the same call with keep={str(self.folder)!r} goes on from there.") from error
-                checked(found, len(part), self.classes)
-                buffer = io.BytesIO()
-                np.save(buffer, found)
-                store.put(path, buffer.getvalue())
-            parts.append(found)
-        return np.concatenate(parts)
+        keep = None if again else self.folder / f"{store.fingerprint(x)[:32]}.npz"
+        if keep is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `declared` refuses
+                return signals.from_function(lambda part: plain(self.model(part)), x, self.outputs, BATCH, keep)
+        except MiaError as problem:
+            if getattr(problem, "answered", None) is None or keep is None:
+                raise
+            raise MiaError(f"{problem} In an audit keep is the folder of that file: "
+                           f"keep={str(self.folder)!r}.") from problem
 
-    def scalars(self, x: np.ndarray, y: np.ndarray, loss: str) -> dict[str, np.ndarray]:
+    def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
         """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
-        key = store.fingerprint(x), store.fingerprint(y), loss
+        key = records.fingerprint, loss
         if key not in self._said:
-            found = declared(self.ask(x), self.outputs)
-            import warnings
-
+            found, y = declared(self.ask(records.x), self.outputs), records.y
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, which the page counts as ties
-                scalar = (signals.scalars(found, y, loss) if self.outputs == "logits" else
-                          signals.from_probabilities(found, y, "cross_entropy" if loss == "squared_error" else loss))
+                if self.outputs == "logits":
+                    scalar = signals.scalars(found, y, loss)
+                else:
+                    loss = "cross_entropy" if loss == "squared_error" else loss
+                    scalar = signals.from_probabilities(found, y, loss, self._floor(found))
             self._said[key] = {**scalar, "probabilities": found if self.outputs == "probabilities" else _softmax(found),
                                "outputs": found}
         return self._said[key]
+
+    @staticmethod
+    def _floor(p: np.ndarray) -> float | None:
+        """What a probability of zero counts as, where they are coarse: half of the least that is none, as of trees."""
+        least = p[p > 0].min()
+        return min(float(least) / 2, 0.1) if least > COARSE else None
 
     @property
     def fingerprint(self) -> str:
@@ -165,8 +176,8 @@ def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target
     """
     choose("outputs", outputs, OUTPUTS)
     if isinstance(model, type):
-        raise MiaError(f"model = {model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its "
-                       "weights loaded.")
+        raise MiaError(f"model = {model.__name__} is a class: give a model that was trained, {model.__name__}(...) with "
+                       f"its weights loaded.")
     if isinstance(model, str | Path):
         raise MiaError(f"model = {str(model)!r} is text: give the network or the function itself. The command line reads "
                        "files: `mia audit my_module:factory --state weights.safetensors ...`.")
@@ -179,13 +190,14 @@ def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target
     if not isinstance(model, nn.Module | torch.export.ExportedProgram) and not callable(model):
         ways = [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
         remedy = (f"Give model.{ways[0]}" + (" and outputs='probabilities'." if ways[0] == "predict_proba" else ".")
-                  if ways else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K].")
+                  if ways else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, "
+                               "K].")
         raise MiaError(f"model is of type {type(model).__name__}, which cannot be called. {remedy}")
     if isinstance(model, nn.Module) and not isinstance(model, torch.fx.GraphModule):
         training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
         if training:
-            raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): dropout "
-                           "and batch normalisation would make its outputs random. Call model.eval() first.")
+            raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): "
+                           f"dropout and batch normalisation would make its outputs random. Call model.eval() first.")
     if keep is not None and Path(keep).exists() and not Path(keep).is_dir():
         raise MiaError(f"keep = {str(keep)!r} is a file: a folder for the answers is needed.")
     return Target(model, outputs, classes, scaling, None if keep is None else Path(keep))
@@ -203,33 +215,27 @@ def plain(found) -> np.ndarray:
 
 
 def checked(found: np.ndarray, records: int, classes: int) -> np.ndarray:
-    """Outputs that are numbers [N, K] without NaN.
+    """Outputs that are numbers [N, K] without NaN; of a function `signals.from_function` has looked before.
 
     Raises:
         MiaError: anything else, with what to do.
     """
-    if found.dtype.kind not in "biuf":
-        shown = f", such as {found.ravel()[0]!r}" if found.size else ""
-        raise MiaError(f"outputs are of type {found.dtype}{shown}: numbers [N, K] are needed, one a class. Of a classifier "
-                       "that names classes give predict_proba in the place of predict.")
-    if found.shape == (records,):
-        raise MiaError(f"outputs have shape {found.shape}: [N, K] is needed, one number a class. Predicted labels are not "
-                       "enough: give predict_proba. Of one probability s of class 1 make two: np.stack([1 - s, s], 1).")
     if found.shape == (records, 1):
-        raise MiaError(f"outputs have shape {found.shape}, one column: [N, K] is needed. Of one sigmoid output s make two "
-                       "columns: np.concatenate([0 * s, s], 1) of logits, [1 - s, s] of probabilities.")
+        raise MiaError(f"outputs have shape {found.shape}, one column: [N, K] is needed. Of one sigmoid output s make "
+                       f"two columns: lambda x: torch.cat([0 * s, s], 1), of a function around the network.")
     if found.ndim != 2 or len(found) != records:
-        raise MiaError(f"outputs have shape {found.shape} for {records} records: [{records}, {classes}] is needed, a row a "
-                       "record in their order.")
+        raise MiaError(f"outputs have shape {found.shape} for {records} records: [{records}, {classes}] is needed, a row "
+                       f"a record in their order.")
     if found.shape[1] != classes:
-        raise MiaError(f"outputs have {found.shape[1]} columns, but the records have {classes} classes: one column a class is "
-                       "needed, in the order of Dataset.classes.")
+        raise MiaError(f"outputs have {found.shape[1]} columns, but the records have {classes} classes: one column a "
+                       f"class is needed, in the order of Dataset.classes.")
     bad = ~np.isfinite(found) if found.dtype.kind == "f" else np.zeros(found.shape, bool)
     bad &= ~(found == -np.inf)  # the logarithm of a probability of zero
     if bad.any():
         row = int(np.flatnonzero(bad.any(1))[0])
-        raise MiaError(f"outputs hold NaN or infinity in {bad.any(1).sum()} of {records} records, the first is number {row}: "
-                       "find out why, as by model(x) of that record; a model whose training diverged has nothing to audit.")
+        raise MiaError(f"outputs hold NaN or infinity in {bad.any(1).sum()} of {records} records, the first is number "
+                       f"{row}: find out why, as by model(x) of that record; a model whose training diverged has nothing "
+                       f"to audit.")
     return found
 
 
@@ -247,12 +253,14 @@ def declared(found: np.ndarray, outputs: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             logs = bool((found <= 0).all()) and are_probabilities(np.exp(found.astype(np.float64)))
         sums = found.sum(1, dtype=np.float64)
-        said = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they are" if logs else
+        said = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they "
+                "are" if logs else
                 f"rows have sums from {sums.min():.4g} to {sums.max():.4g} and entries from {found.min():.4g} to "
                 f"{found.max():.4g}. Say outputs='logits', or give what the softmax makes of them")
         raise MiaError(f"outputs = 'probabilities', but {said}.")
     if len(found) > 1 and (found == found[0]).all():
-        raise MiaError(f"outputs are the same for all {len(found)} records ({', '.join(f'{v:.4g}' for v in found[0][:4])}): "
+        raise MiaError(f"outputs are the same for all {len(found)} records "
+                       f"({', '.join(f'{v:.4g}' for v in found[0][:4])}): "
                        "such a model tells nothing about any record. Look whether it is the right one, and gets the right "
                        "input.")
     return found
@@ -268,26 +276,30 @@ def look(of: Target, x: np.ndarray) -> None:
         MiaError: what `checked` and `declared` refuse, outputs that change from call to call or with the batch, images for a
             network from elsewhere without a scaling, kept answers of another model.
     """
-    if (of.kind != "function" and of.scaling is None and x.ndim == 4 and x.dtype == np.uint8 and (
-            of.kind == "program" or not any(isinstance(part, architectures.Network) for part in of.model.modules()))):
-        raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in several "
-                       "ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's ToTensor), '0 to "
-                       "255', '-1 to 1' or (mean, spread).")
+    if of.kind != "function" and of.scaling is None and x.ndim == 4 and not _knows(of.model):
+        raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
+                       "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
+                       "ToTensor), '0 to 255', '-1 to 1' or (mean, spread).")
     if of.kind != "function" and isinstance(of.scaling, str):
         choose("scaling", of.scaling, architectures.SCALINGS)
     few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
-    kept = of.ask(few) if of.kind == "function" else None
     first, second = (declared(of.ask(few, again=True), of.outputs).astype(np.float64) for _ in range(2))
-    if kept is not None and not _same(kept.astype(np.float64), first):
-        raise MiaError(f"keep = {str(of.folder)!r} holds answers that the model does not give now: they are of another model. "
-                       "Give another folder, or delete it.")
     if not _same(first, second):
-        raise MiaError("outputs change from one call to the next for the same records: something in the model is random, such "
-                       "as dropout. Export or call it in evaluation mode.")
+        raise MiaError("outputs change from one call to the next for the same records: something in the model is random, "
+                       "such as dropout. Export or call it in evaluation mode.")
     half = of.ask(few[:len(few) // 2], again=True).astype(np.float64)
     if not _same(first[:len(half)], half):
-        raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was left "
-                       "in training mode. Export or call the model in evaluation mode.")
+        raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was "
+                       "left in training mode. Export or call the model in evaluation mode.")
+    if of.kind == "function" and not _same(of.ask(few).astype(np.float64), first):
+        raise MiaError(f"keep = {str(of.folder)!r} holds answers that the model does not give now: they are of another "
+                       f"model. Give another folder, or delete it.")
+
+
+def _knows(model) -> bool:
+    """Whether a model says how images are fed to it."""
+    return architectures.fed(model) is not None or isinstance(model, nn.Module) and any(
+        isinstance(part, architectures.Network) for part in model.modules())
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:

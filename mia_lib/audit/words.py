@@ -39,8 +39,8 @@ def answer(given: Given, judged: Judgement) -> str:
     """What was found, in one sentence or two."""
     headline, alone = judged.headline, judged.blind
     if alone.apart:
-        return (f"Members and non-members can be told apart without the model (AUC {span(alone.auc)}), so what follows does "
-                "not measure what the model gives away. Find records of one and the same distribution first.")
+        return (f"Members and non-members can be told apart without the model (AUC {span(alone.auc)}), so what follows "
+                f"does not measure what the model gives away. Find records of one and the same distribution first.")
     ahead = headline.auc.low > 0.5
     on_half = f"{headline.name}, chosen on one half of the records, has an AUC of {span(headline.auc)} on the other"
     if judged.leak and ahead:
@@ -49,8 +49,8 @@ def answer(given: Given, judged: Judgement) -> str:
         found = ", ".join(one.name for one in judged.attacks if one.p is not None and one.p < 1 - judged.level)
         return (f"The model gives its members away to at least one attack ({found}), all attacks and tests accounted for; "
                 f"{on_half}, whose interval holds 0.5.")
-    return (f"No attack found anything beyond chance: {on_half}. That is no proof of safety: a stronger attack, more records "
-            "or more references may find what these did not.")
+    return (f"No attack found anything beyond chance: {on_half}. That is no proof of safety: a stronger attack, more "
+            f"records or more references may find what these did not.")
 
 
 def low(headline: Headline) -> str:
@@ -85,8 +85,8 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                     f"{alone.p:.2g}, where {ALONE:g} would count), as far as a simple classifier sees. What attacks find "
                     "comes from the model.")
     if judged.leak:
-        said.append("The finding holds for all attacks together: of tests of each, corrected by Holm's method, at least one "
-                    f"is below {1 - judged.level:.2g}.")
+        said.append("The finding holds for all attacks together: of tests of each, corrected by Holm's method, at least "
+                    f"one is below {1 - judged.level:.2g}.")
     else:
         said.append("Nothing found is not nothing there. These are the attacks that ran, with these references, on these "
                     "records; each gives a lower limit of what the model gives away.")
@@ -103,16 +103,16 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                 "train" if planned.variant == HALVES else
                 "of public records, none of them judged")
         said.append(f"References were {planned.references} models trained on "
-                    f"{'halves ' if planned.variant == HALVES else 'parts '}{what}. Attacks with references gain with their "
-                    "number up to some tens.")
+                    f"{'halves ' if planned.variant == HALVES else 'parts '}{what}. Attacks with references gain with "
+                    f"their number up to some tens.")
     else:
         said.append("No references were trained, so each record was judged without knowing how hard it is. Attacks with "
                     "references find more, above all at few false positives.")
     wanting = [step.name for step in planned.steps if step.state != RUNS and step.name in ATTACKS]
     if wanting:
         said.append(f"Not run: {', '.join(wanting)}; the plan says why.")
-    said.append("Members and non-members were taken at their word. Were some non-members trained on after all, every number "
-                "here would be too low.")
+    said.append("Members and non-members were taken at their word. Were some non-members trained on after all, every "
+                "number here would be too low.")
     return said
 
 
@@ -121,12 +121,11 @@ def agreement(judged: Judgement) -> str:
     one = judged.agreement
     if one is None:
         return "Attacks of one family alone ran, which see the same numbers: their agreement would say nothing."
-    said = (f"{one.first} and {one.second} go by different things. Each at a false positive rate of {percent(one.level)}, "
-            f"they both call {len(one.index)} members, where {one.expected:.1f} would be expected if they called "
-            f"independently (p = {one.p:.1g}).")
+    said = (f"{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a false positive "
+            f"rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} would be "
+            f"expected if they "
+            f"called independently (p = {one.p:.1g}).")
     others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
-    if not len(one.index):
-        return f"{said} {others}"
     if one.p >= 1 - judged.level:
         return f"{said} That is no more than chance. {others}"
     if one.others > one.others_expected:
@@ -140,8 +139,8 @@ def exposure(given: Given, judged: Judgement) -> str:
     one = judged.exposed
     where = ("more than" if one.called > one.expected else "no more than")
     return (f"At a false positive rate of {percent(one.level)}, {judged.headline.name} calls {one.called:,} of "
-            f"{len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a leak. Of records "
-            f"that are called members, some are called by chance: a single row is a suspicion.")
+            f"{len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a leak. Of "
+            f"records that are called members, some are called by chance: a single row is a suspicion.")
 
 
 def groups(judged: Judgement, kind: str) -> str:
@@ -180,8 +179,8 @@ def to_try(given: Given, planned: Plan, prices: tuple[Price, ...]) -> str:
                        "None gave away less by more than the chance of these records.")
     why = next(step.why for step in planned.steps if step.name.startswith("what to try"))
     return (f"Not measured here ({why}). What is known to lower what such attacks find: more weight decay, fewer epochs, "
-            "augmentation of images, and DP-SGD, which alone bounds what any attack can find. Each has its price in accuracy; "
-            "a training recipe lets this page measure it.")
+            "augmentation of images, and DP-SGD, which alone bounds what any attack can find. Each has its price in "
+            "accuracy; a training recipe lets this page measure it.")
 
 
 def epsilon(given: Given, judged: Judgement) -> str:
@@ -193,6 +192,6 @@ def epsilon(given: Given, judged: Judgement) -> str:
                  "rare one that gives everything away." if given.delta else "")
     return (f"If the training were (epsilon, {given.delta:g})-differentially private, no attack could have rates with "
             f"TPR > exp(epsilon) FPR + delta. {bound}. All bounds hold together with a confidence of "
-            f"{percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not judge "
-            "it. They suppose that records were drawn into the training set independently, and that each is a trial of its "
-            f"own, which records of one training run are not strictly.{condition}")
+            f"{percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not "
+            f"judge it. They suppose that records were drawn into the training set independently, and that each is a "
+            f"trial of its own, which records of one training run are not strictly.{condition}")

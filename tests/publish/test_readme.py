@@ -1,6 +1,7 @@
 """What README says was found is what the records hold."""
 
 import re
+import runpy
 import shutil
 
 import pytest
@@ -57,3 +58,19 @@ def test_claims_are_told_apart_by_whose_they_are():
                                {**record, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
                                {**record, "verdict": claims.CHECKED, "said": claims.CHECKED}])
     assert list(counted.values()) == ["1 reproduced", "2 reproduced", "1 contradicted"]
+
+
+def test_its_examples_run_as_they_stand(tmp_path, monkeypatch, isolated_cache, capsys):
+    """Each block of Python as a script, in a folder with the modules that the page shows."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = [found[1] if (found := re.match(r"# (\w+\.py)\n", block)) else f"block_{k}.py" for k, block in enumerate(blocks)]
+    assert {"my_models.py", "my_audit.py"} < set(names)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    for name, block in zip(names, blocks, strict=True):
+        (tmp_path / name).write_text(block, encoding="utf-8")
+    for name in names:
+        runpy.run_path(name, run_name="__main__")
+    said = capsys.readouterr().out
+    assert all(attack in said for attack in ("LiRA", "MALT", "MAST")) and (tmp_path / "roc.png").is_file()

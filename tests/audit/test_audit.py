@@ -1,0 +1,325 @@
+"""The audit: that it finds what is there and not what is not, and says what it did."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from mia_lib import audit, metrics, training
+from mia_lib.audit import attacks, blind, given, judging, planning, rehearsal, remedies, words
+from mia_lib.audit.planning import IMPOSSIBLE, RUNS, TOO_DEAR
+from mia_lib.audit.rehearsal import clusters, sharpened, split
+from mia_lib.audit.report import check_folder
+from mia_lib.metrics import Interval
+from mia_lib.training import TrainConfig
+
+RNG = np.random.default_rng(0)
+RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
+
+
+# ------------------------------------------------------------------------------------------------ the audit itself, first
+
+
+def test_false_alarms_keep_their_level():
+    """Of 200 models that never saw the "members", no more are accused than one test in a thousand would make of 5 %."""
+    assert rehearsal.false_alarms(200, records=200) <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+def test_a_leak_in_some_members_is_found():
+    """A function that is sharper for a fifth of its members: those are who is called."""
+    members, others = split(clusters(600, 1), 300)
+    found = audit.audit(sharpened(members), members, others, outputs="probabilities", minutes=5)
+    assert found.leak and not found.judged.blind.apart
+    assert found.judged.headline.name in ("confidence", "modified entropy", "MALT")
+    known = np.ptp(sharpened(members)(members.x), axis=1) > 0.9
+    assert known[found.judged.exposed.index].mean() > 2 * known.mean()
+    assert "gives its members away" in found.answer
+
+
+@pytest.fixture(scope="module")
+def sets():
+    drawn = clusters(900, 3)
+    return [drawn.take(np.arange(k, k + 300)) for k in (0, 300, 600)]
+
+
+@pytest.fixture(scope="module")
+def memorised(sets):
+    members = sets[0]
+    return training.fit(members.x, members.y, len(members.classes), RECIPE)[0]
+
+
+@pytest.fixture(scope="module")
+def report(sets, memorised):
+    """Of a network that knows its members by heart, with all that can be had."""
+    members, others, public = sets
+    groups = tuple(np.where(one.x[:, 0] > 0, "high", "low") for one in (members, others))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remedies.private, "lacking", lambda: "DP-SGD is tested where it is made")
+        return audit.audit(memorised, members, others, public=public, recipe=RECIPE, minutes=30, references=8, groups=groups,
+                           name="a network & its <members>")
+
+
+def test_a_network_that_knows_its_members_is_found(report):
+    assert report.leak
+    assert report.judged.headline.auc.low > 0.5
+    assert all(report.plan.state(name) == RUNS for name in attacks.ATTACKS)
+    assert set(report.scores) == set(attacks.ATTACKS)
+
+
+def test_tools_that_are_told_of_membership_are_set_apart(report):
+    assert attacks.ATTACKS["IHA"].audits and report.judged.headline.name not in ("IHA", "gradient test")
+    for one in report.judged.attacks:
+        assert (one.p is None) == (one.epsilon is None) == one.audits
+
+
+def test_remedies_have_their_price(report):
+    first, *others = report.prices
+    assert first.less is None and {one.name for one in others} >= {"weight decay 0.005", "10 in place of 30 epochs"}
+    for one in others:
+        if not one.failed:
+            assert one.less.value == pytest.approx(first.auc.value - one.auc.value)
+            assert one.price.value == pytest.approx(first.accuracy.value - one.accuracy.value)
+
+
+def test_changes_of_a_recipe(had):
+    """One thing at a time; augmentation of images alone, DP-SGD where Opacus is."""
+    pytest.importorskip("opacus")
+    first, *others = remedies.changes(had)
+    assert first.config == given.reseeded(RECIPE, 1)
+    for one in others:
+        changed = [name for name in RECIPE.__dataclass_fields__ if getattr(one.config, name) != getattr(first.config, name)]
+        assert len(changed) + (one.privacy is not None) == 1 and "augmentation" not in changed
+
+
+def test_a_model_without_the_members_gives_chance(sets):
+    """A network that was trained on other records: its two sides are alike."""
+    members, others, public = sets
+    stranger = training.fit(public.x, public.y, len(public.classes), RECIPE)[0]
+    found = audit.audit(stranger, members, others, minutes=5)
+    assert not found.leak
+    assert "no proof of safety" in found.answer
+    assert max(one.epsilon for one in found.judged.attacks) < 0.5
+
+
+# ---------------------------------------------------------------------------------------------------------------- the model
+
+
+def test_network_program_and_function_give_the_same_scores(sets, memorised):
+    members, others, _ = sets
+    x = torch.from_numpy(members.x)
+    program = torch.export.export(memorised, (x[:4],), dynamic_shapes=({0: torch.export.Dim.AUTO},))
+
+    def function(x):
+        with torch.no_grad():
+            return memorised(torch.from_numpy(x.astype(np.float32)))
+
+    found = [given.given(one, members, others) for one in (memorised, program, function)]
+    scores = [attacks.score(attacks.ATTACKS[name], attacks.Seen(one)) for name in ("MALT", "confidence") for one in found]
+    for one in scores[1:3]:
+        np.testing.assert_allclose(one, scores[0], rtol=1e-5, atol=1e-6)
+    assert [one.target.parameters for one in found] == [12 * 16 + 16 + 16 * 4 + 4] * 2 + [None]
+
+
+def test_logits_and_their_probabilities_rank_alike(sets, memorised):
+    members, others, _ = sets
+
+    def function(x):
+        with torch.no_grad():
+            return memorised(torch.from_numpy(x)).double().softmax(1)
+
+    one, other = (given.given(model, members, others, outputs=outputs) for model, outputs in
+                  ((memorised, "logits"), (function, "probabilities")))
+    for name in ("MALT", "0-1", "modified entropy"):
+        left, right = (attacks.score(attacks.ATTACKS[name], attacks.Seen(case)) for case in (one, other))
+        assert metrics.auc(left, one.inside) == pytest.approx(metrics.auc(right, one.inside), abs=1e-4)
+
+
+# ----------------------------------------------------------------------------------------------------------------- the plan
+
+
+@pytest.fixture(scope="module")
+def had(sets, memorised):
+    members, others, public = sets
+    return given.given(memorised, members, others, public=public, recipe=RECIPE)
+
+
+PROBE = attacks.Probe(answer=1e-5, gradient=1e-4, epoch=1e-3, curve=1e-4, regression=1e-5)
+
+
+def test_more_minutes_give_more_references(had, monkeypatch):
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    counts = [planning.arranged(replace(had, minutes=float(minutes), references=500), PROBE).references
+              for minutes in (0.3, 2, 5, 10, 30, 100)]
+    assert counts == sorted(counts) and counts[0] == 0 and counts[-1] == 500
+    for minutes in (0.3, 2, 5, 10, 30):
+        planned = planning.arranged(replace(had, minutes=float(minutes)), PROBE)
+        assert planned.needed <= minutes
+
+
+def test_public_records_take_the_place_of_halves_where_time_is_short(had, monkeypatch):
+    """Eight on halves do not fit, but some on public records do; online attacks are then not possible, and say so."""
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    planned = planning.arranged(replace(had, minutes=1.0), PROBE)
+    assert planned.variant == attacks.PUBLIC and 2 <= planned.references < planning.FEW
+    assert planned.state("LiRA") == IMPOSSIBLE and planned.state("LiRA, offline") == RUNS
+
+
+def test_what_is_lacking_is_said(had):
+    bare = replace(had, public=None, recipe=None)
+    planned = planning.arranged(bare, replace(PROBE, regression=None, epoch=None))
+    why = {step.name: step.why for step in planned.steps}
+    assert why["LiRA"] == "needs a training recipe" and why["quantile regression"] == "needs public records"
+    assert "needs a training recipe" in why["IHA"]
+    assert planned.state("gradient norm") == RUNS
+    large = replace(had, recipe=replace(RECIPE, optimizer="adam", momentum=0.0))
+    assert "is for SGD" in attacks.ATTACKS["IHA"].lacks(large, PROBE)
+    dear = planning.arranged(had, replace(PROBE, gradient=100.0))
+    assert dear.state("gradient norm") == TOO_DEAR
+    assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
+    assert all(step.name in str(dear) for step in dear.steps)
+
+
+def test_trees_have_no_curvature(sets):
+    members, others, _ = sets
+
+    def steps(x):
+        z = np.stack([np.floor(x[:, k]) for k in range(4)], 1).astype(np.float64)
+        return np.exp(z) / np.exp(z).sum(1, keepdims=True)
+
+    found = planning.plan(given.given(steps, members, others, outputs="probabilities"))
+    assert "do not move" in next(step.why for step in found.steps if step.name == "curvature")
+
+
+# -------------------------------------------------------------------------------------------------------------- judging
+
+
+def test_rank_test_is_that_of_mann_and_whitney():
+    for _ in range(5):
+        score, inside = RNG.integers(0, 9, 60).astype(float), RNG.random(60) < 0.4
+        twin = stats.mannwhitneyu(score[inside], score[~inside], alternative="greater", method="asymptotic").pvalue
+        assert judging.auc_p(score, inside) == pytest.approx(twin)
+    assert judging.auc_p(np.ones(10), np.arange(10) < 5) == 1.0
+
+
+def test_low_rate_test_is_exact():
+    """The p-value is the share of all ways to deal out membership with as many members above the bar."""
+    score = np.arange(9.0)
+    inside = np.isin(score, [8, 7, 5, 2])
+    for fpr in (0.0, 0.2, 0.4):
+        allowed = int(fpr * 5 + 1e-9)
+
+        def above(held, allowed=allowed):
+            return (score[held] > np.sort(score[~held])[::-1][allowed]).sum()
+
+        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), 4)]
+        twin = np.mean([above(held) >= above(inside) for held in deals])
+        assert judging.low_p(score, inside, fpr) == pytest.approx(twin)
+
+
+def test_p_values_of_members_are_conformal():
+    """(g + 1) / (n + 1) with g non-members as high; ties count."""
+    score, inside = np.array([3.0, 1.0, 2.0, 3.0, 0.0]), np.array([True, True, False, False, False])
+    np.testing.assert_allclose(judging.p_values(score, inside)[:2], [2 / 4, 3 / 4])
+
+
+def test_curve_is_the_roc_within_its_band():
+    score, inside = RNG.standard_normal(300), RNG.random(300) < 0.5
+    found = judging.curve(score, inside, 0)
+    assert (found.low <= found.tpr).all() and (found.tpr <= found.high).all()
+    twin = [metrics.tpr_at_fpr(score, inside, min(rate + 1e-9, 0.999999)) for rate in found.fpr[:-1]]
+    np.testing.assert_allclose(found.tpr[:-1], twin)
+    assert found.tpr[-1] == 1
+
+
+def test_the_choice_does_not_look_at_what_it_is_judged_on():
+    """Scores of the judging half may be anything: the same attack is chosen."""
+    inside = np.arange(200) < 100
+    scores = {"MALT": RNG.standard_normal(200) + inside, "curvature": RNG.standard_normal(200)}
+    first = judging.chosen(scores, inside, (0.05,), 0)
+    scores["curvature"][first.judged] = 10.0 * inside[first.judged]
+    assert judging.chosen(scores, inside, (0.05,), 0).name == first.name == "MALT"
+    assert first.second == "curvature" and inside[first.judged].sum() == 50
+
+
+def test_records_that_differ_by_themselves_are_found(sets, memorised):
+    members, others, _ = sets
+    shifted = replace(others, x=others.x + np.float32(0.7))
+    same, apart = (blind.scores(given.given(memorised, members, one)) for one in (others, shifted))
+    rows, found = apart
+    assert judging.auc_p(found, rows < 300) < judging.ALONE < judging.auc_p(same[1], same[0] < 300)
+    said = audit.audit(memorised, members, shifted, minutes=5)
+    assert said.judged.blind.apart and "without the model" in said.answer
+    assert 'class="warning"' in said.html()
+
+
+# ------------------------------------------------------------------------------------------------------- page and numbers
+
+
+def test_page_and_numbers_are_one_folder(report, tmp_path):
+    page = report.save(tmp_path / "new").read_text()
+    numbers = json.loads((tmp_path / "new" / "audit.json").read_text())
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page) and "<script" not in page
+    assert page.count("<img") == page.count('alt="') == 5 and 'alt=""' not in page
+    assert "a network &amp; its &lt;members&gt;" in page and "None" not in page and "nan" not in page.lower().split()
+    assert numbers["headline"]["attack"] == report.judged.headline.name
+    for one in numbers["attacks"]:
+        scores = np.array(one["scores"])
+        assert one["auc"]["value"] == pytest.approx(metrics.auc(scores, report.members), abs=2e-3)
+        assert words.span(Interval(*(one["auc"][end] for end in ("value", "low", "high")))) in page
+    assert all(sentence["step"] in page for sentence in numbers["plan"])
+    check_folder(tmp_path / "new")  # an older audit is no obstacle to the next
+
+
+def test_rates_without_records_are_not_printed_as_numbers(report):
+    below = [rate for one in report.judged.attacks for rate in one.rates if rate.fpr == 0.001]
+    assert not any(rate.resolved for rate in below) and {words.rate(rate) for rate in below} == {"below resolution"}
+    assert "nothing is said of 0.1 %" in " ".join(words.shows(report.given, report.plan, report.judged))
+
+
+def test_bounds_of_groups_hold_together(report):
+    """Each of G intervals is at 1 - 0.05 / G."""
+    for kind in ("class", "group"):
+        able = [one.auc for one in report.judged.groups if one.kind == kind and one.auc is not None]
+        assert able and all(one.level == pytest.approx(1 - 0.05 / len(able)) for one in able)
+
+
+def test_a_sentence_says_what_its_numbers_say(report):
+    price = report.prices[1]
+    better = replace(price, less=Interval(0.1, 0.05, 0.15), price=Interval(0.02, 0.01, 0.03))
+    worse = replace(price, less=Interval(-0.1, -0.15, -0.05), price=Interval(-0.02, -0.03, -0.01))
+    assert words.remedy(better) == "leaks less, costs accuracy"
+    assert words.remedy(worse) == "leaks more, gains accuracy"
+    agreed = report.judged.agreement
+    chance = replace(report.judged, agreement=replace(agreed, index=agreed.index[:1], p=0.6))
+    assert "no more than chance" in words.agreement(chance)
+    calm = replace(report.judged, leak=False, headline=replace(report.judged.headline, auc=Interval(0.5, 0.4, 0.6)))
+    assert words.answer(report.given, calm).startswith("No attack found anything beyond chance")
+
+
+def test_command_line(sets, memorised, tmp_path, monkeypatch):
+    """A plan, then an audit, from files."""
+    from safetensors.torch import save_file
+    from typer.testing import CliRunner
+
+    from mia_lib.publish.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    for name, one in zip(("m", "n"), sets, strict=False):
+        np.savez(f"{name}.npz", x=one.x, y=one.y, region=np.where(one.x[:, 1] > 0, "n", "s"))
+    save_file(memorised.state_dict(), "w.safetensors")
+    (tmp_path / "mine_to_audit.py").write_text("from mia_lib import models\n\ndef build():\n"
+                                               "    return models.build('mlp:16', (12,), 4)\n")
+    words_ = ["audit", "mine_to_audit:build", "--state", "w.safetensors", "--members", "m.npz", "--non-members", "n.npz",
+              "--groups", "region", "--minutes", "5", "-o", "out"]
+    planned = CliRunner().invoke(app, [*words_, "--plan"])
+    assert planned.exit_code == 0 and "gradient norm" in planned.output and not (tmp_path / "out").exists()
+    ran = CliRunner().invoke(app, words_)
+    assert ran.exit_code == 0 and (tmp_path / "out" / "audit.html").is_file()
+    assert "chosen on one half" in ran.output

@@ -1,0 +1,369 @@
+"""Bad input to an audit, refused before any work: what was given and what to do are said."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from mia_lib import audit
+from mia_lib.audit import doors, given
+from mia_lib.audit.rehearsal import clusters, sharpened, split
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.training import TrainConfig
+
+WEIGHTS = np.random.default_rng(1).standard_normal((6, 3)).astype(np.float32)
+CLASSES = ("a", "b", "c")
+
+
+def records(count: int, seed: int, name: str = "records", **changes) -> Dataset:
+    chance = np.random.default_rng(seed)
+    given = {"x": chance.standard_normal((count, 6)).astype(np.float32), "y": chance.integers(3, size=count), "n_train": count,
+             "classes": CLASSES} | changes
+    return Dataset(name, **given)
+
+
+MEMBERS, OTHERS, PUBLIC = records(60, 2), records(60, 3), records(80, 4)
+IMAGES = [Dataset("images", np.random.default_rng(k).integers(0, 255, (60, 8, 8, 1), dtype=np.uint8),
+                  np.random.default_rng(k).integers(3, size=60), 60, CLASSES) for k in (5, 6)]
+RECIPE = TrainConfig("mlp:8", epochs=1)
+
+
+def logits(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float32) @ WEIGHTS
+
+
+def probabilities(x: np.ndarray) -> np.ndarray:
+    p = np.exp(logits(x))
+    return p / p.sum(1, keepdims=True)
+
+
+def flat(x: np.ndarray) -> np.ndarray:
+    return x.reshape(len(x), -1)[:, :6] / 255.0 @ WEIGHTS
+
+
+def with_nan(x: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(x))[:, None] == 3, np.nan, logits(x))
+
+
+def counting(calls=[0]):  # noqa: B006 - one count for all calls
+    def function(x: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        return logits(x) + calls[0]
+    return function
+
+
+class Wrapped:
+    logits = np.zeros((60, 3))
+
+
+class Forest:
+    def predict_proba(self, x):
+        return probabilities(x)
+
+
+def network(training: bool = False) -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 3)).train(training)
+
+
+def broken() -> nn.Module:
+    made = network()
+    nn.init.constant_(made[0].weight, float("nan"))
+    return made
+
+
+def changed(of: Dataset, **changes):
+    return replace(of, **changes)
+
+
+def mixed(one: Dataset, other: Dataset, count: int = 2) -> Dataset:
+    """`one` with some records of `other` in it."""
+    return replace(one, x=np.concatenate([other.x[:count], one.x[count:]]))
+
+
+CASES = {  # what is given differently, and what the message says
+    # the model
+    "a class": ({"model": nn.Linear}, "is a class"),
+    "a path": ({"model": "model.pt"}, "is text"),
+    "a state_dict": ({"model": {"weight": torch.zeros(2)}}, "state_dict"),
+    "a pickle in memory": ({"model": pickle.dumps(1)}, "pickle"),
+    "an estimator": ({"model": Forest()}, "Give model.predict_proba and outputs='probabilities'"),
+    "nothing callable": ({"model": 3}, "cannot be called"),
+    "training mode": ({"model": network(True)}, "Call model.eval()"),
+    "diverged weights": ({"model": broken()}, "NaN or infinity"),
+    "a network for other records": ({"model": nn.Linear(7, 3).eval()}, "does not take"),
+    # its outputs
+    "unknown outputs": ({"outputs": "logit"}, "Did you mean 'logits'?"),
+    "labels as outputs": ({"model": lambda x: logits(x).argmax(1)}, "in the place of predict"),
+    "one column": ({"model": lambda x: logits(x)[:, :1]}, "make two"),
+    "a network of one output": ({"model": nn.Linear(6, 1).eval()}, "make two columns"),
+    "a network of two axes": ({"model": nn.Unflatten(1, (2, 3)).eval()}, "a row a record"),
+    "three axes": ({"model": lambda x: logits(x)[:, :, None]}, "numbers [32, K] are needed"),
+    "rows missing": ({"model": lambda x: logits(x)[1:]}, "shape (31, 3)"),
+    "two of three classes": ({"model": lambda x: logits(x)[:, :2]}, "have 2 columns, but the records have 3 classes"),
+    "names as outputs": ({"model": lambda x: np.array(CLASSES)[logits(x).argmax(1)]}, "one label a record"),
+    "a tuple": ({"model": lambda x: (logits(x), x)}, "lambda x: model(x)[0]"),
+    "an object with logits": ({"model": lambda x: Wrapped()}, "lambda x: model(x).logits"),
+    "NaN": ({"model": with_nan}, "the first is number 3"),
+    "probabilities for logits": ({"model": probabilities}, "Give outputs = 'probabilities'"),
+    "a softmax at the end": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Softmax(1)).eval()}, "Say outputs='probabilities'"),
+    "logits for probabilities": ({"outputs": "probabilities"}, "outputs = 'logits'"),
+    "a network's logits": ({"model": nn.Linear(6, 3).eval(), "outputs": "probabilities"}, "outputs='logits'"),
+    "logarithms for probabilities": ({"model": nn.LogSoftmax(1).eval(), "outputs": "probabilities",
+                                      "members": records(60, 2, classes=tuple("abcdef")),
+                                      "non_members": records(60, 3, classes=tuple("abcdef"))}, "logarithms of probabilities"),
+    "percent for probabilities": ({"model": lambda x: 100 * probabilities(x), "outputs": "probabilities"}, "rows from 100"),
+    "a constant": ({"model": lambda x: np.ones((len(x), 3)) * [1, 2, 4]}, "are the same for all"),
+    "random outputs": ({"model": counting()}, "from one call to the next"),
+    "outputs of the batch": ({"model": lambda x: logits(x) - logits(x).sum(0)}, "other records of its batch"),
+    "an endpoint that is down": ({"model": lambda x: 1 / 0}, "failed: ZeroDivisionError"),
+    # records
+    "arrays": ({"members": MEMBERS.x}, "data.from_arrays"),
+    "something else": ({"non_members": "others.npz"}, "a data.Dataset is needed"),
+    "public of another kind": ({"public": 5}, "public is of type int"),
+    "few members": ({"members": records(20, 2)}, "members has 20 records: at least 50"),
+    "few non-members": ({"non_members": records(49, 3)}, "non_members has 49 records"),
+    "no records": ({"non_members": MEMBERS.take(np.zeros(60, bool))}, "non_members has 0 records"),
+    "few public records": ({"public": records(30, 4)}, "public has 30 records"),
+    "one class": ({"members": records(60, 2, y=np.zeros(60, int), classes=("a",))}, "1 class"),
+    "records of another shape": ({"non_members": records(60, 3, x=np.zeros((60, 5), np.float32))}, "records of shape (5,)"),
+    "records of another type": ({"non_members": changed(OTHERS, x=(10 * OTHERS.x).astype(int))}, "gives membership away"),
+    "other classes": ({"non_members": changed(OTHERS, classes=("a", "c", "b"))}, "the same in the same order"),
+    "members among non-members": ({"non_members": mixed(OTHERS, MEMBERS)}, "2 records of non_members are in members"),
+    "the same with other labels": ({"non_members": changed(mixed(OTHERS, MEMBERS, 1), y=(OTHERS.y + 1) % 3)}, "1 records of"),
+    "the same in float64": ({"non_members": changed(MEMBERS, x=MEMBERS.x.astype(np.float64))}, "60 records of non_members"),
+    "a member twice": ({"members": mixed(MEMBERS, MEMBERS.take(np.arange(59, -1, -1)), 1)}, "counted twice"),
+    "a non-member twice": ({"non_members": mixed(OTHERS, OTHERS.take(np.arange(59, -1, -1)), 1)}, "non_members holds 1"),
+    "public members": ({"public": mixed(PUBLIC, MEMBERS)}, "2 records of public are in members"),
+    "public non-members": ({"public": mixed(PUBLIC, OTHERS)}, "2 records of public are in non_members"),
+    "images without a scaling": ({"members": IMAGES[0], "non_members": IMAGES[1],
+                                  "model": nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).eval()}, "scaling is missing"),
+    "an unknown scaling": ({"members": IMAGES[0], "non_members": IMAGES[1], "scaling": "0 to 2",
+                            "model": nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).eval()}, "scaling"),
+    # numbers
+    "no minutes": ({"minutes": 0}, "a budget above 0"),
+    "minutes as text": ({"minutes": "5"}, "minutes = '5' is text"),
+    "endless minutes": ({"minutes": float("inf")}, "a budget above 0"),
+    "too few minutes": ({"minutes": 0.001}, "too small for anything"),
+    "a negative seed": ({"seed": -1}, "seed = -1 is out of range"),
+    "a seed with a fraction": ({"seed": 1.5}, "a whole number"),
+    "negative references": ({"references": -2}, "references = -2 is out of range"),
+    "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
+    "confidence in percent": ({"confidence": 95}, "confidence = 95 is out of range"),
+    "alpha for confidence": ({"confidence": 0.05}, "from 0.5 to below 1"),
+    "no name": ({"name": " "}, "what the page calls the model"),
+    "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
+    "a rate of 0": ({"fpr": 0}, "above 0 and below 1"),
+    "a rate in percent": ({"fpr": 5}, "fpr = 5 is out of range"),
+    "no rate": ({"fpr": ()}, "fpr is empty"),
+    # groups and recipe
+    "groups of members alone": ({"groups": np.zeros(60)}, "must be a pair"),
+    "groups of another length": ({"groups": (np.zeros(60), np.zeros(59))}, "groups of non_members have shape (59,)"),
+    "one group": ({"groups": (np.zeros(60), np.zeros(60))}, "leave groups out"),
+    "numbers for groups": ({"groups": (MEMBERS.x[:, 0], OTHERS.x[:, 0])}, "np.digitize"),
+    "groups with NaN": ({"groups": (np.full(60, np.nan), np.zeros(60))}, "a name of its own"),
+    "a recipe as dictionary": ({"recipe": {"architecture": "mlp"}}, "a training.TrainConfig is needed"),
+    "a recipe for images": ({"recipe": TrainConfig("tanh_cnn")}, "needs images"),
+    "augmentation of tables": ({"recipe": replace(RECIPE, augmentation="flip")}, "needs images"),
+    "keep is a file": ({"keep": __file__}, "a folder for the answers"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused(case, tmp_path):
+    changes, said = CASES[case]
+    asked = {"model": logits, "members": MEMBERS, "non_members": OTHERS, "keep": str(tmp_path / "answers")} | changes
+    with pytest.raises(MiaError) as refused:
+        audit.audit(asked.pop("model"), asked.pop("members"), asked.pop("non_members"), **asked)
+    assert said in str(refused.value)
+
+
+def test_there_are_as_many_cases_as_promised():
+    assert len(CASES) + len(FILES) >= 60
+
+
+def test_columns_in_another_order():
+    """A model that is wrong about its own members more often than a guess is not the model that it is taken for."""
+    members, others = split(clusters(300, 1), 150)
+    known = sharpened(members, share=1.0)
+    with pytest.raises(MiaError, match="columns of its outputs"):
+        audit.audit(lambda x: known(x)[:, [1, 2, 3, 0]], members, others, outputs="probabilities")
+
+
+def test_classes_of_files_keep_their_order():
+    one, other = records(60, 2, classes=("good", "bad", "ugly")), records(60, 3, classes=("good", "bad", "ugly"))
+    assert doors.alike({"a": one, "b": other, "c": None})["a"].classes == ("good", "bad", "ugly")
+    fewer = replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))
+    found = doors.alike({"a": one, "b": fewer})["b"]
+    assert found.classes == one.classes and (found.y == fewer.y + 1).all()
+
+
+def test_ties_swallow_a_rate_that_was_asked_for():
+    def rounded(x):  # probabilities of 1/2 and more are 1
+        return np.eye(3)[logits(x).argmax(1)]
+
+    with pytest.raises(MiaError, match="tie at the highest score"):
+        audit.audit(rounded, MEMBERS, OTHERS, outputs="probabilities", fpr=0.05)
+
+
+def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
+    """A call that failed goes on from there; answers of another model are not taken for this one's."""
+    from mia_lib.audit import target
+
+    monkeypatch.setattr(target, "BATCH", 40)
+    asked = []
+
+    def endpoint(x, most):
+        asked.append(len(x))
+        if len(asked) > most:
+            raise ConnectionError("503 Service Unavailable")
+        return logits(x)
+
+    with pytest.raises(MiaError, match="503.*goes on there"):
+        audit.audit(lambda x: endpoint(x, 8), MEMBERS, OTHERS, keep=tmp_path)
+    kept = len(list(tmp_path.glob("*.npz")))
+    assert kept == 2  # of the first look, and of the pool as far as it came
+    with pytest.raises(MiaError, match="of another model"):
+        audit.audit(lambda x: logits(x) + 1 + x[:, :3], MEMBERS, OTHERS, keep=tmp_path)
+    asked.clear()
+    found = given.given(lambda x: endpoint(x, 99), MEMBERS, OTHERS, keep=tmp_path)
+    asked.clear()
+    whole = found.target.ask(found.pool.x)
+    assert asked == [40]  # the last third
+    np.testing.assert_array_equal(whole, logits(found.pool.x))
+
+
+# --------------------------------------------------------------------------------------------------------- what files say
+
+
+def build() -> nn.Module:
+    return nn.Linear(6, 3)
+
+
+def saved(folder, name: str, of: Dataset, **more):
+    np.savez(folder / name, **{"x": of.x, "y": of.y, "classes": np.array(of.classes)} | more)
+    return str(folder / name)
+
+
+FILES = {  # what the command line names, made in a folder, and what the message says
+    "no model": (lambda f: {"model": None}, "MODEL is missing"),
+    "no members": (lambda f: {"members": None}, "--members is missing"),
+    "a model without a function": (lambda f: {"model": "numpy"}, "write my_module:factory"),
+    "no such module": (lambda f: {"model": "no_such_module_here:predict"}, "there is no module no_such_module_here"),
+    "no such function": (lambda f: {"model": "numpy:lingspace"}, "Did you mean 'linspace'?"),
+    "a pickle": (lambda f: {"model": "forest.pkl"}, "weights_only=True"),
+    "a checkpoint": (lambda f: {"model": "model.pth"}, "safetensors.torch.save_file"),
+    "weights in the place of a model": (lambda f: {"model": "w.safetensors"}, "--state w.safetensors"),
+    "a pickled state": (lambda f: {"state": "w.pt"}, "--state w.pt is a pickle"),
+    "no such state": (lambda f: {"state": str(f / "none.safetensors")}, "there is no such file"),
+    "a state that is none": (lambda f: {"state": text(f / "bad.safetensors", "x" * 20)}, "is no safetensors file"),
+    "a state of another network": (lambda f: {"state": weights(f, nn.Linear(5, 3))}, "has weight (3, 5) for (3, 6)"),
+    "a state with other names": (lambda f: {"state": weights(f, nn.Sequential(nn.Linear(6, 3)))}, "lacks bias, weight"),
+    "a class without weights": (lambda f: {"model": "torch.nn:Identity", "state": None}, "without weights"),
+    "no such program": (lambda f: {"model": str(f / "m.pt2"), "state": None}, "there is no such file"),
+    "a program that is none": (lambda f: {"model": text(f / "m.pt2", "no zip"), "state": None}, "is no program"),
+    "no such records": (lambda f: {"members": str(f / "none.npz")}, "there is no such file"),
+    "pickled records": (lambda f: {"members": text(f / "m.pkl", "x")}, "is a pickle"),
+    "records with objects": (lambda f: {"members": saved(f, "o.npz", MEMBERS, x=np.array([{}] * 60, object))}, "plain arrays"),
+    "records without labels": (lambda f: {"members": only_x(f)}, "has no array y"),
+    "labels as text beside numbers": (lambda f: {"members": named_labels(f)}, "classes"),
+    "a CSV": (lambda f: {"members": text(f / "m.csv", "a,b")}, "is a CSV"),
+    "a single array": (lambda f: {"members": one_array(f)}, "is a single array"),
+    "a class without records": (lambda f: {"members": skipped(f)}, "no record is of class 1"),
+    "labels out of range": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 1)}, "out of range"),
+    "labels with fractions": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 0.5)}, "no whole numbers"),
+    "records with NaN": (lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))}, "missing"),
+    "an array of another name": (lambda f: {"groups": "region"}, "has no such array. It has x, y, classes"),
+    "no such recipe": (lambda f: {"recipe": str(f / "none.yaml")}, "there is no such file"),
+    "a recipe with a misspelt name": (lambda f: {"recipe": text(f / "r.yaml", "architecture: mlp\nepoch: 3")}, "'epochs'"),
+    "a recipe without an architecture": (lambda f: {"recipe": text(f / "r.yaml", "epochs: 3")}, "names no architecture"),
+    "a recipe that is a list": (lambda f: {"recipe": text(f / "r.json", "[1]")}, "holds a list"),
+    "a folder that is not empty": (lambda f: {"output": f}, "is not empty"),
+    "a folder that is a file": (lambda f: {"output": f / "members.npz"}, "is a file"),
+}
+
+
+def text(path, content: str) -> str:
+    path.write_text(content)
+    return str(path)
+
+
+def weights(folder, of: nn.Module) -> str:
+    save_file(of.state_dict(), folder / "w.safetensors")
+    return str(folder / "w.safetensors")
+
+
+def only_x(folder) -> str:
+    np.savez(folder / "x.npz", x=MEMBERS.x)
+    return str(folder / "x.npz")
+
+
+def one_array(folder) -> str:
+    np.save(folder / "x.npy", MEMBERS.x)
+    return str(folder / "x.npy")
+
+
+def skipped(folder) -> str:
+    np.savez(folder / "s.npz", x=MEMBERS.x, y=np.where(MEMBERS.y == 1, 2, MEMBERS.y))
+    return str(folder / "s.npz")
+
+
+def named_labels(folder) -> str:
+    np.savez(folder / "t.npz", x=MEMBERS.x, y=np.array(CLASSES)[MEMBERS.y], classes=["one", "two", "three"])
+    return str(folder / "t.npz")
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_refused_files(case, tmp_path):
+    make, said = FILES[case]
+    asked = {"model": f"{__name__}:build", "members": saved(tmp_path, "members.npz", MEMBERS), "public": None, "groups": None,
+             "non_members": saved(tmp_path, "others.npz", OTHERS), "state": weights(tmp_path, nn.Linear(6, 3)), "recipe": None,
+             "output": tmp_path / "new"} | make(tmp_path)
+    with pytest.raises(MiaError) as refused:
+        audit.commanded(*(asked[name] for name in ("model", "members", "non_members", "public", "state", "recipe", "groups",
+                                                   "output")), False)
+    assert said in str(refused.value)
+
+
+class Boom:
+    """Would write a file if it were unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+def test_a_program_with_a_pickle_runs_nothing(tmp_path):
+    """A file of torch.export whose example inputs would run code, or whose weights are said to be pickles."""
+    import zipfile
+
+    x = torch.zeros(4, 6)
+    program = torch.export.export(nn.Linear(6, 3).eval(), (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},))
+    torch.export.save(program, tmp_path / "good.pt2")
+    assert doors.program(tmp_path / "good.pt2").module()(torch.zeros(7, 6)).shape == (7, 3)
+
+    def rewritten(name: str, change) -> str:
+        with zipfile.ZipFile(tmp_path / "good.pt2") as good, zipfile.ZipFile(tmp_path / name, "w") as bad:
+            for entry in good.namelist():
+                bad.writestr(entry, change(entry, good.read(entry)))
+        return tmp_path / name
+
+    planted = rewritten("a.pt2", lambda entry, content: pickle.dumps(Boom(tmp_path / "ran")) if entry.endswith(
+        "sample_inputs/model.pt") else content)
+    with pytest.raises(MiaError, match="more than tensors"):
+        doors.program(planted)
+    said = rewritten("b.pt2", lambda entry, content: json.dumps({"config": {"w": {"use_pickle": True}}}).encode() if
+                     entry.endswith("weights_config.json") else content)
+    with pytest.raises(MiaError, match="weights kept as pickles"):
+        doors.program(said)
+    assert not (tmp_path / "ran").exists()
