@@ -101,8 +101,8 @@ def audited(model, subject, name, **options):
 # %% [markdown]
 # ## By hand
 #
-# The forest first, for it needs the least: fit it, ask it for probabilities, take the loss of the true class as the score. No member
-# of the library knows that there is a forest.
+# The forest first, for it needs the least: fit it, ask it for probabilities, take the loss of the true class as the score. No
+# attack knows that there is a forest.
 
 # %%
 members, others = dealt["forest"].sides()
@@ -122,7 +122,6 @@ hand
 # %%
 reports = {"forest": audited(forest.predict_proba, "forest", f"a random forest on {dealt['forest'].title}",
                              outputs="probabilities", public=dealt["forest"].apart)}
-reports["forest"].answer
 
 # %% tags=["hide-input"]
 row = next(one for one in reports["forest"].judged.attacks if one.name == "MALT")
@@ -162,7 +161,8 @@ exhibits.show_report(reports["forest"], "audit-forest")
 #   there the number of non-members sets the limit: with $n$ of them no rate between $0$ and $1/n$ exists. What is not resolved is not printed.
 # - **Epsilon is a lower bound.** It says which promises of differential privacy the finding refutes. A bound of zero refutes none.
 #
-# A forest of full-grown trees fits its members almost by heart, which accuracy on a test set does not show. {says}`A3` {says}`A7`
+# A leaf that holds one record answers with that record's own label. So full-grown trees know their members by heart, which accuracy on
+# a test set does not show. {says}`A3` {says}`A7`
 #
 # ## A network, with a recipe
 #
@@ -176,7 +176,9 @@ results.show_source(networks.resnet18)
 recipe = study.recipe(stages, network_epochs, network_batch, network_rate, seed)
 network = study.network(dealt["network"], recipe)
 reports["network"] = audited(network, "network", f"a ResNet-18 on {dealt['network'].title}", recipe=recipe, references=references)
-reports["network"].answer
+
+# %% [markdown]
+# > {ours}`network-answer` {ours}`network-low`
 
 # %% tags=["hide-input"]
 answer = str(reports["network"]).splitlines()
@@ -193,8 +195,6 @@ results.show_table(
 exhibits.show_report(reports["network"], "audit-network")
 
 # %% [markdown]
-# > {ours}`network-answer` {ours}`network-low`
-#
 # The recipe buys two things. Reference models, {param}`references` at most, are trained on random halves of all records that are judged:
 # each record has some that know it and some that do not. {says}`A6` And the report retrains the model with one thing changed at a time,
 # so that advice has a price ({numref}`audit-prices`).

@@ -19,7 +19,7 @@ from sphinx.domains.std import StandardDomain
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
 SMALL, CARD = "_figures/small/", "book/_figures/card.png"  # thumbnails, and the picture of a link to the book, if there is one
-AUDITS = "book/_audits"  # reports of audits, if there are any, which are pages of their own
+AUDITS = "book/_audits"  # reports of audits, if there are any, which are pages of their own with their numbers
 
 
 def setup(app) -> dict:

@@ -307,17 +307,19 @@ def collect_figures(notebook: dict) -> dict[str, bytes]:
 
 
 def collect_audits(notebook: dict) -> dict[str, str]:
-    """The reports of audits in an executed notebook, each a page that needs nothing beside it: file name -> HTML."""
-    return {f"{report['name']}.html": report["html"] for cell in notebook["cells"] for output in cell.get("outputs", [])
-            if (report := output.get("data", {}).get(AUDIT))}
+    """The reports of audits in an executed notebook, each in a folder of its own as `audit.Report.save` writes it: a page that
+    needs nothing else, and its numbers. Path -> content."""
+    return {f"{report['name']}/{file}": text for cell in notebook["cells"] for output in cell.get("outputs", [])
+            if (report := output.get("data", {}).get(AUDIT)) for file, text in report["files"].items()}
 
 
 def _linked(output: dict, folder: str) -> dict:
-    """An output with a report as a link to its page, which lies in a folder, seen from the notebook's page."""
+    """An output with a report as a link to its page, from the notebook's page; the report's folder lies in another."""
     report = output.get("data", {}).get(AUDIT)
     if not report:
         return output
-    text = (f'<a href="{folder}{report["name"]}.html">The whole report on {escape(report["title"])}</a>, a page of its own '
+    page = next(file for file in report["files"] if file.endswith(".html"))
+    text = (f'<a href="{folder}{report["name"]}/{page}">The whole report on {escape(report["title"])}</a>, a page of its own '
             "that opens offline.")
     return {**output, "data": {"text/markdown": text, "text/plain": report["title"]}}
 
@@ -373,7 +375,7 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
         notebook: as JSON, with the record of the run in its metadata under "mia".
         runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
         explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
-        audits: folder of the pages of `collect_audits`, seen from this page.
+        audits: where what `collect_audits` finds lies, seen from this page.
 
     Returns:
         A new notebook, as JSON.

@@ -614,6 +614,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     for warning in warnings:
         bars.say(warning)
     for file, report in pages.collect_audits(json.loads(target.read_text(encoding="utf-8"))).items():
+        (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(report, encoding="utf-8")
     partial = page.with_suffix(".writing.html")
     partial.write_text(text, encoding="utf-8")

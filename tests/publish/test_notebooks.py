@@ -136,6 +136,24 @@ def test_compare_has_a_verdict_a_claim_and_its_exhibits(built_book):
         assert named[f"guide-{name}"]["text"] in guide
 
 
+def test_audit_has_a_verdict_a_claim_its_exhibits_and_its_reports(built_book):
+    outputs = outputs_of(built_book, "audit")
+    records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
+    assert [record["claim"] for record in records] == list(claims.claims("audit"))
+    page = (built_book / "notebooks" / "audit.html").read_text(encoding="utf-8")
+    for name in ("forest-roc", "forest-rates", "network-roc", "network-rates", "plan", "tested", "many", "leaves", "given",
+                 "alarms"):
+        assert f'id="audit-{name}"' in page
+    named = {name: one for o in outputs for name, one in o.get("data", {}).get(tables.RESULTS, {}).items()}
+    assert named["hand"]["value"] == named["row"]["value"]  # the loss by hand is a row of the report
+    reports = re.findall(r'href="../(audits/[\w-]+/audit.html)"', page)
+    assert {"audits/audit-forest/audit.html", "audits/audit-network/audit.html"} <= set(reports)
+    for report in reports:
+        text = (built_book / report).read_text(encoding="utf-8")
+        assert len(text) < 400_000 and "<h1>Audit of" in text and not re.search(r'(?:src|href)="(?:https?:)?//', text)
+        assert (built_book / report).with_name("audit.json").is_file()
+
+
 def test_what_is_called_while_something_is_computed_is_part_of_what_it_is_kept_under(calls):
     """Of a process of the pool, which does not know what it computes for, of what anything is kept under."""
     reached = {line["code"]: set(line["reached"]) for line in calls if "reached" in line}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,10 +15,11 @@ from mia_lib import metrics
 from mia_lib.audit import Report, words
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.planning import BLIND, RUNS
+from mia_lib.audit.report import NUMBERS, PAGE
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, over
 from mia_lib.metrics.numbers import number
-from mia_lib.papers.audit.study import CALL, LEVEL, Many, Tested
+from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
 
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 CURVES = 4  # at most, of one report
@@ -32,11 +34,12 @@ def show_report(report: Report, name: str) -> None:
     """
     tables.check_name(name)
     page, title = report.html(), report.given.name
+    numbers = json.dumps(report.data(), allow_nan=False)
     frame = (f'<details><summary>The whole report on {html.escape(title)}</summary><iframe title="{html.escape(title)}" '
              f'srcdoc="{html.escape(page)}" style="width:100%;height:80vh;border:1px solid #888"></iframe></details>')
     text = f"*The whole report on {title} is a page of its own, in the book and in JupyterLab.*"
     tables.display_bundle({"text/html": frame, "text/markdown": text, "text/plain": str(report),
-                           MIME: {"name": name, "title": title, "html": page}})
+                           MIME: {"name": name, "title": title, "files": {PAGE: page, NUMBERS: numbers}}})
 
 
 # ------------------------------------------------------------------------------------------------------- what permits what
@@ -89,7 +92,7 @@ def _roc(axis: Axes, report: Report) -> None:
     low = min(members, others) / 1.6
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
              xlabel="False positive rate (logarithmic)")
-    shown = [one for one in _plain(report) if not one.constant][:CURVES]
+    shown = [one for one in _plain(report) if len(np.unique(report.scores[one.name])) > 2][:CURVES]  # others have no curve
     for place, one in enumerate(shown):
         look = {**plotting.style_of(one.name, place), "marker": "none"}
         tpr, floor, ceiling = (np.maximum(part, low / 2) for part in (one.curve.tpr, one.curve.low, one.curve.high))
@@ -183,7 +186,7 @@ def leaves_figure(found: Many, leaves: Sequence[int]) -> Figure:
     return figure
 
 
-def tested_figure(tests: Mapping[str, Tested]) -> Figure:
+def tested_figure(tests: Mapping[str, Trials]) -> Figure:
     """AUC of audits of models that never saw the "members", and of the same with a planted leak."""
     figure, axes = panels.grid(1, height=1.4 + 0.9 * len(tests))
     axis = axes[0]
@@ -198,7 +201,7 @@ def tested_figure(tests: Mapping[str, Tested]) -> Figure:
     return figure
 
 
-def tested_table(tests: Mapping[str, Tested]) -> pd.DataFrame:
+def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
     """The same in numbers, with the alarms."""
     return pd.DataFrame([{
         "models": title, "how many": len(one.strange), "AUC without a leak": f"{over(one.strange, 'models', (0.0, 1.0)):.3f}",
@@ -211,7 +214,7 @@ def tested_table(tests: Mapping[str, Tested]) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------------------------ verdicts
 
 
-def judge(tests: Mapping[str, Tested], forests: Many, leaves: Sequence[int], private: Many | None, lacking: str,
+def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], private: Many | None, lacking: str,
           references: Many | None) -> list[claims.Verdict]:
     """Every claim of the chapter.
 

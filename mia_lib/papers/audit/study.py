@@ -222,7 +222,7 @@ def planted(function: Callable, members: Dataset, share: float, seed: int = 0) -
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Trials:
     """An audit of models that never saw the "members".
 
     Attributes:
@@ -236,7 +236,7 @@ class Tested:
     games: int
 
 
-def tested(dealt: Records, functions: Sequence[Callable], share: float, games: int, seed: int = 0) -> Tested:
+def tested(dealt: Records, functions: Sequence[Callable], share: float, games: int, seed: int = 0) -> Trials:
     """Audit models that were trained on records apart, with and without a leak; what they answer to is the pool.
 
     Args:
@@ -254,7 +254,7 @@ def tested(dealt: Records, functions: Sequence[Callable], share: float, games: i
 
     spec = {"pool": dealt.pool.fingerprint, "members": store.fingerprint(dealt.members), "share": share, "games": games,
             "seed": seed, "answers": [store.fingerprint(one(dealt.pool.x[:50])) for one in functions]}
-    return Tested(**store.study("audit.tested", spec, compute), games=games)
+    return Trials(**store.study("audit.tested", spec, compute), games=games)
 
 
 def metrics_of(given: giving.Given) -> float:

@@ -1,0 +1,46 @@
+"""Reports of audits: pages of their own beside the book's, and beside the page of a run, with links that lead there."""
+
+from types import SimpleNamespace
+
+from mia_lib.papers.audit import exhibits
+from mia_lib.publish import _sphinx, pages
+
+REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html": "<!doctype html><title>é</title>",
+                                                                   "audit.json": "{}"}}
+
+
+def executed() -> dict:
+    output = {"output_type": "display_data", "metadata": {}, "data": {
+        "text/html": "<iframe></iframe>", "text/markdown": "elsewhere", "text/plain": "said", pages.AUDIT: REPORT}}
+    record = {"notebook": "audit", "preset": "quick", "parameters": {}, "changed": {}, "date": "2026-01-02T03:04:05+00:00",
+              "seconds": 1.0, "peak_memory_mb": 300, "device": "an abacus", "versions": {}, "key": "0123"}
+    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": "show()", "outputs": [output]}
+    return {"cells": [cell], "metadata": {"mia": record}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def test_the_notebook_and_the_book_mean_the_same_output():
+    assert pages.AUDIT == exhibits.MIME
+
+
+def test_a_report_is_a_link_to_a_page_of_its_own():
+    assert pages.collect_audits(executed()) == {f"audit-forest/{name}": text for name, text in REPORT["files"].items()}
+    for options, href in (({}, "../audits/audit-forest/audit.html"), ({"audits": ""}, "audit-forest/audit.html")):
+        [output] = pages.page(executed(), **options)["cells"][0]["outputs"]
+        assert set(output["data"]) == {"text/markdown", "text/plain"}
+        assert f'<a href="{href}">The whole report on a &lt;forest&gt;</a>' in output["data"]["text/markdown"]
+
+
+def test_reports_lie_beside_the_pages_and_those_of_before_are_gone(tmp_path):
+    app = SimpleNamespace(srcdir=tmp_path / "in", outdir=tmp_path / "out")
+    staged, built = tmp_path / "in" / _sphinx.AUDITS / "audit-forest", tmp_path / "out" / "audits"
+    assert pages.AUDITS == f"{_sphinx.AUDITS}/"
+    for folder in (staged, built / "old"):
+        folder.mkdir(parents=True)
+        (folder / "audit.html").write_text("<p>", encoding="utf-8")
+    _sphinx.put_audits(app, None)
+    assert sorted(path.relative_to(built).as_posix() for path in built.rglob("*.html")) == ["audit-forest/audit.html"]
+    (staged / "audit.html").unlink()
+    for folder in (staged, staged.parent):
+        folder.rmdir()
+    _sphinx.put_audits(app, None)
+    assert not built.exists()
