@@ -229,7 +229,7 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers."),
           plan: bool = typer.Option(False, "--plan", help="Say what would run, and stop."),
           test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
-          device: str | None = DEVICE) -> None:
+          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Audit a model of your own: all attacks that what you have permits, within a budget."""
     from mia_lib.audit import rehearse
 
