@@ -783,7 +783,7 @@ plotting.show(
     exhibits.roc_figure(forests[credit.name], credit.name, None), name="quantile-figure-3",
     caption="**Figure 3 of the paper**, here {ours}`table-set`: boosted trees attacked by boosted trees, mean over "
             "{param}`table_targets` targets.",
-    alt="ROC curves on logarithmic axes: the baseline, the regression, and LiRA with the fewest and the most references.")
+    alt="ROC curves on logarithmic axes, of boosted trees on a table: the baseline, the regression, and LiRA with the fewest and the most references.")
 results.show_table(
     exhibits.tabular_table(forests), name="quantile-table-2",
     caption="**Table 2 of the paper**, in percent: precision over TPR on tables at 1 % FPR; the paper's four ACS tasks at "
