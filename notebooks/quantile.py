@@ -758,7 +758,7 @@ plotting.show(
 # %% [markdown]
 # The theorem speaks of the population. {says}`C1` {says}`C1g` {says}`A1` A calibration split has its own chance: with
 # {ours}`calibration-records` records a rate of 1 % comes out, nineteen times in twenty, {ours}`law`
-# ({ref}`statistics <promised-fpr>`).
+# ({ref}`what a promised FPR is worth <promised-fpr>`).
 #
 # The promise is kept on average over records, not for each kind of them. Look for classes that one threshold accuses often,
 # and for those it leaves alone. Calibration within each class is the shift of Theorem 2; it helps as far as there are
