@@ -73,8 +73,8 @@ def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
 
 
 def name_figures(app, pagename, templatename, context, doctree) -> None:
-    """Give figures their numbers for names, by which a screen reader lists them; the picture in it has its own text. One without
-    a caption is a picture and nothing more."""
+    """Give figures their numbers for names, by which a screen reader lists them; the picture in it has its own text. One
+    without a caption is a picture and nothing more."""
     if doctree:
         body = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
         context["body"] = UNCAPTIONED.sub('<figure role="none"', body)

@@ -164,7 +164,7 @@ def test_a_page_is_read_in_order_and_all_in_it_has_a_name(seen):
 
     headings = [(int(about["level"]), name) for name, about in read.all("heading")]
     assert [level for level, _ in headings].count(1) == 1 and all(name for _, name in headings)
-    headings = list(itertools.dropwhile(lambda one: one[0] > 1, headings))  # before the title are parts of the table of contents
+    headings = list(itertools.dropwhile(lambda one: one[0] > 1, headings))  # before the title: those of the table of contents
     skipped = [both for both in itertools.pairwise(headings) if both[1][0] > both[0][0] + 1]
     assert not skipped, "a level of headings is left out"
 
