@@ -766,7 +766,7 @@ plotting.show(
 # %% [markdown]
 # The theorem speaks of the population. {says}`C1` {says}`C1g` {says}`A1` A calibration split has its own chance: with
 # {ours}`calibration-records` records a rate of 1 % comes out, nineteen times in twenty, {ours}`law`
-# ({ref}`statistics <promised-fpr>`).
+# ({ref}`what a promised FPR is worth <promised-fpr>`).
 #
 # The promise is kept on average over records, not for each kind of them. Look for classes that one threshold accuses often,
 # and for those it leaves alone. Calibration within each class is the shift of Theorem 2; it helps as far as there are
@@ -791,7 +791,7 @@ plotting.show(
     exhibits.roc_figure(forests[credit.name], credit.name, None), name="quantile-figure-3",
     caption="**Figure 3 of the paper**, here {ours}`table-set`: boosted trees attacked by boosted trees, mean over "
             "{param}`table_targets` targets.",
-    alt="ROC curves on logarithmic axes: the baseline, the regression, and LiRA with the fewest and the most references.")
+    alt="ROC curves on logarithmic axes, of boosted trees on a table: the baseline, the regression, and LiRA with the fewest and the most references.")
 results.show_table(
     exhibits.tabular_table(forests), name="quantile-table-2",
     caption="**Table 2 of the paper**, in percent: precision over TPR on tables at 1 % FPR; the paper's four ACS tasks at "

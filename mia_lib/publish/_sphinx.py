@@ -18,6 +18,7 @@ from sphinx.domains.std import StandardDomain
 
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
+UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</figure>)", re.DOTALL)
 SMALL, CARD = "_figures/small/", "book/_figures/card.png"  # thumbnails, and the picture of a link to the book, if there is one
 AUDITS = "book/_audits"  # reports of audits, if there are any, which are pages of their own with their numbers
 
@@ -74,9 +75,11 @@ def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
 
 
 def name_figures(app, pagename, templatename, context, doctree) -> None:
-    """Give figures their numbers for names, by which a screen reader lists them; the picture in it has its own text."""
+    """Give figures their numbers for names, by which a screen reader lists them; the picture in it has its own text. One
+    without a caption is a picture and nothing more."""
     if doctree:
-        context["body"] = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
+        body = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
+        context["body"] = UNCAPTIONED.sub('<figure role="none"', body)
 
 
 def put_card(app, exception) -> None:

@@ -69,6 +69,12 @@ def test_every_source_page_is_in_the_contents():
         page for page in PAGES if page.startswith("book/")}
 
 
+@pytest.mark.parametrize("page", toc_pages())
+def test_a_figure_to_move_is_there_in_words_too(built_book, page):
+    charts, words = (article(built_book, page).select(f".{name}") for name in ("mia-explore", "mia-words"))
+    assert len(charts) == len(words) and all(cell.text.strip() != "nothing" for one in words for cell in one.select("td"))
+
+
 def test_the_reference_has_whatever_pages_refer_to(built_book):
     """Sphinx is told to pass over names of Python's that it does not find, for annotations name many."""
     from sphinx.util.inventory import InventoryFile
