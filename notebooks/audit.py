@@ -221,13 +221,11 @@ if pair:
         exhibits.roc_figure(pair), name="audit-private-roc",
         caption="The twin and the private model on {ours}`private-title`, trained on the same records.",
         alt="Two panels of ROC curves on logarithmic axes, each with a dashed line of chance and one band.")
-    results.show_table(
-        exhibits.rates_table(pair), name="audit-private-rates",
-        caption="The same in numbers, as in {numref}`audit-forest-rates`.")
-    for kind in ("twin", "private"):
-        exhibits.show_report(reports[kind], f"audit-{kind}")
-else:
-    results.say(f"*Not run: {lacking}.*")
+results.show_table(
+    exhibits.rates_table(pair) if pair else exhibits.not_run(lacking), name="audit-private-rates",
+    caption="The twin and the private model on {ours}`private-title` in numbers, as in {numref}`audit-forest-rates`.")
+for kind in ("twin", "private") if pair else ():
+    exhibits.show_report(reports[kind], f"audit-{kind}")
 
 # %% [markdown]
 # The twin:
@@ -397,12 +395,9 @@ plotting.show(
 # is in every row.
 
 # %% tags=["hide-input"]
-if reports["network"].prices:
-    results.show_table(
-        exhibits.prices_table(reports["network"]), name="audit-prices",
-        caption="Changes of the recipe, judged by the loss alone. Intervals cover the records.")
-else:
-    results.say("*Not run: the budget was too small.*")
+results.show_table(
+    exhibits.prices_table(reports["network"]) if reports["network"].prices else exhibits.not_run("the budget was too small"),
+    name="audit-prices", caption="Changes of the recipe, judged by the loss alone. Intervals cover the records.")
 
 # %% [markdown]
 # ### What the audits had

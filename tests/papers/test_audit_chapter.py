@@ -117,6 +117,10 @@ def test_what_was_not_run_says_why():
     assert found["A4"].reason == found["A5"].reason == "Opacus is not installed"
 
 
+def test_a_table_says_why_it_is_not_there():
+    assert exhibits.not_run("Opacus is not installed").to_numpy().tolist() == [["Opacus is not installed."]]
+
+
 def test_a_report_is_shown_whole(monkeypatch):
     shown = []
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(data))

@@ -132,6 +132,11 @@ def prices_table(report: Report) -> pd.DataFrame:
         "which": words.remedy(one)} for one in report.prices])
 
 
+def not_run(why: str) -> pd.DataFrame:
+    """A table in the place of one that there is not."""
+    return pd.DataFrame([{tables.NOT_RUN: f"{why}."}])
+
+
 def shows_list(report: Report) -> str:
     """What an audit shows and does not show, as a list in Markdown."""
     return "\n".join(f"- {one}" for one in words.shows(report.given, report.plan, report.judged))
