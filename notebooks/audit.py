@@ -70,7 +70,7 @@ private_batch: int = 64  # of both; of the private one on average [1..100000]
 private_rate: float = 0.1  # learning rate of SGD with momentum, of both [1e-6..10.0]
 epsilon: float = 8.0  # that the private model may spend [0.1..1000.0]
 models: int = 8  # of each kind behind a claim, in complementary pairs [4..100; even]
-share: float = 0.2  # of the members that a planted leak gives away [0.0..1.0]
+share: float = 0.2  # of the members that a planted leak gives away [0.01..1.0]
 games: int = 100  # audits without a leak, of each model [1..100000]
 minutes: float = 60.0  # budget of an audit, wide enough that nothing hangs on the clock [1.0..10000.0]
 seed: int = 0  # of everything random [0..1000000]
@@ -371,7 +371,7 @@ if reports["network"].plan.references:
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.many_table(many, {**{f"leaf {n}": f"loss, leaves of {n}" for n in leaves}, "blind": "no model",
-                               "twin": "loss, without noise", "private": "loss, private", "MALT": "loss", "LiRA": "LiRA"}),
+                               "twin": "loss, without noise", "private": "loss, private", "MALT": "loss"}),
     name="audit-many",
     caption="Mean over several models with 95 % intervals, which cover models and records. The references of the network's audit are "
             "attacked by each other, the complement left out.")
