@@ -70,7 +70,7 @@ private_batch: int = 64  # of both; of the private one on average [1..100000]
 private_rate: float = 0.1  # learning rate of SGD with momentum, of both [1e-6..10.0]
 epsilon: float = 8.0  # that the private model may spend [0.1..1000.0]
 models: int = 8  # of each kind behind a claim, in complementary pairs [4..100; even]
-share: float = 0.2  # of the members that a planted leak gives away [0.0..1.0]
+share: float = 0.2  # of the members that a planted leak gives away [0.01..1.0]
 games: int = 100  # audits without a leak, of each model [1..100000]
 minutes: float = 60.0  # budget of an audit, wide enough that nothing hangs on the clock [1.0..10000.0]
 seed: int = 0  # of everything random [0..1000000]
@@ -221,13 +221,11 @@ if pair:
         exhibits.roc_figure(pair), name="audit-private-roc",
         caption="The twin and the private model on {ours}`private-title`, trained on the same records.",
         alt="Two panels of ROC curves on logarithmic axes, each with a dashed line of chance and one band.")
-    results.show_table(
-        exhibits.rates_table(pair), name="audit-private-rates",
-        caption="The same in numbers, as in {numref}`audit-forest-rates`.")
-    for kind in ("twin", "private"):
-        exhibits.show_report(reports[kind], f"audit-{kind}")
-else:
-    results.say(f"*Not run: {lacking}.*")
+results.show_table(
+    exhibits.rates_table(pair) if pair else exhibits.not_run(lacking), name="audit-private-rates",
+    caption="The twin and the private model on {ours}`private-title` in numbers, as in {numref}`audit-forest-rates`.")
+for kind in ("twin", "private") if pair else ():
+    exhibits.show_report(reports[kind], f"audit-{kind}")
 
 # %% [markdown]
 # The twin:
@@ -373,7 +371,7 @@ if reports["network"].plan.references:
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.many_table(many, {**{f"leaf {n}": f"loss, leaves of {n}" for n in leaves}, "blind": "no model",
-                               "twin": "loss, without noise", "private": "loss, private", "MALT": "loss", "LiRA": "LiRA"}),
+                               "twin": "loss, without noise", "private": "loss, private", "MALT": "loss"}),
     name="audit-many",
     caption="Mean over several models with 95 % intervals, which cover models and records. The references of the network's audit are "
             "attacked by each other, the complement left out.")
@@ -397,12 +395,9 @@ plotting.show(
 # is in every row.
 
 # %% tags=["hide-input"]
-if reports["network"].prices:
-    results.show_table(
-        exhibits.prices_table(reports["network"]), name="audit-prices",
-        caption="Changes of the recipe, judged by the loss alone. Intervals cover the records.")
-else:
-    results.say("*Not run: the budget was too small.*")
+results.show_table(
+    exhibits.prices_table(reports["network"]) if reports["network"].prices else exhibits.not_run("the budget was too small"),
+    name="audit-prices", caption="Changes of the recipe, judged by the loss alone. Intervals cover the records.")
 
 # %% [markdown]
 # ### What the audits had

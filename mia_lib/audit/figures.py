@@ -28,7 +28,7 @@ def both(figure: Figure) -> dict[str, str]:
     with rc_context({"svg.hashsalt": "mia"}):
         figure.savefig(svg, format="svg", metadata={"Date": None})
     plt.close(figure)
-    light = svg.getvalue().decode()
+    light = re.sub(r"<!--.*?-->|\n\s*", " ", svg.getvalue().decode())  # a tenth is indentation
     colours = {name.lower(): other for name, other in DARK.items()}
     dark = re.sub("#[0-9a-f]{6}", lambda found: colours.get(found[0], found[0]), light)
     return {name: base64.b64encode(one.encode()).decode() for name, one in (("light", light), ("dark", dark))}

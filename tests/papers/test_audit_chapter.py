@@ -100,7 +100,7 @@ def verdicts(**more):
                 {"twin": np.array([0.8, 0.81, 0.79, 0.8]), "private": np.array([0.7, 0.72, 0.7, 0.69])})
     tests = {"forests": Trials(np.full(4, 0.5), np.array([0.6, 0.61, 0.62, 0.6]), np.array([0.01, 0.02, 0.01, 0.02]), 100)}
     given = {"tests": tests, "forests": forests, "leaves": [1, 9], "private": pair, "lacking": "",
-             "references": Many(members, {"LiRA": scores(2), "MALT": scores(0)}, {}), **more}
+             "references": Many(members, {"calibrated loss": scores(1), "LiRA": scores(2), "MALT": scores(0)}, {}), **more}
     return {one.claim: one for one in exhibits.judge(**given)}
 
 
@@ -108,13 +108,17 @@ def test_every_claim_is_judged():
     found = verdicts()
     assert list(found) == list(claims.claims("audit"))
     assert {one.verdict for one in found.values()} == {"reproduced"}
-    assert set(found["A6"].parts) == {"AUC", "TPR at 1 % FPR"}
+    assert set(found["A6"].parts) == {"calibrated loss", "LiRA"}
 
 
 def test_what_was_not_run_says_why():
     found = verdicts(private=None, lacking="Opacus is not installed", references=None, leaves=[1])
     assert {claim for claim, one in found.items() if one.verdict == "not run"} == {"A4", "A5", "A6", "A7"}
     assert found["A4"].reason == found["A5"].reason == "Opacus is not installed"
+
+
+def test_a_table_says_why_it_is_not_there():
+    assert exhibits.not_run("Opacus is not installed").to_numpy().tolist() == [["Opacus is not installed."]]
 
 
 def test_a_report_is_shown_whole(monkeypatch):

@@ -132,6 +132,11 @@ def prices_table(report: Report) -> pd.DataFrame:
         "which": words.remedy(one)} for one in report.prices])
 
 
+def not_run(why: str) -> pd.DataFrame:
+    """A table in the place of one that there is not."""
+    return pd.DataFrame([{tables.NOT_RUN: f"{why}."}])
+
+
 def shows_list(report: Report) -> str:
     """What an audit shows and does not show, as a list in Markdown."""
     return "\n".join(f"- {one}" for one in words.shows(report.given, report.plan, report.judged))
@@ -234,8 +239,7 @@ def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], pri
         parts["A4"] = beyond(private, "twin", "private")
         parts["A5"] = over(private.accuracy["twin"] - private.accuracy["private"], "models")
     if references is not None:
-        parts["A6"] = {title: beyond(references, "LiRA", "MALT", metric)
-                       for metric, title in zip(_measures(references), ("AUC", "TPR at 1 % FPR"), strict=False)}
+        parts["A6"] = {name: beyond(references, name, "MALT") for name in references.scores if name != "MALT"}
     if len(leaves) > 1:
         parts["A7"] = beyond(forests, least, most)
     return [claims.judge("audit", claim, found, None if found is not None else reasons[claim])

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from mia_lib import audit, data, membership, metrics, signals, store, training
-from mia_lib.attacks import baselines, bayes
+from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.audit import attacks, blind, judging
 from mia_lib.audit import given as giving
 from mia_lib.audit.attacks import ATTACKS, Seen
@@ -182,14 +182,15 @@ def of_twins(found: Twins) -> Many:
 
 
 def of_references(report: audit.Report) -> Many:
-    """LiRA and the loss against each of an audit's own references, in whose training sets membership is known, too."""
+    """Attacks with references, and the loss, on each of an audit's own references, whose members are known, too."""
     given, count = report.given, report.plan.references
     members = giving.halves(given, count)
     models = training.train(given.pool, members, given.recipe, label="references")
-    loss, margin = signals.loss(models, given.pool), signals.logit_scaled_confidence(models, given.pool).astype(np.float64)
+    loss, margin = (one(models, given.pool).astype(np.float64) for one in (signals.loss, signals.logit_scaled_confidence))
     others = [membership.references_of(target, count) for target in range(count)]
     lira = [baselines.lira_online(margin[target], margin[rows], members[rows], True) for target, rows in enumerate(others)]
-    return Many(members, {"LiRA": np.array(lira), "MALT": bayes.malt(loss)}, {})
+    easier = [calibration.calibrate(-loss[target], -loss[rows], members[rows]) for target, rows in enumerate(others)]
+    return Many(members, {"calibrated loss": np.array(easier), "LiRA": np.array(lira), "MALT": bayes.malt(loss)}, {})
 
 
 # -------------------------------------------------------------------------------------------------- a test of the audit itself
