@@ -166,7 +166,7 @@ exhibits.show_report(reports["forest"], "audit-forest")
 #
 # ## A network, with a recipe
 #
-# The network is torchvision's ResNet-18, cut to {param}`stages` of its four stages in this run. It is a function of one's own, written
+# The network is torchvision's ResNet-18, in this run with {param}`stages` of its four stages. It is a function of one's own, written
 # where the processes that train models can import it:
 
 # %% tags=["hide-input"]

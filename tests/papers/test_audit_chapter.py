@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mia_lib import metrics
 from mia_lib.audit import given as giving
+from mia_lib.audit.attacks import ATTACKS
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
 from mia_lib.papers.audit import exhibits, networks, study
@@ -115,6 +116,11 @@ def test_what_was_not_run_says_why():
     found = verdicts(private=None, lacking="Opacus is not installed", references=None, leaves=[1])
     assert {claim for claim, one in found.items() if one.verdict == "not run"} == {"A4", "A5", "A6", "A7"}
     assert found["A4"].reason == found["A5"].reason == "Opacus is not installed"
+
+
+def test_every_attack_has_a_look_of_its_own():
+    assert set(exhibits.LOOK) == {name for name, one in ATTACKS.items() if not one.audits}
+    assert len({(look["color"], str(look["linestyle"])) for look in exhibits.LOOK.values()}) == len(exhibits.LOOK)
 
 
 def test_a_table_says_why_it_is_not_there():

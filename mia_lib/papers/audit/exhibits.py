@@ -23,6 +23,10 @@ from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
 
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 CURVES = 4  # at most, of one report
+LOOK = {name: plotting.style_of(like) for name, like in (  # one for each attack, in whichever figure it is
+    ("MALT", "MALT"), ("modified entropy", "RMIA"), ("confidence", "Marginal"), ("0-1", "0-1"), ("LiRA", "LiRA"),
+    ("LiRA, offline", "LiRA, as released"), ("RMIA", "Curv ZO LR"), ("calibrated loss", "Calibrated loss"),
+    ("quantile regression", "Quantile regression"), ("gradient norm", "gradient alone"), ("curvature", "Curv, log ratio"))}
 MEASURES = ("auc", f"tpr_at_fpr={CALL}")
 
 
@@ -94,7 +98,7 @@ def _roc(axis: Axes, report: Report) -> None:
              xlabel="False positive rate (logarithmic)")
     shown = [one for one in _plain(report) if len(np.unique(report.scores[one.name])) > 2][:CURVES]  # others have no curve
     for place, one in enumerate(shown):
-        look = {**plotting.style_of(one.name, place), "marker": "none"}
+        look = {**LOOK[one.name], "marker": "none"}
         tpr, floor, ceiling = (np.maximum(part, low / 2) for part in (one.curve.tpr, one.curve.low, one.curve.high))
         axis.plot(one.curve.fpr, tpr, drawstyle="steps-post", label=one.name, lw=2.4 if not place else 1.4, **look)
         if one.name == report.judged.headline.name:
