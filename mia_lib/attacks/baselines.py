@@ -64,7 +64,7 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     shadow_members = check_mask("shadow_members", shadow_members)
     if shadow_probabilities.shape[1:] == probabilities.shape:
         check_own(probabilities, shadow_probabilities, ("probabilities", "shadow_probabilities"))
-    networks = attack_networks(shadow_probabilities, shadow_labels, shadow_members, np.unique(labels), hidden, seed)
+    networks = attack_networks(shadow_probabilities, shadow_labels, shadow_members, np.unique(labels).tolist(), hidden, seed)
     return ask_networks(networks, probabilities, labels)
 
 
