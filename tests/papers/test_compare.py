@@ -10,7 +10,7 @@ from mia_lib import membership, metrics, signals, store
 from mia_lib.attacks import baselines, bayes, calibration, per_class
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims
+from mia_lib.evidence import claims, plotting
 from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.papers import costs
 from mia_lib.papers.compare import exhibits, study
@@ -332,3 +332,10 @@ def test_rates_stand_beside_what_knows_nothing_and_are_left_out_where_they_canno
     assert chance["precision at 1 % FPR"] == "50" and set(frame["TPR at 0.1 % FPR"]) == {exhibits.results.BELOW}
     rate = metrics.conformal_tpr_at_fpr(RNG.normal(size=(4, 400)) * 0, members, 0.01).mean()
     assert rate == pytest.approx(0.01)  # so that a half is chance for precision
+
+
+def test_all_attacks_in_one_figure_are_told_apart_without_colour():
+    every = [plotting.style_of(attack.title, place) for place, attack in enumerate(ATTACKS.values())]
+    for looks in (every, list(exhibits.LOOK.values())):
+        assert len({(str(look["linestyle"]), look["marker"]) for look in looks}) == len(looks)
+    assert len(set(exhibits.FILLS.values())) == len(exhibits.FILLS) == len(exhibits.COLOURS)
