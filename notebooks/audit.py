@@ -144,7 +144,7 @@ plotting.show(
     exhibits.roc_figure({"": reports["forest"]}), name="audit-forest-roc",
     caption="The forest on {ours}`forest-title`: ROC on logarithmic axes, from one record on; what is below one is shaded. The band is the "
             "pointwise 95 % interval of the attack that speaks for the audit.",
-    alt="Curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
+    alt="The forest: curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
         "below.")
 results.show_table(
     exhibits.rates_table({"the forest": reports["forest"]}), name="audit-forest-rates",
@@ -187,7 +187,7 @@ plotting.show(
     exhibits.roc_figure({"": reports["network"]}), name="audit-network-roc",
     caption="The network on {ours}`network-title`, as {numref}`audit-forest-roc` has the forest. Among the attacks are now those that compare "
             "with references.",
-    alt="Curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
+    alt="The network: curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
         "below.")
 results.show_table(
     exhibits.rates_table({"the network": reports["network"]}), name="audit-network-rates",
