@@ -18,6 +18,10 @@ and with it the rest of that record's walk.
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 import math
 from collections.abc import Callable
 from itertools import count

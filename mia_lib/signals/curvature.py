@@ -22,6 +22,10 @@ neither the size of a batch nor the device changes them, and all models of an en
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 import warnings
 from collections.abc import Callable
 

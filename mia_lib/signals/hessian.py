@@ -14,6 +14,10 @@ it exists, which is almost everywhere; what the loss bends by at the kinks thems
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -13,6 +13,10 @@ fraction of the time that keeping their signals does. A graphics card holds the 
 
 from __future__ import annotations
 
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
 import copy
 import math
 import time
