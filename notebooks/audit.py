@@ -142,7 +142,7 @@ results.name({"forest-answer": reports["forest"].answer, "forest-low": str(repor
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.roc_figure({"": reports["forest"]}), name="audit-forest-roc",
-    caption="The forest on {ours}`forest-title`: ROC on logarithmic axes, from one record on; what is below one is shaded. The band is the "
+    caption="The forest on {ours}`forest-title`: {term}`ROC` on logarithmic axes, from one record on; what is below one is shaded. The band is the "
             "pointwise 95 % interval of the attack that speaks for the audit.",
     alt="The forest: curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
         "below.")

@@ -35,6 +35,10 @@ def as_run(notebook: Path, folder: Path, **record) -> Path:
 def drawn(notebook: Path, root: Path) -> tuple[BeautifulSoup, list[str]]:
     text, warnings = RENDER(notebook, root)
     notebook.with_suffix(".html").write_text(text, encoding="utf-8")
+    for file, report in book.collect_audits(json.loads(notebook.read_text(encoding="utf-8"))).items():  # as `mia run` does
+        path = notebook.parent / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(report, encoding="utf-8")
     return BeautifulSoup(text, "html.parser"), warnings
 
 
@@ -144,7 +148,8 @@ def check_that_nothing_is_loaded(soup: BeautifulSoup, mathematics: int) -> None:
 def test_names_of_rows_hold_settings_and_no_measured_value(pages, repo, name):
     """Else rows of different runs would not match. A decimal in a name is written in a source, a preset or a printed table."""
     sources = [repo / "notebooks" / f"{name}.py", repo / "notebooks" / "presets" / f"{name}.smoke.yaml",
-               *repo.glob(f"mia_lib/papers/{name}/*.py"), *repo.glob(f"data/papers/{name}*")]
+               *repo.glob(f"mia_lib/papers/{name}/*.py"), *repo.glob(f"mia_lib/{name}/*.py"),
+               *repo.glob(f"data/papers/{name}*")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     settings = {float(number) for number in re.findall(r"\d*\.?\d+(?:e-?\d+)?", text)}
     frame = sweep.tidy([sweep.read({"seed": 0}, pages[name][0])])
