@@ -41,7 +41,7 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     longer improves on a tenth of its training rows.
 
     Args:
-        probabilities: of the target, [N, K].
+        probabilities: of the target, [N, K], or of T targets, [T, N, K].
         labels: true classes, int [N].
         shadow_probabilities: of S shadow models on records of the attacker's, [S, J, K].
         shadow_labels: true classes of those, int [J].
@@ -50,64 +50,44 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
         seed: of their weights and batches.
 
     Returns:
-        score [N]: probability of membership; 1/2 is the attack's own threshold.
+        score [N] or [T, N]: probability of membership; 1/2 is the attack's own threshold.
 
     Raises:
         MiaError: shapes that do not fit, numbers that are no probabilities, labels that are no class, the target among the
             shadow models, or a class that no shadow model saw both inside and outside.
     """
-    probabilities, shadow_probabilities = np.asarray(probabilities), np.asarray(shadow_probabilities)
-    if shadow_probabilities.ndim != 3 or shadow_probabilities.shape[2] != probabilities.shape[-1]:
-        raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
-                       f"{probabilities.shape}: [S, J, K] and [N, K] are needed.")
-    labels = check_labels("labels", labels, probabilities.shape[1], len(probabilities))
-    shadow_members = check_mask("shadow_members", shadow_members)
-    if shadow_probabilities.shape[1:] == probabilities.shape:
-        check_own(probabilities, shadow_probabilities, ("probabilities", "shadow_probabilities"))
-    networks = attack_networks(shadow_probabilities, shadow_labels, shadow_members, np.unique(labels).tolist(), hidden, seed)
-    return ask_networks(networks, probabilities, labels)
-
-
-def attack_networks(shadow_probabilities: np.ndarray, shadow_labels: np.ndarray, shadow_members: np.ndarray,
-                    classes: Sequence[int], hidden: int = 64, seed: int = 0) -> dict:
-    """The networks of `shadow_models`, which depend on no target: one for each of `classes`, for `ask_networks`.
-
-    Args:
-        shadow_probabilities, shadow_labels, shadow_members, hidden, seed: as for `shadow_models`.
-        classes: that the target's records have.
-
-    Raises:
-        MiaError: as `shadow_models`.
-    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
-    outputs = shadow_probabilities.shape[2]
-    shadow_labels = check_labels("shadow_labels", shadow_labels, outputs, shadow_probabilities.shape[1])
+    probabilities, shadow_probabilities = np.asarray(probabilities), np.asarray(shadow_probabilities)
+    if (shadow_probabilities.ndim != 3 or probabilities.ndim not in (2, 3) or
+            shadow_probabilities.shape[2] != probabilities.shape[-1]):
+        raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
+                       f"{probabilities.shape}: [S, J, K] and [N, K], or [T, N, K], are needed.")
+    classes = probabilities.shape[-1]
+    labels = check_labels("labels", labels, classes, probabilities.shape[-2])
+    shadow_labels = check_labels("shadow_labels", shadow_labels, classes, shadow_probabilities.shape[1])
     shadow_members = check_mask("shadow_members", shadow_members)
     if shadow_members.shape != shadow_probabilities.shape[:2]:
         raise MiaError(f"shadow_members has shape {shadow_members.shape}: {shadow_probabilities.shape[:2]} is needed, [S, J].")
-    networks = {}
-    for label in map(int, classes):
-        rows = shadow_probabilities[:, shadow_labels == label].reshape(-1, outputs)
+    for target in probabilities.reshape(-1, *probabilities.shape[-2:]):
+        if shadow_probabilities.shape[1:] == target.shape:
+            check_own(target, shadow_probabilities, ("probabilities", "shadow_probabilities"))
+    score = np.empty(probabilities.shape[:-1])
+    for label in np.unique(labels):
+        of_class = labels == label
+        rows = shadow_probabilities[:, shadow_labels == label].reshape(-1, classes)
         inside = shadow_members[:, shadow_labels == label].ravel()
         if min(inside.sum(), (~inside).sum()) < 10:
             raise MiaError(f"class {label}: the shadow models saw {inside.sum()} of its records inside and "
                            f"{(~inside).sum()} outside; the attack model needs 10 of each. Use more shadow models.")
-        networks[label] = MLPClassifier((hidden,), learning_rate_init=0.01, early_stopping=True, n_iter_no_change=5,
-                                        max_iter=60, random_state=seed)
+        network = MLPClassifier((hidden,), learning_rate_init=0.01, early_stopping=True, n_iter_no_change=5,
+                                max_iter=60, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            networks[label].fit(rows, inside)
-    return networks
-
-
-def ask_networks(networks: dict, probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """What `attack_networks` say of a target's output vectors [N, K] of records of classes int [N]: score [N]."""
-    score = np.empty(len(labels))
-    for label in np.unique(labels):
-        of_class = labels == label
-        score[of_class] = networks[int(label)].predict_proba(probabilities[of_class])[:, 1]
+            network.fit(rows, inside)
+        asked = probabilities[..., of_class, :]
+        score[..., of_class] = network.predict_proba(asked.reshape(-1, classes))[:, 1].reshape(asked.shape[:-1])
     return score
 
 

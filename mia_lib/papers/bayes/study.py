@@ -454,18 +454,17 @@ def shadow_score(bank: Bank, target: int, shadows: int, apart: Bank | None = Non
             models of the other pairs of the target's own bank, which know the records under attack.
     """
     if apart is not None:
-        networks = _networks_of(apart, shadows, tuple(np.unique(bank.labels)), seed)
-        return baselines.ask_networks(networks, bank.probabilities[target], bank.labels)
+        return _from_apart(bank, shadows, apart, seed)[target]
     r = references_without(bank, target)[:shadows]
     return baselines.shadow_models(bank.probabilities[target], bank.labels, bank.probabilities[r], bank.labels,
                                    bank.game.members[r], seed=seed)
 
 
-@lru_cache(maxsize=1)  # all targets of a bank are asked about in turn
-def _networks_of(apart: Bank, shadows: int, classes: tuple[int, ...], seed: int) -> dict:
-    """The attack's networks, from the first models of a bank of its own."""
-    return baselines.attack_networks(apart.probabilities[:shadows], apart.labels, apart.game.members[:shadows],
-                                     classes, seed=seed)
+@lru_cache(maxsize=1)  # targets are asked about in turn, and the attack's networks are the same for all
+def _from_apart(bank: Bank, shadows: int, apart: Bank, seed: int) -> np.ndarray:
+    """The attack on every model of a bank with shadow models of another, [M, N]."""
+    return baselines.shadow_models(bank.probabilities, bank.labels, apart.probabilities[:shadows], apart.labels,
+                                   apart.game.members[:shadows], seed=seed)
 
 
 COUNTING = "counting"
