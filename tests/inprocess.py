@@ -8,6 +8,7 @@ what a cell raised. What only a process of its own can do (to die, to be interru
 from __future__ import annotations
 
 import atexit
+import builtins
 import contextlib
 import io
 import os
@@ -71,6 +72,7 @@ def _as_in_a_kernel(folder: str, environment: dict[str, str]):
     import matplotlib.pyplot as plt
 
     kept, path, backend, anew = dict(os.environ), list(sys.path), matplotlib.get_backend(), store._anew
+    vars(builtins).pop("_", None)  # what an example in a docstring showed last; a shell would not set its own
     with contextlib.chdir(folder), warnings.catch_warnings(), matplotlib.rc_context():
         try:
             matplotlib.rcdefaults()
