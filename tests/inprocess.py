@@ -73,6 +73,7 @@ def _as_in_a_kernel(folder: str, environment: dict[str, str]):
 
     kept, path, backend, anew = dict(os.environ), list(sys.path), matplotlib.get_backend(), store._anew
     vars(builtins).pop("_", None)  # what an example in a docstring showed last; a shell would not set its own
+    plt.close("all")  # what another test left open would be shown
     with contextlib.chdir(folder), warnings.catch_warnings(), matplotlib.rc_context():
         try:
             matplotlib.rcdefaults()
