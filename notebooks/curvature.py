@@ -23,7 +23,7 @@
 # what did not change is read from the store. Change anything: `mia run curvature -p h 0.01 -p iterations 5`; text and verdicts
 # follow the new numbers. All parameters: `mia params curvature`. [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e .`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
 # ```
 #
 # The [chapter before](calibration.ipynb) compared a record with itself under other models. This one keeps that and changes the

@@ -195,7 +195,7 @@ def test_nothing_is_packed_before_the_book_is_built(clone, tmp_path):
 def test_binder_and_the_dev_container_install_what_setup_installs(repo):
     lines = [line for line in (repo / "binder" / "requirements.txt").read_text().splitlines() if line[0] != "#"]
     index, constraint, package = (line.split(maxsplit=1)[1] for line in lines)
-    assert (repo / "binder" / constraint).resolve() == repo / "constraints.txt" and package == ".[lab]"
+    assert (repo / "binder" / constraint).resolve() == repo / "constraints.txt" and package == ".[book,lab]"
     assert index in (repo / "Makefile").read_text() and "python-3.11" in (repo / "binder" / "runtime.txt").read_text()
     container = json.loads((repo / ".devcontainer" / "devcontainer.json").read_text())
     assert index in container["containerEnv"]["PIP_ARGS"] and "python:3.11" in container["image"]
