@@ -29,13 +29,14 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data._torchvision"},
     "metrics": GROUND | {"store"},
     "evidence": GROUND | {"definitions", "metrics"},
-    "audit": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training", "signals",
+    "standalone": set(),
+    "audit": GROUND | {"standalone", "progress", "definitions", "data", "membership", "models", "store", "training", "signals",
               "attacks", "metrics", "evidence"},
     "papers": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training", "signals",
                "attacks", "metrics", "evidence"},
     "papers.audit": GROUND | {"data", "membership", "store", "training", "signals", "attacks", "metrics", "evidence", "audit"},
-    "course": GROUND | {"data", "membership", "store", "training", "signals", "metrics"},
-    "publish": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training",
+    "course": GROUND | {"standalone", "data", "membership", "store", "training", "signals", "metrics"},
+    "publish": GROUND | {"standalone", "progress", "definitions", "data", "membership", "models", "store", "training",
                 "signals", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mia_lib import store
+from mia_lib import standalone, store
 from mia_lib.audit import figures, remedies, words
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.given import Given
@@ -113,12 +113,8 @@ class Report:
 
     def html(self) -> str:
         """The page, which needs nothing beside it."""
-        from jinja2 import Environment, FileSystemLoader
-
-        environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True,
-                                  lstrip_blocks=True)
-        environment.filters |= {"percent": words.percent, "span": words.span, "rate": words.rate, "chance": words.chance,
-                                "remedy": words.remedy, "duration": duration, "minutes": _minutes, "p": _p}
+        filters = {"percent": words.percent, "span": words.span, "rate": words.rate, "chance": words.chance,
+                   "remedy": words.remedy, "duration": duration, "minutes": _minutes, "p": _p}
         given, judged, headline = self.given, self.judged, self.judged.headline
         kinds = {kind: [one for one in judged.groups if one.kind == kind] for kind in ("group", "class")}
         pictures = {
@@ -126,7 +122,8 @@ class Report:
             "areas": figures.areas(judged.attacks, judged.blind),
             "scores": figures.scores(self.scores[headline.name], given.inside, headline.name),
             **{kind: figures.groups(found) for kind, found in kinds.items() if any(one.auc is not None for one in found)}}
-        return environment.get_template("page.html").render(
+        return standalone.page(
+            Path(__file__).with_name("page.html"), filters,
             report=self, given=given, judged=judged, headline=headline, answer=self.answer, low=words.low(headline),
             shows=words.shows(given, self.plan, judged), agreement=words.agreement(judged),
             exposure=words.exposure(given, judged), epsilon=words.epsilon(given, judged), kinds=kinds,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from jinja2 import Environment
-
-from mia_lib import store
+from mia_lib import standalone, store
 from mia_lib.course.game import FPR, Answers, Place
 
 TITLE = "Who was in the training set?"
@@ -19,15 +17,13 @@ def page(places: list[Place], kept: Answers, final: bool) -> str:
     Args:
         places: from `game.judge`. kept: the answers of the competition; the page tells none of them. final: which half it is.
     """
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        Path(__file__).with_name("leaderboard.html").read_text(encoding="utf-8"))
     half = ~kept.public if final else kept.public
-    return template.render(
-        title=TITLE, places=places, final=final, tries=kept.tries, records=int(half.sum()), chance=FPR,
-        pairs=len(places) * (len(places) - 1) // 2,
+    return standalone.page(
+        Path(__file__).with_name("leaderboard.html"), title=TITLE, places=places, final=final, tries=kept.tries,
+        records=int(half.sum()), chance=FPR, pairs=len(places) * (len(places) - 1) // 2,
         most=max(0.1, *(min(1.0, 1.05 * one.tpr.high) for one in places)), verdict=verdict(places),
-        silent=[team for team in kept.teams if team not in {one.team for one in places}], date=time.strftime("%d %B "
-        "%Y").lstrip("0"))
+        silent=[team for team in kept.teams if team not in {one.team for one in places}],
+        date=time.strftime("%d %B %Y").lstrip("0"))
 
 
 def verdict(places: list[Place]) -> str:
@@ -37,9 +33,8 @@ def verdict(places: list[Place]) -> str:
         return f"{first[0]} is alone, so there is nobody to be better than."
     if len(first) == 1:
         return f"{first[0]} is ahead of everyone, by differences that are more than chance."
-    return (f"Who is first cannot be told: {', '.join(first[:-1])} and {first[-1]} may each be the best. The order in "
-            f"which they stand "
-            "is that of these records.")
+    return (f"Who is first cannot be told: {', '.join(first[:-1])} and {first[-1]} may each be the best. The order in which "
+            "they stand is that of these records.")
 
 
 def write(path: Path, places: list[Place], kept: Answers, final: bool) -> Path:

@@ -19,6 +19,7 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from mia_lib import standalone
 from mia_lib.evidence import plotting
 from mia_lib.evidence.tables import NOTHING
 from mia_lib.progress import duration
@@ -134,8 +135,6 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
         folder: where the page will lie, for links.
         root: folder of the book.
     """
-    from jinja2 import Environment, FileSystemLoader
-
     ran, known = [cell for cell in cells if cell.record], {p.name: p for p in parameters(name, preset, root)}
     frame = tidy(cells)
     exhibits, still = charts(frame, cells) if ran else ({}, {})
@@ -154,10 +153,8 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
         # A single word that holds a comma is told from a list of words by a bar at its end.
         words += ["-p", axis, between.join(values) + ("|" if between == "|" and len(values) == 1 and not is_list else "")]
         swept[axis] = known[axis].meaning, (" | " if between == "|" else ", ").join(values)
-    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True)
-    environment.filters |= {"caption": _html, "duration": duration}
-    return environment.get_template("page.html").render(
+    return standalone.page(
+        Path(__file__).with_name("page.html"), {"caption": _html, "duration": duration},
         name=name, preset=preset, cells=cells, ran=ran, swept=swept, command=shlex.join(words), captions=_captions(ran),
         verdicts=verdicts, exhibits=exhibits, still=still, claims=CLAIMS,
         changed=[(claim, line) for claim, line in verdicts.items() if not line["same"]],
