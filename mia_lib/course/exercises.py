@@ -24,7 +24,7 @@ from nbformat.v4 import new_markdown_cell
 
 from mia_lib.errors import MiaError, choose
 
-CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile", "compare")
+CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")
 ANSWERS = ("right", "wrong")
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION\n?", re.DOTALL | re.MULTILINE)
 STUB = r'\1raise NotImplementedError("Write this.")' + "\n"
