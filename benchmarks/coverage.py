@@ -49,7 +49,7 @@ class Cell:
 
 CELLS = (
     Cell("one target, its records", "single runs", "one", 1, 1000),
-    Cell("two targets of a bank and their records", "least", "pairs", 2, 1000),
+    Cell("three targets of a bank and their records", "least", "pairs", 3, 1000),
     Cell("targets of a bank and their records", "iha, quantile", "pairs", 4, 2000),
     Cell("targets of a bank and their records", "curvature", "pairs", 6, 1000),
     Cell("four pairs or more, and their records", "longer runs", "pairs", 10, 600),

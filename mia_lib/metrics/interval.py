@@ -12,6 +12,9 @@ import numpy as np
 
 from mia_lib.errors import MiaError, check_range
 
+LEAST = 3  # units from which on there is an interval
+UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -71,6 +74,14 @@ class Interval:
                            "metrics.bootstrap, compare or t_interval to have it at another level.")
         low, high = np.clip([self.value + low, self.value + high], *self.bounds)
         return replace(self, low=float(low), high=float(high), level=float(level))
+
+    def without(self, why: str) -> Interval:
+        """The same estimate, which has no interval at any level.
+
+        Args:
+            why: said in the place of what it covers.
+        """
+        return replace(self, low=np.nan, high=np.nan, covers=why)
 
     def _affine(self, scale: float, offset: float) -> Interval:
         def move(x):
@@ -176,8 +187,9 @@ def share_over(values, records: int, calibration: float = np.inf, what: str = "t
     covers = f"{len(values)} {what} and {records} records"
     if np.isfinite(calibration):
         covers += f", {calibration:.0f} records for calibration"
-    return combined(mean, [values.var(ddof=1) / len(values), chance / count, chance / calibration],
-                    [len(values) - 1, np.inf, np.inf], covers=covers, bounds=(0.0, 1.0))
+    found = combined(mean, [values.var(ddof=1) / len(values), chance / count, chance / calibration],
+                     [len(values) - 1, np.inf, np.inf], covers=covers, bounds=(0.0, 1.0))
+    return found if len(values) >= LEAST else found.without(f"{covers}: too few for an interval")
 
 
 def beyond_chance(intervals, chance: float = 0.5) -> Interval:
@@ -211,7 +223,9 @@ def combined(value: float, variances, dofs, level: float = 0.95, covers: str = "
 
 
 def difference(one: Interval, other: Interval) -> Interval:
-    """one - other, for independent estimates with Student's t intervals."""
-    return combined(one.value - other.value,
-                    [one.se**2, other.se**2],  # type: ignore[operator]
-                    [one.dof, other.dof], one.level, one.covers)
+    """one - other, for independent estimates with Student's t intervals; without one where either has none."""
+    found = combined(one.value - other.value,
+                     [one.se**2, other.se**2],  # type: ignore[operator]
+                     [one.dof, other.dof], one.level, one.covers)
+    alone = [each for each in (one, other) if np.isnan(each.low)]
+    return found.without(alone[0].covers) if alone else found

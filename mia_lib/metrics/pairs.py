@@ -78,11 +78,9 @@ def pairwise(metric, scores: Mapping[str, np.ndarray], members, fpr: float | Non
     names = tuple(scores)
     for k, a in enumerate(names):
         for b in names[k + 1:]:
-            values = units[a] - units[b]
-            variance, dof = ranking._between(values, drawn[a] - drawn[b])
-            differences[a, b] = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof,
-                                         se=float(np.sqrt(variance)), bounds=(low - high, high - low),
-                                         exact=np.array_equal(checked[a][0], checked[b][0])).at(level)
+            differences[a, b] = ranking._over_units(units[a] - units[b], drawn[a] - drawn[b], level, covers,
+                                                    (low - high, high - low),
+                                                    np.array_equal(checked[a][0], checked[b][0]))
     p = np.ones((len(names), len(names)))
     upper = np.triu_indices(len(names), 1)
     p[upper] = holm([_p(one) for one in differences.values()])
@@ -90,10 +88,10 @@ def pairwise(metric, scores: Mapping[str, np.ndarray], members, fpr: float | Non
 
 
 def _p(difference: Interval) -> float:
-    """Of no difference; 1 where there is no spread to judge by."""
+    """Of no difference; 1 where there is no spread, or no interval, to judge by."""
     from scipy import stats
 
-    if not difference.se:
+    if not difference.se or np.isnan(difference.low):
         return 1.0
     return float(2 * stats.t.sf(abs(difference.value) / difference.se, difference.dof))
 

@@ -21,13 +21,12 @@ import numpy as np
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.hints import Indices, Members, Metric, MetricNames, Numbers, PerTarget, Scores, Terms
-from mia_lib.metrics.interval import Interval
+from mia_lib.metrics.interval import LEAST, UNITS, Interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
-UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -469,14 +468,21 @@ def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
     units = len(values)
     of_units, of_records = values.var(ddof=1) / units, drawn.mean(0).var()
     if units < UNITS:
-        total = of_units + of_records
-        return total, total**2 * (units - 1) / of_units**2 if of_units else np.inf
+        return of_units + of_records, units - 1
     # What records do to single units is in the first variance as well, and counted once.
     excess = of_units - drawn.var(1).sum() / units**2
     if excess <= 0:
         return of_records, np.inf
     total = of_records + excess
     return total, total**2 * (units - 1) / of_units**2
+
+
+def _over_units(values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool) -> Interval:
+    """Of the mean over units, with arguments as for `_between` and `Interval`."""
+    variance, dof = _between(values, drawn)
+    found = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)), bounds=bounds,
+                     exact=exact)
+    return found.without(f"{covers}: too few for an interval") if len(values) < LEAST and not exact else found.at(level)
 
 
 def _intervals(cores, ranges, terms, groups, level, draws, seed) -> list[Interval]:
@@ -514,17 +520,14 @@ def _intervals(cores, ranges, terms, groups, level, draws, seed) -> list[Interva
     covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {judged} records"
     intervals = []
     for values, d, ends in zip(each, drawn, bounds, strict=True):
-        of_units = np.bincount(unit, values) / count
-        variance, dof = _between(of_units, d)
-        intervals.append(Interval(float(of_units.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)),
-                                  bounds=ends, exact=same).at(level))
+        intervals.append(_over_units(np.bincount(unit, values) / count, d, level, covers, ends, same))
     return intervals
 
 
 def _without_peaks(names, found: list[Interval]) -> list[Interval]:
     """No ends for peak accuracies: their bias is larger than their spread."""
-    return [Interval(one.value, np.nan, np.nan, one.level, "a peak, which has no interval") if name == "balanced_accuracy"
-            else one for name, one in zip(names, found, strict=True)]
+    return [one.without("a peak, which has no interval") if name == "balanced_accuracy" else one
+            for name, one in zip(names, found, strict=True)]
 
 
 def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | None = None, groups: Indices = None,
@@ -535,9 +538,9 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
     complementary pair of targets where there are four pairs, else the target; and the records, which units may share. The
     variance between units and that under resampling of the records, the same for all targets, make the interval:
 
-    1. Fewer than four units: their sum, Student's t with Satterthwaite's degrees of freedom. What is special to one unit and
-       one record is counted twice, so the interval errs on the wide side. With two targets that differ much it covers about
-       90 %; three are better.
+    1. Three units: their sum, Student's t with two degrees of freedom. What is special to one unit and one record is counted
+       twice, so the interval errs on the wide side. Two units have no interval: how far they differ says too little of how
+       far others would.
     2. Four units or more: the variance under resampling, and that between units as far as it exceeds what resampling does to
        single units. So nothing is counted twice, whether units share all records, some or none.
     3. One target: its records alone, members and non-members apart. Another training run might differ more, and the

@@ -14,6 +14,7 @@ from sklearn import metrics as sk
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking
+from mia_lib.metrics.interval import difference
 
 QUICK = settings(max_examples=60, deadline=None)
 TIED = st.integers(-4, 4)
@@ -268,7 +269,7 @@ def test_few_banks_add_the_variance_of_bank_means_and_that_of_their_records():
     of_banks = means.var(ddof=1) / 3
     assert made.value == pytest.approx(means.mean())
     assert made.se**2 == pytest.approx(of_banks + of_records, rel=0.05)
-    assert made.dof == pytest.approx(2 * (made.se**2 / of_banks) ** 2, rel=0.01)
+    assert made.dof == 2  # the fewest of the two, which is on the safe side
     assert made.covers == "3 banks"
 
 
@@ -399,7 +400,7 @@ def test_the_best_of_several_attacks_is_widened_for_its_choice():
 def test_shares_of_records_add_the_binomial_variance():
     made = metrics.share_over([0.2, 0.3, 0.4], 400)
     assert made.se**2 == pytest.approx(0.01 / 3 + 0.3 * 0.7 / 400)
-    assert metrics.share_over([0.0, 0.0], 100).high > 0  # none of 100 is not never
+    assert metrics.share_over([0.0] * 3, 100).high > 0  # none of 100 is not never
     assert metrics.over([1, 2, 3], "splits").covers == "3 splits"
 
 
@@ -431,16 +432,16 @@ def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_s
     assert difference.high - difference.low < (alone.high - alone.low) / 2
     same = metrics.compare("auc", scores, scores, members)
     assert (same.value, same.low, same.high) == (0, 0, 0) and same.sign == 0
-    grouped = metrics.compare("auc", np.stack([scores] * 2), np.stack([close] * 2), members, groups=[0, 1])
-    assert grouped.covers == "2 banks" and grouped.value == pytest.approx(difference.value)
+    grouped = metrics.compare("auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2])
+    assert grouped.covers == "3 banks" and grouped.value == pytest.approx(difference.value)
 
 
 def test_bounds_of_the_metric_clip_the_interval():
     rng = np.random.default_rng(5)
-    scores, members = gaussian(rng, 20, 3, targets=2)
+    scores, members = gaussian(rng, 20, 3, targets=3)
     made = metrics.bootstrap("auc", scores, members)
     assert 0 <= made.low <= made.value <= made.high <= 1
-    noise = metrics.bootstrap("tpr_at_fpr=0.1", rng.normal(size=(2, 40)), np.arange(40) < 20)
+    noise = metrics.bootstrap("tpr_at_fpr=0.1", rng.normal(size=(3, 40)), np.arange(40) < 20)
     assert noise.low == 0
 
 
@@ -481,13 +482,13 @@ def test_student_interval_by_hand():
 
 
 def test_evaluate_is_tidy_and_agrees_with_bootstrap():
-    scores, members = gaussian(np.random.default_rng(7), 100, 1, targets=2)
+    scores, members = gaussian(np.random.default_rng(7), 100, 1, targets=3)
     table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100,
                              metrics=("auc", "tpr_at_fpr=0.001"))
     assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
                                    "records", "resolution", "resolved"]
     assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
-    assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {2}
+    assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {3}
     one = metrics.bootstrap(metrics.auc, scores, members, draws=100)
     assert tuple(table.loc[0, ["value", "low", "high"]]) == (one.value, one.low, one.high)
     assert table.resolution[0] == 1 / (~members).sum(1).min()
@@ -497,7 +498,8 @@ def test_evaluate_is_tidy_and_agrees_with_bootstrap():
 
 
 def test_a_resample_without_members_is_left_out():
-    made = metrics.bootstrap("auc", [[1, 2, 3], [3, 1, 2]], [[True, False, False], [True, False, True]])
+    members = [[True, False, False], [True, False, True], [False, True, True]]
+    made = metrics.bootstrap("auc", [[1, 2, 3], [3, 1, 2], [2, 1, 3]], members)
     assert np.isfinite([made.low, made.high]).all() and made.se > 0
 
 
@@ -613,3 +615,19 @@ def test_several_metrics_at_once_are_each_on_its_own():
     for name in names:
         assert str(together[name]) == str(metrics.bootstrap(name, a, members, draws=50))
         assert str(differences[name]) == str(metrics.compare(name, a, b, members, draws=50))
+
+
+def test_two_units_have_no_interval_and_say_so():
+    scores, members = gaussian(np.random.default_rng(3), 60, 1, targets=2)
+    alone = metrics.bootstrap("auc", scores, members)
+    assert np.isnan([alone.low, alone.high]).all() and alone.value == metrics.auc(scores, members).mean()
+    assert alone.covers == "2 targets and 60 records: too few for an interval" and f"{alone}" == f"{alone.value:.3f}"
+    assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((alone - 0.5).high)
+    twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
+    banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
+    assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
+    same = metrics.compare("auc", scores, scores, members)
+    assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
+    share = metrics.share_over([0.2, 0.4], 100)
+    assert np.isnan(share.low) and np.isnan(difference(alone, metrics.t_interval([0.1, 0.2, 0.3])).low)
+    assert not np.isnan(metrics.bootstrap("auc", *gaussian(np.random.default_rng(3), 60, 1, targets=3)).low)
