@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -46,9 +47,13 @@ def training(config: TrainConfig, shape: tuple, classes: int, records: int) -> f
         config: how. shape: of a record. classes: K. records: size of the training set.
     """
     check_range("records", records, 1)
-    network = models.build(config.architecture, shape, classes, seed=0)
-    x = models.to_input(_images_or_rows(shape))
-    return config.epochs * records * _counted(lambda: network(x).sum().backward()) / COUNTED
+    return config.epochs * records * _step(config.architecture, shape, classes) / COUNTED
+
+
+@cache
+def _step(architecture: str | Callable, shape: tuple, classes: int) -> float:
+    network, x = models.build(architecture, shape, classes, seed=0), models.to_input(_images_or_rows(shape))
+    return _counted(lambda: network(x).sum().backward())
 
 
 def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int, fit: int, selection: int) -> float:

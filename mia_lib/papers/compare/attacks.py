@@ -19,7 +19,7 @@ from mia_lib import signals, store
 from mia_lib.attacks import ACCESS, REFERENCES, Needs, baselines, bayes, calibration, iha, per_class, quantile
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.papers import costs
-from mia_lib.papers.compare.case import Case, Seen
+from mia_lib.papers.compare.case import Case, Seen, took
 from mia_lib.signals import hessian
 from mia_lib.training import Ensemble, ensemble, train
 from mia_lib.training.backends import pool
@@ -219,7 +219,7 @@ def _forgetting(seen: Seen) -> np.ndarray:
     case, models = seen.case, _forgotten(seen.case)
     place = case.bank.attacked.index(seen.target)
     after = signals.loss(models, case.pool)[[place]].astype(np.float64)
-    seen.makes("the target, further", _operations(models.config, case, len(case.public)), _seconds(models, place))
+    seen.makes("the target, further", _operations(models.config, case, len(case.public)), took(models, place))
     return calibration.calibrate(-seen.own("loss"), -after, own="keep")
 
 
@@ -230,16 +230,11 @@ def _matt(seen: Seen) -> np.ndarray:
     chosen = np.arange(len(case.public)) < size
     models = train(case.public, chosen[None], replace(case.models.config, seed=case.models.config.seed + 5),
                    label=f"reference on public records, {case.name}")
-    seen.makes("a reference on public records", _operations(models.config, case, int(chosen.sum())), _seconds(models, 0))
+    seen.makes("a reference on public records", _operations(models.config, case, int(chosen.sum())), took(models, 0))
     seen.has_parameters()
     blocks = signals.record_gradients(models.model(0), case.pool.x, case.pool.y, models.config.loss, "float64")
     theta, theta0 = (each.astype(np.float64) for each in (case.models.parameters(seen.target), models.parameters(0)))
     return bayes.matt(theta, theta0, np.concatenate(list(blocks)))
-
-
-def _seconds(models: Ensemble, index: int) -> float:
-    models.part([index]).fit()
-    return float(store.look_up(models.spec(index)).manifest["seconds"])
 
 
 def _operations(config, case: Case, records: int) -> float:

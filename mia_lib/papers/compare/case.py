@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from mia_lib import data, membership, signals
+from mia_lib import data, membership, signals, store
 from mia_lib import models as architectures
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.data import Dataset
@@ -72,7 +72,8 @@ class Case:
     limits: Limits
     regression: NetworkConfig
     seed: int = 0
-    _known: dict = field(default_factory=dict, repr=False)
+    _known: dict = field(default_factory=dict, init=False, repr=False)
+    _took: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def members(self) -> np.ndarray:
@@ -112,6 +113,12 @@ class Case:
         x = augment(x, "flip", views).to(torch.uint8).permute(0, 2, 3, 1)
         return replace(self.pool, name=f"{self.pool.name} mirrored", x=np.ascontiguousarray(x.numpy()))
 
+    def seconds(self, model: int) -> float:
+        """What training a model of the bank took, as the clock had it."""
+        if model not in self._took:
+            self._took[model] = took(self.models, model)
+        return self._took[model]
+
     def __definitions__(self) -> tuple:
         """What of a case bears on what is computed from it: not what was computed already."""
         return self.models, self.regression, self.limits
@@ -150,6 +157,12 @@ SIGNALS: dict[str, Callable[[Case, Ensemble, Dataset], np.ndarray]] = {
     "curvature": _curvature,
 }
 COSTLY = ("gradient_norm", "curvature")  # of these an attack has `Limits.few` references at most
+
+
+def took(models: Ensemble, index: int) -> float:
+    """Seconds that training one of the models took, as the clock had it."""
+    models.part([index]).fit()
+    return float(store.look_up(models.spec(index)).manifest["seconds"])
 
 
 @dataclass(frozen=True)

@@ -316,7 +316,8 @@ def _name(axis, points: Sequence[tuple[float, float, str]]) -> None:
             place += 0.01
         taken.append((low, high, place))
         axis.text(across + (-0.02 if right else 0.02), place, text, transform=axis.transAxes, fontsize=7.5,
-                  color=plotting.INK, ha="right" if right else "left", va="bottom")
+                  color=plotting.INK, ha="right" if right else "left", va="bottom",
+                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5})
 
 
 def references_figure(swept: Mapping[str, study.Swept], names: Sequence[str] = OF_REFERENCES) -> Figure:
@@ -570,8 +571,8 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
                                                       "shrinkB": 0})
             beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (0.05, -0.1)
             middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
-            axis.text(*middle, f"{choice.beyond(found[before]):+.3f}", ha="center" if by == y else "left", va="center",
-                      fontsize=7.5, color=plotting.INK)
+            axis.text(*middle, f"{choice.beyond(found[before]):+.3f}".replace("-", "−"), ha="center" if by == y else "left",
+                      va="center", fontsize=7.5, color=plotting.INK)
     return figure
 
 

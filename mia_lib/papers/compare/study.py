@@ -52,7 +52,7 @@ class Cost:
             queries += bool(names - set(COSTLY)) + ("gradient_norm" in names) + 4 * case.limits.probes * ("curvature" in names)
         config, size = case.models.config, int(case.bank.members[0].sum())
         each = costs.training(config, case.pool.shape, len(case.pool.classes), size)
-        seconds = sum(float(store.look_up(case.models.spec(m)).manifest["seconds"]) for m in asked.references)
+        seconds = sum(map(case.seconds, asked.references))
         return Cost(len(asked.references) + sum(one.models for one in asked.made.values()), queries,
                     asked.public,
                     len(asked.references) * each + sum(one.operations for one in asked.made.values()),
@@ -323,7 +323,8 @@ def combined(played: Play, attacks: Sequence[str]) -> Combined:
             others = [u for u, one in enumerate(played.case.bank.attacked) if one // 2 != target // 2]
             chosen.append(int(aucs[:, others].mean(1).argmax()))
             best.append(packed_ranks(played.ranks[attacks[chosen[-1]]][t]))
-            model = LogisticRegression(C=1.0).fit(normal[others].reshape(-1, len(attacks)), played.members[others].ravel())
+            model = LogisticRegression(C=1.0, max_iter=1000).fit(normal[others].reshape(-1, len(attacks)),
+                                                                 played.members[others].ravel())
             logistic.append(packed_ranks(model.decision_function(normal[t])))
             weights.append(model.coef_[0])
         return {"best": np.stack(best), "vote": np.stack([packed_ranks(row) for row in normal.mean(-1)]),
