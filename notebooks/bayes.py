@@ -59,7 +59,7 @@ results.show_table(
                           "MAST": bayes.mast, "MATT": bayes.matt}),
     name="bayes-threat-model",
     caption="What each attack of this chapter needs for its score, as declared by the functions that run it. Whoever must also say yes "
-            "or no needs a threshold: in the paper's Table 2 ours come from models of the attacker's own, for every attack.")
+            "or no needs a threshold: in the paper's Table 2 our thresholds come from models of the attacker's own; 0-1 needs none.")
 
 # %% [markdown]
 # The *0-1* attack calls a record a member when it is classified correctly {cite}`yeom2018privacy`; *shadow models* train
@@ -79,7 +79,7 @@ gaussian_dimension: int = 2000  # d of Figure 1 [1..20000]
 classes: list[int] = [5, 7]  # the two classes of Table 1, by number [0..; 2 items; distinct]
 class_pairs: int = 1  # pairs of classes to play Table 1 with; from three on, intervals are over pairs [1..5]
 feature_dataset: str = "other classes"  # what the feature extractor of Table 1 is trained on: the other classes, or a set [other classes | data set]
-feature_architecture: str = "tanh_cnn:16,32,64"  # of the feature extractor [architecture]
+feature_architecture: str = "tanh_cnn:8,16,64"  # of the feature extractor [architecture]
 feature_epochs: int = 3  # of the feature extractor [1..500]
 sizes: list[int] = [400, 1000, 2000, 4000, 6000]  # n of Table 1; what does not fit the data is shown as not run [2..; even]
 seeds: int = 100  # splits for each n of Table 1 [2..1000]
@@ -88,11 +88,11 @@ bank_records: int = 2000  # records of a bank; half of them are in each model [2
 references: int = 12  # reference models for each target of Table 2 [4..256; even]
 targets: int = 6  # models attacked in each bank [1..64]
 shadows: int = 8  # shadow models of the shadow-model attack [2..256]
-architecture: str = "tanh_cnn:16,32,64"  # of the models of Table 2 [architecture]
-epochs: int = 20  # of the models of Table 2 [1..500]
+architecture: str = "tanh_cnn:8,16,64"  # of the models of Table 2 [architecture]
+epochs: int = 25  # of the models of Table 2 [1..500]
 learning_rate: float = 0.002  # Adam's, in Tables 2 and 3 and for the extractor [1e-6..1.0]
 sweep_dataset: str = "fashion_mnist_20k"  # records of Table 3 (see `mia data ls`) [data set]
-sweep_architectures: list[str] = ["tanh_cnn:16,32,64", "leino_cnn:10,25,250"]  # the two networks of Table 3 [architecture; not empty]
+sweep_architectures: list[str] = ["tanh_cnn:8,16,64", "leino_cnn:8,16,128"]  # the two networks of Table 3 [architecture; not empty]
 augmentations: list[str] = ["none", "flip_crop:1", "flip_crop:5", "flip_resized_crop:0.25"]  # of Table 3, from weak to strong; the first two and the last stand beside the paper's three [augmentation; not empty]
 sweep_games: int = 4  # independent games for each cell of Table 3 [2..50]
 sweep_records: int = 2000  # records of a game; half of them are members [20..1000000]
@@ -145,8 +145,8 @@ results.name({"told-apart": exhibits.told_apart(seen, threshold)}, ".0%")
 #
 # ## The idea
 #
-# Some records are hard: their loss is high whether or not a model was trained on them. The picture shows all records of the target
-# above.
+# Some records are hard: their loss is high whether or not a model was trained on them. The picture shows the records
+# above under all models of the bank; the chart with the slider draws an even sample of them.
 
 # %% tags=["hide-input"]
 plotting.explore(
@@ -156,8 +156,8 @@ plotting.explore(
     caption="Each dot is a record: its mean loss under models that were trained on it against that under models that were not. Training "
             "lowers the loss, so most dots lie below the dashed diagonal. The two solid lines are one threshold for all records. It can tell "
             "a record's membership only in the lower right quarter, where the loss is above it without training and below it with: "
-            "{ours}`told-apart` of the records. All others lie on one side of it either way. A threshold of a record's own lies between its "
-            "two losses wherever they differ.",
+            "{ours}`told-apart` of all records, drawn or not. The others lie on one side of it either way, or the wrong way round. A threshold of a record's "
+            "own lies between its two losses wherever they differ. A nat is the unit of a loss with the natural logarithm.",
     alt="Scatter plot on logarithmic axes, mean loss with training on the record against mean loss without. A horizontal and a "
         "vertical line at the same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are "
         "marked as told apart by the one threshold.")
@@ -224,7 +224,7 @@ plotting.explore(
 # Two readings must be kept apart. If all other records are known, the loss of *this* record is enough. If they are not, $\theta$ also
 # tells something about them, through the law over which the expectation is taken; but by {eq}`bayes-gibbs` that, too, reaches the
 # posterior through losses, those of *all* records. So whoever may ask for any loss gains nothing from the parameters, which is the
-# paper's claim. Its last step, one $p$ for all $\mathcal T$, is an approximation that makes the one loss enough. All of it is checked by
+# paper's claim. Its last step, one $p$ for all $\mathcal T$, is an approximation that makes the one loss enough. All but this last step is checked by
 # summing over small worlds, in {ref}`depth <bayes-enumeration>`.
 #
 # ## Three attacks
@@ -237,7 +237,7 @@ plotting.explore(
 # | MAST, *membership attack using a sample-dependent threshold* | $\tau(z)$ from reference models | $\tau(z) - \ell(\theta, z)$ |
 # | MATT, *membership attack with Taylor threshold* | $\theta$ is near $\theta_0^*$, the minimum without $z$ | $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$ |
 #
-# MAST's threshold comes in three forms: the soft minimum {eq}`bayes-tau` itself, the mean loss of models that have not seen $z$, and the
+# We use three forms of MAST's threshold (the code has a fourth, midway between two means): the soft minimum {eq}`bayes-tau` itself, the mean loss of models that have not seen $z$, and the
 # value that best splits the losses of reference models with $z$ from those without. This is the code that runs on this page, without its
 # docstrings ({py:func}`mia_lib.attacks.bayes.mast` has them):
 
@@ -277,15 +277,16 @@ results.name({"gaussian-gain": gaussian_gain, **{f"gaussian-{name.lower()}": met
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
     caption="**Figure 1 of the paper**, at its size: $n = 100$ records, half of them averaged, $d =$ {param}`gaussian_dimension`, "
-            "one game, scores on one axis. One threshold for all records (MALT, scores centred) against one for each record (MAST). AUC "
+            "one game, both panels with the same score axis, heights not; dotted: zero. One threshold for all records (MALT, scores centred) against one for each record (MAST). AUC "
             "over {param}`gaussian_games` games: MALT {ours}`gaussian-malt`, in closed form {ours}`closed-malt`; MAST "
             "{ours}`gaussian-mast`, in closed form {ours}`closed-mast`.",
     alt="Two histograms of scores of members and of non-members, MALT and MAST, over the same horizontal axis. AUC over all games "
         "is {ours}`gaussian-malt:value` for MALT and {ours}`gaussian-mast:value` for MAST.")
 
 # %% [markdown]
-# MALT and MAST differ by $\lVert z - \mu\rVert^2$ alone, a number that has nothing to do with training. Its spread,
-# $\sqrt{d/2}$ in the score, buries the signal: members gain $d/n'$ on average in either score.
+# MALT and MAST differ by $\lVert z - \mu\rVert^2$ alone, a number that has nothing to do with training. Members gain $d/n'$ on
+# average in either score; to MALT's this number adds a spread of $\sqrt{d/2}$, and where gain and spread are of one size, members and
+# others overlap.
 #
 # (bayes-table-1-section)=
 # ## Logistic regression: the paper's Table 1
@@ -315,14 +316,17 @@ games = {n: [study.logistic_games(of_pair, of_pair.records.y, n, seeds) for of_p
 
 # %% tags=["hide-input"]
 not_run = [n for n in sizes if n not in games]
-reason = f"n takes 1.5 n records, two classes have {room}" if not_run else ""
+reason = f"a game takes 1.5 n records and two classes have {room}" if not_run else ""
 small, large = min(games), max(games)
 def lead(one, other, metric, n=small):
     return 100 * study.over(games[n], lambda g: g.numbers[one, metric] - g.numbers[other, metric])
 
 results.name({"pair": " and ".join(features[0].records.classes)})
 results.name({"n-small": small, "n-large": large, "pair-records": room})
-results.name({"lead-small": lead("matt", "malt", "attack_accuracy"), "rehearsed-lead-small": lead("matt", "malt", "rehearsed_accuracy"),
+results.name({"lead-small": lead("matt", "malt", "attack_accuracy"),
+              "lead-shown": 100 * float((games[small][0].numbers["matt", "attack_accuracy"]
+                                         - games[small][0].numbers["malt", "attack_accuracy"]).mean()),
+              "rehearsed-lead-small": lead("matt", "malt", "rehearsed_accuracy"),
               "rehearsed-gap-small": lead("malt", "gap", "rehearsed_accuracy"),
               "peak-gap-small": lead("malt", "gap", "attack_accuracy"),
               "noise-small": 100 * float(study.peak_of_noise(small, 100).mean() - 0.5),
@@ -337,7 +341,7 @@ results.show_table(
 
 # %% [markdown]
 # **What choosing the threshold is worth.** A threshold chosen on the records judged profits from luck: random numbers gain
-# {ours}`noise-small` points that way at $n =$ {ours}`n-small`, and 0-1, which has no threshold, gains nothing. So we also let the
+# {ours}`noise-small` points that way at $n =$ {ours}`n-small`, and 0-1, which has none to choose, gains nothing. So we also let the
 # attacker *rehearse*: play the game with other splits, whose members it knows, and carry the threshold over. With two classes 0-1 *is*
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
 # MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
@@ -347,17 +351,19 @@ results.show_table(
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.table_one_figure(games), name="bayes-table-1-figure",
-    caption="Attack accuracy with the best threshold, and mean average precision, against $n$ (Table 1). Filled: ours, with 95 % intervals "
-            "where they can be had: a peak has none; hollow: the paper's values, for its own data.",
-    alt="Three panels against the number of records n, for 0-1, MALT and MATT. In the first, accuracy with the best threshold: MATT leads "
-        "MALT by {ours}`lead-small:value` points at n = {ours}`n-small`. The paper's values are hollow marks.")
+    caption="Attack accuracy with the best threshold, and mean average precision, against $n$ (Table 1 of the paper), for {ours}`pair`. mAP test "
+            "is the average precision for those who are out, mAP train for members; 0-1 has neither. Filled: ours, with 95 % intervals where they "
+            "can be had: a peak has none, for luck lifts it; the difference of two peaks, in the text, has one. Hollow: the paper's values, "
+            "for its own data.",
+    alt="Three panels against the number of records n, for MALT and MATT, the first for 0-1 as well. In the first, accuracy with the best threshold: MATT less "
+        "MALT is {ours}`lead-shown` points at n = {ours}`n-small`. The paper's values are hollow marks.")
 
 # %% [markdown]
 # ## A small network: the paper's Table 2
 #
 # The paper trains the small tanh network of Shokri et al. on 15,000 CIFAR-10 images and attacks it with 30 reference
 # models. This run: a network of the same form on half of {param}`bank_records` images of {param}`dataset:title`; independent banks:
-# {param}`banks`; references of each target: {param}`references`. The target by hand above is the first of them.
+# {param}`banks`; references of each target: {param}`references`. The target by hand above is the first target of the first bank.
 
 # %%
 def bank_of_models(b):
@@ -378,7 +384,8 @@ tau, drop = (np.concatenate([getattr(s, name) if name == "threshold" else s.outs
 near = np.abs(tau - np.median(tau)) < 0.1
 results.name({"targets": len(judged.members)})
 results.name({"fit-in": float(np.mean([s.right_inside for s in summaries])),
-              "fit-out": float(np.mean([s.right_outside for s in summaries])), "tau-near": float(near.mean())}, ".1%")
+              "fit-out": float(np.mean([s.right_outside for s in summaries])), "tau-near": float(near.mean()),
+              "drop-tenth": float(np.sort(drop)[-len(drop) // 10:].sum() / drop.sum())}, ".1%")
 results.name({"tau-spread": float(tau.std()), "tau-median": float(np.median(tau)), "drop-mean": float(drop.mean()),
               "drop-median": float(np.median(drop))}, ".2f")
 results.name({"mast-lead": 100 * exhibits.accuracy_lead(judged, "MAST (best split)", "MALT"),
@@ -386,22 +393,23 @@ results.name({"mast-lead": 100 * exhibits.accuracy_lead(judged, "MAST (best spli
 results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
-            "{param}`references` (the paper: 30). Percent, with 95 % intervals over banks, or targets of one, and records. Thresholds are never chosen on the target: the attacker "
-            "rehearses on two reference models, whose members are known. The targets are right about {ours}`fit-in` of their members and "
+            "{param}`references` (the paper: 30). Percent, with 95 % intervals for the draw of banks (with one bank: of targets) and of "
+            "records. Thresholds are never chosen on the target: the attacker rehearses on two reference models, whose members are known. The targets are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 
 # %% [markdown]
-# The paper's MAST leads its MALT by half a point only. It gives two reasons: the thresholds of its records hardly vary, and one that
-# varies is harder to estimate; and it admits that MAST has an advantage, since its references know the records under attack. How much do
+# The paper's MAST leads its MALT by half a point only; here MAST less MALT is {ours}`mast-lead` points. The paper gives two reasons: the
+# thresholds of its records hardly vary, and one that varies is harder to estimate; and it admits that MAST has an advantage, since its references know the records under attack. How much do
 # ours vary? In this run {ours}`tau-near` of the thresholds lie within a tenth of a nat of their median, {ours}`tau-median`; the standard
-# deviation is {ours}`tau-spread`, most of it made by the tail. Training on a record lowers its loss by {ours}`drop-mean` nats on
-# average and by {ours}`drop-median` for the median record: it is the few hard records that a threshold of their own can serve.
+# deviation is {ours}`tau-spread`. Training on a record lowers its loss by {ours}`drop-mean` nats on
+# average and by {ours}`drop-median` for the median record; the tenth of the records whose loss it lowers most
+# makes {ours}`drop-tenth` of the sum.
 #
 # ## Augmentation: the paper's Table 3
 #
 # The paper trains ResNet-101 and VGG-16 on half of ImageNet with three strengths of augmentation. This run: two small networks on
 # {param}`sweep_dataset:title`, each trained on half of {param}`sweep_records` images in {param}`sweep_games` independent games, with the
-# recipes {param}`augmentations`, from weak to strong. The second network has dropout, the first has none.
+# recipes {param}`augmentations`, meant to go from weak to strong. The second network has dropout, the first has none.
 
 # %%
 played_with = sweep.take(np.arange(sweep_games * sweep_records))
@@ -424,7 +432,7 @@ plotting.show(
     caption="**Table 3 of the paper**: attack accuracy against strength of augmentation. Filled: our two small networks, with 95 % "
             "intervals over {param}`sweep_games` games; hollow: the paper's networks on ImageNet, at the recipes nearest to ours. Numbers "
             "are in {numref}`bayes-table-3`.",
-    alt="Two panels, one a network. Attack accuracy of MALT and 0-1 against augmentation from weak to strong; the paper's values, "
+    alt="Two panels, one a network. Attack accuracy of MALT and 0-1 against augmentation, meant to go from weak to strong; the paper's values, "
         "for ImageNet, start at {printed}`table3 | ResNet-101 | augmentation: None | MALT` percent for MALT without augmentation.")
 
 # %% [markdown]
@@ -674,7 +682,8 @@ plotting.show(
     exhibits.privacy_figure(caps), name="bayes-privacy",
     caption="Privacy bounds against the truth, in {ours}`worlds-a-prior` random worlds for each prior. Each dot is the largest posterior "
             "in a world whose log-likelihood ratio never exceeds ε; worlds with ε above 4 are left out of the picture, not of the "
-            "check. Dashed: the printed bound λ + ε/4 (Property 1), drawn up to 1. Solid: the sharper σ(logit λ + ε). Largest excess of a "
+            "check. Dashed: the printed bound λ + ε/4 (Property 1), drawn up to 1. Solid: the sharper "
+            "$\\sigma(t_\\lambda + \\epsilon)$. Largest excess of a "
             "posterior over its bound: {ours}`excess-1` (Property 1) and {ours}`excess-2` (Property 2, which caps the posterior below one, "
             "and so says something, for {ours}`property-2-says` of the models and records tried).",
     alt="Three panels, one a prior: dots of random worlds, the largest posterior against ε, with the sharp bound as a solid and the "
@@ -702,7 +711,7 @@ names = [" and ".join(of_pair.records.classes) for of_pair in features]
 results.show_table(
     exhibits.pairs_of_classes(games, names), name="bayes-pairs",
     caption="MATT less MALT in percentage points, for each pair of classes with 95 % intervals over splits, and, where there are three pairs "
-            "or more, over pairs. Verdicts use the last.")
+            "or more, over pairs. Verdicts use those over pairs where there are any, else those over splits.")
 
 # %% [markdown]
 # ### The term that MATT drops
@@ -782,7 +791,7 @@ plotting.show(
             "highest. In the shaded margin a rate would be less than one record. The soft-minimum MAST is left out for clarity. The "
             "paper has no such figure; low false positive rates are what an auditor asks about.",
     alt="ROC curves on logarithmic axes of 0-1, shadow models, MALT and two forms of MAST, with the chance line. Their true positive rates at "
-        "a low false positive rate are in the table before.")
+        "a low false positive rate are in {numref}`bayes-table-2`.")
 
 # %% [markdown]
 # ### Table 3: the numbers, and ImageNet

@@ -77,7 +77,7 @@ stops: list[int] = [1, 2, 4, 7, 12, 20, 35, 60, 100, 200]  # epochs after which 
 image_dataset: str = "fashion_mnist_20k"  # images for the other rows (see `mia data ls`) [data set]
 image_records: int = 2400  # records of a game on images; a quarter of them trains the target [16..60000]
 image_games: int = 5  # games on images [2..20]
-image_architecture: str = "leino_cnn:8,16,128"  # of the networks on images [architecture]
+image_architecture: str = "leino_cnn:4,8,128"  # of the networks on images [architecture]
 image_epochs: int = 30  # of targets and references on images [1..500]
 image_learning_rate: float = 0.1  # of the first epoch, on images [1e-6..1.0]
 image_augmentations: list[str] = ["none"]  # recipes of the targets on images, "none" first; with "flip_crop:4" a second row [augmentation; not empty]
@@ -349,8 +349,10 @@ plotting.explore(
 # $\pi$ of members,
 #
 # $$
-# \mathrm{accuracy} = \pi\,\mathrm{TPR} + (1 - \pi)(1 - \mathrm{FPR}), \qquad
-# \mathrm{precision} = \frac{\pi\,\mathrm{TPR}}{\pi\,\mathrm{TPR} + (1 - \pi)\,\mathrm{FPR}} .
+# \begin{aligned}
+# \mathrm{accuracy} &= \pi\,\mathrm{TPR} + (1 - \pi)(1 - \mathrm{FPR}), \\
+# \mathrm{precision} &= \frac{\pi\,\mathrm{TPR}}{\pi\,\mathrm{TPR} + (1 - \pi)\,\mathrm{FPR}} .
+# \end{aligned}
 # $$ (calibration-precision)
 #
 # The ROC does not depend on $\pi$; what it is worth does.

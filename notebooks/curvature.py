@@ -79,8 +79,8 @@ results.show_table(
 # %% tags=["parameters"]
 datasets: list[str] = ["fashion_mnist_20k"]  # image data of Table 1, the first also of everything else (see `mia data ls`) [data set; not empty]
 pool: int = 2000  # records of the game; half of them trains each model [20..60000]
-models: int = 18  # in complementary pairs; against each target all serve but itself and its complement [6..1000; even]
-targets: int = 18  # models that are attacked in turn [2..models]
+models: int = 14  # in complementary pairs; against each target all serve but itself and its complement [6..1000; even]
+targets: int = 14  # models that are attacked in turn [2..models]
 architecture: str = "strided_cnn:8,16,64"  # of all models [architecture]
 epochs: int = 60  # of training [1..1000]
 batch_size: int = 64  # of training [1..10000]
@@ -203,7 +203,11 @@ plotting.explore(
 # $\mathrm{Curv} = \operatorname{tr} H$ with $H = \nabla^2_x\, \ell(f(x), y)$. Four losses give
 #
 # $$
-# q = \frac{\ell(x + hv + hu) - \ell(x - hv + hu) - \ell(x + hv - hu) + \ell(x - hv - hu)}{4h^2} = v^\top H u + O(h^2),
+# \begin{aligned}
+# q &= \tfrac{1}{4h^2} \bigl[\ell(x + hv + hu) - \ell(x - hv + hu) \\
+# &\qquad - \ell(x + hv - hu) + \ell(x - hv - hu)\bigr] \\
+# &= v^\top H u + O(h^2),
+# \end{aligned}
 # $$ (curvature-probe)
 #
 # and the mean of $n^2 q\,(u^\top v)$ over ten draws is the estimate ($n$ pixels). Members have less of it.
@@ -262,8 +266,10 @@ plotting.explore(
 # $\sigma$. Then with probability $1 - \delta$
 #
 # $$
-# D_{KL}(\mathrm{Curv}) \le \frac{[L m (1 - e^{-\epsilon}) + c]^2}{2\sigma^2}, \qquad
-# c = (4m - 1)\gamma + 2(m - 1)\Delta + \tfrac{\rho}{6}\,\mathbb E\lVert\alpha\rVert^3 + L .
+# \begin{aligned}
+# D_{KL}(\mathrm{Curv}) &\le \frac{[L m (1 - e^{-\epsilon}) + c]^2}{2\sigma^2}, \\
+# c &= (4m - 1)\gamma + 2(m - 1)\Delta + \tfrac{\rho}{6}\,\mathbb E\lVert\alpha\rVert^3 + L .
+# \end{aligned}
 # $$ (curvature-bound)
 # ````
 #

@@ -68,7 +68,7 @@ architectures: list[str] = ["sigmoid_regression", "mlp:6"]  # of each case; sigm
 pools: list[int] = [2000, 2000]  # records of each case, half of which trains each model; 0 for all there are [0..; as many as datasets]
 epochs: list[int] = [400, 400]  # of training, for each case [1..; as many as datasets]
 batch_sizes: list[int] = [128, 128]  # of training, for each case [1..; as many as datasets]
-targets: list[int] = [6, 4]  # models that are audited, for each case [2..models; as many as datasets]
+targets: list[int] = [6, 4]  # models that are audited, for each case [3..models; as many as datasets]
 models: int = 12  # of each case, in complementary pairs; LiRA's references are all but the target and its complement [6..1000; even]
 judged: int = 2000  # records that are judged, at most [20..1000000]
 learning_rate: float = 0.01  # of the first epoch [1e-6..10.0]
@@ -85,7 +85,7 @@ cg_records: int = 30  # that conjugate gradients solve for [4..100000]
 cg_tolerance: float = 0.0001  # relative residual at which they stop [1e-12..0.1]
 fractions: list[float] = [0.2, 0.4, 0.6, 0.8, 0.9, 1.0]  # of the first case's training set that the auditor knows [1e-6..1.0; not empty]
 left_out_pool: int = 256  # records of the first case in the game with leave-one-out references; 0 for all there are [0..60000]
-left_out_targets: int = 3  # audited in it [2..100]
+left_out_targets: int = 4  # audited in it [2..100]
 left_out_epochs: int = 400  # of training in it [1..10000]
 left_out_records: int = 30  # of each that have references of their own, half of them members [4..10000]
 left_out_references: int = 5  # for each of these records [2..1000]
@@ -367,7 +367,7 @@ plotting.show(
 # zero (ours: {param}`schedule`). What remains then is distance not yet travelled, in flat directions, and dividing by $H$ magnifies just that.
 
 # %%
-paces = {f"{schedule} rate, as above": first, "constant rate": constant}
+paces = {f"{schedule} rate": first, "constant rate": constant}
 slides = {name: study.slide(one) for name, one in paces.items()}
 
 # %% tags=["hide-input"]
@@ -428,10 +428,18 @@ plotting.show(
 # ````{exercise} Stationary spread of SGD with momentum
 # :label: iha-exercise-momentum
 # In one dimension, with curvature $k$ (weight decay included) and noise of variance $C$, show that
-# $w_t = (1 + \mu - \lambda k) w_{t-1} - \mu w_{t-2} - \lambda\eta_{t-1}$. An autoregression
-# $w_t = \varphi_1 w_{t-1} + \varphi_2 w_{t-2} + e_t$ with $\operatorname{Var} e_t = s^2$ has variance
-# $(1-\varphi_2) s^2 / \big((1+\varphi_2)[(1-\varphi_2)^2-\varphi_1^2]\big)$. Derive {eq}`iha-covariance`. When is it stable? Evaluate for
-# $\lambda = 0.3$, $\mu = 0.9$, $k = 1.7$, $C = 1$, and check with `theory.simulate(k, C, lambda, mu, 0, chains, steps)`.
+#
+# $$
+# w_t = (1 + \mu - \lambda k) w_{t-1} - \mu w_{t-2} - \lambda\eta_{t-1} .
+# $$
+#
+# An autoregression $w_t = \varphi_1 w_{t-1} + \varphi_2 w_{t-2} + e_t$ with $\operatorname{Var} e_t = s^2$ has variance
+#
+# $$
+# \frac{(1-\varphi_2) s^2}{(1+\varphi_2)[(1-\varphi_2)^2-\varphi_1^2]} .
+# $$
+#
+# Derive {eq}`iha-covariance`. When is it stable? Evaluate for $\lambda = 0.3$, $\mu = 0.9$, $k = 1.7$, $C = 1$, and check with `theory.simulate(k, C, lambda, mu, 0, chains, steps)`.
 # ````
 #
 # ````{solution-start} iha-exercise-momentum
@@ -476,7 +484,13 @@ results.say(results.markdown_table(exhibits.closed_world_table(closed, damping))
 #
 # ````{exercise} The sign of the loss
 # :label: iha-exercise-sign
-# Show that $\tfrac1n\ell(w_1^*) \le L_1(w_1^*) - L_0(w_0^*) \le \tfrac1n\ell(w_0^*)$. (Take $\alpha = 0$.) Since $\Sigma \propto L_*$, a
+# Show that, with $\alpha = 0$,
+#
+# $$
+# \tfrac1n\ell(w_1^*) \le L_1(w_1^*) - L_0(w_0^*) \le \tfrac1n\ell(w_0^*) .
+# $$
+#
+# Since $\Sigma \propto L_*$, a
 # difference in $L_*$, which Assumption 3 drops, changes the normalisation of the Gaussians by $-\tfrac d2 \Delta\ln L_*$ for $d$ parameters,
 # and their exponent by $+\tfrac Q2 \Delta\ln L_*$ with $Q = (w - w^*)^\top \Sigma^{-1} (w - w^*)$. What becomes of the coefficient
 # $1/(1+\mu)$ of the loss for $d = 785$, $S = 128$, $\mu = 0.9$, at the minimum and where SGD has come to rest?

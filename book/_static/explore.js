@@ -13,11 +13,14 @@
   // A specification whose panels are as wide as there is room for; `axes` is what a panel needs besides.
   function fitted(spec, room, axes) {
     const copy = structuredClone(spec);
-    if (!copy.concat) return copy; // one view is as wide as its container by itself
-    copy.columns = room < NARROW ? 1 : spec.columns || copy.concat.length;
+    if (!copy.concat && !copy.vconcat) return copy; // one view is as wide as its container by itself
+    const across = copy.concat ? copy : copy.vconcat.find((part) => part.concat);
+    const beside = new Set(across ? panels(across) : []);
+    if (across) across.columns = room < NARROW ? 1 : across.columns || across.concat.length;
     for (const panel of panels(copy)) {
       const square = panel.width === panel.height;
-      panel.width = Math.max(120, Math.floor(room / copy.columns - axes));
+      const wide = beside.has(panel) ? room / across.columns - axes : Math.min(panel.width, room - axes);
+      panel.width = Math.max(120, Math.floor(wide));
       if (square) panel.height = panel.width;
     }
     return copy;

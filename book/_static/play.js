@@ -107,7 +107,7 @@
 
   // Losses on a logarithmic axis: those of all other records as bars, of references as dots, of this record as a line.
   function losses(parent, game, one, round, label) {
-    const width = Math.min(620, Math.max(260, parent.clientWidth)), floor = round ? 130 : 96, left = 12, right = width - 12;
+    const width = Math.min(620, Math.max(260, parent.clientWidth)), floor = round ? 130 : 96, left = 20, right = width - 14;
     const svg = sheet(parent, width, floor + 40, label);
     const { edges, counts } = game.others, ends = [edges[0], edges[edges.length - 1]];
     const at = (power) => left + (right - left) * (power - ends[0]) / (ends[1] - ends[0]);

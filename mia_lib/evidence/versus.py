@@ -162,7 +162,7 @@ def picture(cases: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]], pa
     """What `chart` shows before anybody moved it, with the same arguments."""
     allowed, found, names, pair, place = _begin(cases, pair, fpr, share, cost)
     of_case = {one.attack: one for one in found if one.case == next(iter(cases))}
-    figure, axes = panels.grid(1, 4.4)
+    figure, axes = panels.grid(1, 4.8)
     axes[0].remove()
     places = figure.add_gridspec(2, 2, width_ratios=[1.05, 1])
     roc = figure.add_subplot(places[:, 0])

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from absent import WITHOUT_TORCH
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
@@ -150,14 +151,7 @@ def test_show_table_is_valid_myst(displayed):
 
 
 def test_metrics_tables_claims_and_figures_work_without_torch():
-    # A finder, not sys.modules["torch"] = None: scipy looks into sys.modules and would take None for a module.
-    code = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "torch":
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
+    code = WITHOUT_TORCH + """
 from mia_lib import claims, metrics, plotting, results
 scores, members = [3.0, 2.0, 1.0, 0.0], [True, False, True, False]
 plotting.roc({"MALT": scores}, members)

@@ -396,8 +396,8 @@ def test_costs_count_models_and_seconds(play):
 
 def test_the_labels_part_is_paired(play):
     frame = exhibits.label_table({"one": play})
-    assert frame["regression"].tolist() == ["Gaussian, q(x)", "Gaussian, q(x, y)", "the label's part", "pinball, q(x)",
-                                            "pinball, q(x, y)", "the label's part"]
+    assert frame["regression"].tolist() == ["Gaussian, q(x)", "Gaussian, q(x, y)", "Gaussian, the label's part", "pinball, q(x)",
+                                            "pinball, q(x, y)", "pinball, the label's part"]
     assert frame["AUC"][2] == f"{exhibits.of_attack(play, 'gauss_xy', minus='gauss_x'):.3f}"
     assert float(frame["pinball, 1 %"][2].split()[0]) == pytest.approx(0.2 * (np.exp(-0.3) - np.exp(-0.03)), abs=1e-4)
     alone = only(play, set(STRENGTHS) - {"gauss_x", "pinball_x"})
@@ -910,7 +910,7 @@ def test_too_few_non_members_are_not_judged():
                  "C6": "fewer than two cases"}.get(claim, "too few non-members")
         assert found[claim].verdict == "not run" and words in found[claim].reason, claim
     assert found["A2"].verdict != "not run" and None not in found["A2"].parts.values()  # AUC has no rate to resolve
-    plays = {"small": made(records=150), "one": made()}
+    plays = {"small": made(records=150), "one": made(targets=4)}
     mixed = judged(exhibits.judge_attacks(plays, {}, dict.fromkeys(plays, 9000)))
     assert mixed["C7"].said == "reproduced for one, at 1 %; small, at 1 %, small, at 0.1 %, one, at 0.1 % not run"
     assert mixed["C1"].parts["small"] is mixed["A1"].parts["small"] is None and len(mixed["C1"].parts) == 3

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from absent import WITHOUT_TORCH
 
 from mia_lib import data, signals
 from mia_lib.checks import LOSSES
@@ -53,13 +54,7 @@ def test_a_loss_next_to_zero_is_not_rounded_away():
 
 def test_signals_and_records_need_no_torch(tmp_path):
     np.savez(tmp_path / "mine.npz", x=X, y=np.arange(25) % 4)
-    code = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "torch":
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
+    code = WITHOUT_TORCH + """
 import numpy as np
 from mia_lib import data, metrics, signals
 from mia_lib.attacks import bayes

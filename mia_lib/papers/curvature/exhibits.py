@@ -186,8 +186,8 @@ def extremes(records, difficulty: np.ndarray, count: int = 8) -> plt.Figure:
 
 def record_figure(found: Mapping[str, study.RecordCurves], percentiles: Sequence[float]) -> plt.Figure:
     """Log curvature of single records over all models, a tick a model, with the two Gaussians (Figure 3); a row a data set."""
-    titles = [f"{name}: {percentile:g}th percentile" for name in found for percentile in percentiles]
-    figure, axes = panels.grid(titles, 2.9 * len(found) + 0.3, "density", rows=len(found))
+    titles = [f"{name}:\n{percentile:g}th percentile" for name in found for percentile in percentiles]
+    figure, axes = panels.grid(titles, 3.1 * len(found) + 0.3, "density", rows=len(found))
     records = [pair for one in found.values() for pair in zip(one.values, one.members, strict=True)]
     for axis, (values, members) in zip(axes, records, strict=True):
         grid = np.linspace(values.min() - 1, values.max() + 1, 200)

@@ -420,7 +420,9 @@ def label_table(plays: Plays) -> pd.DataFrame:
                              "TPR (%) at 1 %": cells_at(found, name, 0.01)[1],
                              "pinball, 1 %": f"{over(found.pinball[name][:, 0]):.4f}"})
             alone, both = pair
-            rows.append({"case": case, "regression": "the label's part", "AUC": f"{of_attack(found, both, minus=alone):.3f}",
+            kind = study.HEADS[both].title.partition(",")[0]
+            rows.append({"case": case, "regression": f"{kind}, the label's part",
+                         "AUC": f"{of_attack(found, both, minus=alone):.3f}",
                          "TPR (%) at 1 %": percent(tpr(found, both, 0.01, alone)) if resolved(found, 0.01) else results.BELOW,
                          "pinball, 1 %": f"{over(found.pinball[both][:, 0] - found.pinball[alone][:, 0]):.4f}"})
     return pd.DataFrame(rows)
