@@ -16,7 +16,7 @@ def attack_s(loss: np.ndarray, labels: np.ndarray, reference_loss: np.ndarray, r
     A test at level alpha calls a record of class y a member when its loss is at most c(y), the alpha-quantile of the losses
     of all pairs of a reference and a record of class y that it was not trained on. The score is one minus the smallest such
     alpha, the p-value: the share of those pairs whose loss is greater. Where Attack R has a threshold for each record, this
-    has one for each class, from as many more losses.
+    has one for each class, a group of the authors' Privacy Meter, from as many more losses.
 
     Args:
         loss: of each record under the target, [N].
