@@ -151,7 +151,8 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
     cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
     numeric = [any(isinstance(v, Interval | int | float) for v in frame[c]) or
                any(re.match(r"(\*\*)?[-−<]?\s?\d", t) for t in cells[str(c)]) and
-               all(re.match(r"(\*\*)?[-−<\d\[]", t) or t in ("", NOTHING, NOT_RUN, BELOW) for t in cells[str(c)])
+               all(re.match(r"(\*\*)?[-−<\d\[]", t) and "\n" not in t or t in ("", NOTHING, NOT_RUN, BELOW)
+                   for t in cells[str(c)])
                for c in frame.columns]
     return pd.DataFrame(cells, dtype=object), numeric
 

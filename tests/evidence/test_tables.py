@@ -112,6 +112,13 @@ def test_markdown_table_escapes_pipes_formats_cells_and_aligns_numbers():
         tables.markdown_table(frame, {"rates": ".1f"})
 
 
+@pytest.mark.parametrize("cells, right", [
+    (["0.5", "−0.1"], True), (["**0.5** [0.4, 0.6]", "<0.01"], True), (["[0.4, 0.6]", "0.5"], True),
+    (["**0.5**\nthe paper: histograms part", "0.5"], False), (["0.5", "some"], False), (["[link](x.md)", "[no]"], False)])
+def test_columns_of_numbers_are_flush_right_and_those_of_sentences_are_not(cells, right):
+    assert ("---:" in tables.markdown_table(pd.DataFrame({"a": cells}))) == right
+
+
 def test_show_table_displays_once_for_both_readers(displayed):
     frame = pd.DataFrame({"a": ["x < y", "**bold**"], "n": [1.0, 2.0]})
     tables.show_table(frame, "tab-one", "A caption\nof two lines with $|x|$.")
