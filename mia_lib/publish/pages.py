@@ -482,15 +482,15 @@ def _folded(state: State, shown: dict, name: str) -> dict:
         exhibit = shown["tables"][name]["markdown"].replace(f":name: {name}\n", f":name: {label}\n", 1)
     else:
         figure = shown["figures"][name]
-        exhibit = (f":::{{figure}} /{FIGURES}{label}.png\n:name: {label}\n:alt: {figure.get('alt', '')}\n\n"
+        exhibit = (f":::{{figure}} /{FIGURES}{label}.png\n:name: {label}\n:alt: {figure.get('alt', '')}\n:width: 100%\n\n"
                    f"{figure['caption']}\n:::\n")
     title = (f"The same, recorded at preset `{state.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
              f"{manifest['date'][:10]}")
-    since = {recorded.OTHER_CODE: f" The code behind it has changed since ({state.why}).",
-             recorded.OTHER_EXHIBITS: f" What draws and judges it has changed since ({state.why}).",
+    since = {recorded.OTHER_CODE: " The code behind it has changed since.",
+             recorded.OTHER_EXHIBITS: " What draws and judges it has changed since.",
              "stale": f" It was recorded with other values than the preset has now ({state.why})."}.get(state.state, "")
     again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
-             f"{state.preset} --check`.{since} [All records](../book/recorded.md).")
+             f"{state.preset} --check`.{since} [All records, and what changed](../book/recorded.md).")
     return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
             "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
 

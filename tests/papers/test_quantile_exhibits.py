@@ -396,8 +396,8 @@ def test_costs_count_models_and_seconds(play):
 
 def test_the_labels_part_is_paired(play):
     frame = exhibits.label_table({"one": play})
-    assert frame["regression"].tolist() == ["Gaussian, q(x)", "Gaussian, q(x, y)", "Gaussian, the label's part", "pinball, q(x)",
-                                            "pinball, q(x, y)", "pinball, the label's part"]
+    assert frame["regression"].tolist() == ["Gaussian, q(x)", "Gaussian, q(x, y)", "Gaussian, the label's part",
+                                            "pinball, q(x)", "pinball, q(x, y)", "pinball, the label's part"]
     assert frame["AUC"][2] == f"{exhibits.of_attack(play, 'gauss_xy', minus='gauss_x'):.3f}"
     assert float(frame["pinball, 1 %"][2].split()[0]) == pytest.approx(0.2 * (np.exp(-0.3) - np.exp(-0.03)), abs=1e-4)
     alone = only(play, set(STRENGTHS) - {"gauss_x", "pinball_x"})
