@@ -66,9 +66,8 @@ def numbers(work: dict, name: str, *arguments, shape: tuple = (), what: str = ""
     except (TypeError, ValueError):
         raise Wrong(f"`{name}` returns {type(made).__name__}, and numbers are needed{what and ': ' + what}.") from None
     need(found.shape == shape, f"`{name}` returns the shape {found.shape}, and {shape} is needed{what and ': ' + what}.")
-    need(np.isfinite(found).all(), f"`{name}` returns {int((~np.isfinite(found)).sum())} values that are not finite (NaN "
-                                   f"or "
-         "infinite). Look for a division by zero or the logarithm of zero.")
+    need(np.isfinite(found).all(), f"`{name}` returns {int((~np.isfinite(found)).sum())} values that are not finite "
+                                   "(NaN or infinite). Look for a division by zero or the logarithm of zero.")
     return found
 
 
@@ -117,8 +116,7 @@ def _checks(exercise: str) -> list:
         return importlib.import_module(f"checks.{exercise}").CHECKS
     except ModuleNotFoundError:
         raise ValueError(f"There are no checks of an exercise {exercise!r} in the folder `checks`. Keep the notebook in "
-                         f"the "
-                         "folder that you were given, beside `checks`.") from None
+                         "the folder that you were given, beside `checks`.") from None
 
 
 # ------------------------------------------------------------------------------------------ what several exercises need
@@ -160,8 +158,7 @@ def blind(work: dict, name: str, score: np.ndarray, members: np.ndarray, target:
     other[pair] = rng.permutation(members[pair])
     need(same(numbers(work, name, moved, other, target, shape=shape), found),
          f"`{name}` gives other scores when model {pair} is changed, the other model of the target's pair. It was "
-         f"trained on "
-         f"exactly the records that model {target} was not: who knows its training set knows the solution.")
+         f"trained on exactly the records that model {target} was not: who knows its training set knows the solution.")
     return found
 
 

@@ -51,14 +51,13 @@ def exercise_of(path: Path, found: list[tuple[str, list[str]]]) -> str:
     """
     named = {name for code, _ in found for name in RUN.findall(code)}
     if len(named) != 1:
-        raise Refused(f"{path} has {'no cell' if not named else 'cells for several exercises'} with `checks.run(\"...\", "
-        "globals())`. "
-                      "That cell says which exercise this is: take it over from the notebook that you were given.")
+        raise Refused(f"{path} has {'no cell' if not named else 'cells for several exercises'} with "
+                      "`checks.run(\"...\", globals())`. That cell says which exercise this is: take it over from the "
+                      "notebook that you were given.")
     name = named.pop()
     if not (Path(__file__).parent / f"{name}.py").is_file():
         raise Refused(f"{path} asks for the checks of {name!r}, which do not exist. Take that cell over from the "
-                      f"notebook that you were "
-                      "given.")
+                      "notebook that you were given.")
     return name
 
 

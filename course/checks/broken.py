@@ -60,8 +60,7 @@ def spares_the_honest(work, rng):
     """Your test does not accuse honest attacks."""
     for name, attack in _honest():
         need(not call(work, "leaks", attack), f"`leaks` accuses an honest attack ({name}). A high AUC, or none, proves "
-                                              f"nothing; a score that "
-             "depends on what it may not know does.")
+                                              "nothing; a score that depends on what it may not know does.")
 
 
 def finds_others(work, rng):
@@ -88,8 +87,8 @@ def repaired_works(work, rng):
         honest.append(auc(score[3], members[3]))
     need(np.mean(aucs) > 0.5, f"`repaired` has an AUC of {np.mean(aucs):.2f}, below one half: look at its sign.")
     need(np.mean(aucs) > np.mean(honest) + 0.05, f"`repaired` has an AUC of {np.mean(aucs):.2f}, hardly more than the "
-                                                 f"score by itself with "
-         f"{np.mean(honest):.2f}. Only the fault is to go; the references stay.")
+                                                 f"score by itself with {np.mean(honest):.2f}. Only the fault is to go; "
+                                                 "the references stay.")
 
 
 def repaired_is_lira(work, rng):

@@ -22,12 +22,11 @@ def direction(work, rng):
     need(moved[7] >= found[7], "`calibrated` has the wrong sign: a record's score falls when its score under the target "
                                "rises.")
     need(moved[7] > found[7], "`calibrated` does not look at the target's own scores.")
-    need(same(np.delete(moved, 7), np.delete(found, 7)), "`calibrated`: the score of one record changes those of others. "
-                                                         "Is the "
-         "mean taken along the right axis?")
-    need(same(moved[7] - found[7], 1), f"`calibrated`: the record's score under the target rose by 1 and the calibrated "
-                                       f"one by "
-         f"{moved[7] - found[7]:.3f}. Is the target among its own references, or is the difference divided by something?")
+    need(same(np.delete(moved, 7), np.delete(found, 7)), "`calibrated`: the score of one record changes those of "
+                                                         "others. Is the mean taken along the right axis?")
+    need(same(moved[7] - found[7], 1), "`calibrated`: the record's score under the target rose by 1 and the calibrated "
+                                       f"one by {moved[7] - found[7]:.3f}. Is the target among its own references, or "
+                                       "is the difference divided by something?")
 
 
 def strangers(work, rng):
@@ -49,8 +48,7 @@ def difficulty(work, rng):
     found = numbers(work, "calibrated", score, members, 4, shape=hard.shape)
     need(not same(found, score[4] + hard), "`calibrated` adds the difficulty where it should take it away.")
     need(same(found, score[4] - hard), "`calibrated`: all references give a record the same score, so that is how hard "
-                                       "it is. "
-         "What is left when it is taken off is not what you return.")
+                                       "it is. What is left when it is taken off is not what you return.")
 
 
 def average(work, rng):
@@ -63,8 +61,8 @@ def average(work, rng):
     moved[useful[0], k] += step
     change = found[k] - numbers(work, "calibrated", moved, members, 0, shape=found.shape)[k]
     need(same(change, step / len(useful)), f"`calibrated`: {len(useful)} references may speak about the record; one of "
-                                           f"them rose "
-         f"by {step}, and the score fell by {change:.3f}. That is not what a mean over them does.")
+                                           f"them rose by {step}, and the score fell by {change:.3f}. That is not what "
+                                           "a mean over them does.")
 
 
 CHECKS = [blindness, direction, strangers, difficulty, average]

@@ -33,8 +33,7 @@ def sign(work, rng):
     up = numbers(work, "four_points", _quadratic(np.eye(6)), x, v, v, 0.1, what="one number")
     down = numbers(work, "four_points", _quadratic(-np.eye(6)), x, v, v, 0.1)
     need(not (up < 0 < down), "`four_points` has the wrong sign: at the bottom of a bowl the loss rises on all sides, "
-                              "and that counts "
-         "as positive.")
+                              "and that counts as positive.")
     need(up > 0 > down, "`four_points` does not tell a bowl from a hill. Which of the four losses are added, which taken "
                         "off?")
 
@@ -57,8 +56,9 @@ def step(work, rng):
     x, u, v = rng.normal(size=6), *rng.choice([-1.0, 1.0], (2, 6))
     values = [float(numbers(work, "four_points", _quadratic(H, b, c), x, u, v, h)) for h in (0.05, 0.1, 0.4)]
     need(np.ptp(values) <= 1e-3 * max(1, abs(values[0])), "`four_points`: on a quadratic loss the steps 0.05, 0.1 and "
-                                                          "0.4 give "
-         f"{values[0]:.3g}, {values[1]:.3g} and {values[2]:.3g}. A second difference grows with which power of the step?")
+                                                          f"0.4 give {values[0]:.3g}, {values[1]:.3g} and "
+                                                          f"{values[2]:.3g}. A second difference grows with which power "
+                                                          "of the step?")
 
 
 def value(work, rng):
@@ -66,13 +66,13 @@ def value(work, rng):
     H, b, c = _bowl(rng)
     x, u, v = rng.normal(size=6), *rng.choice([-1.0, 1.0], (2, 6))
     found = float(numbers(work, "four_points", _quadratic(np.eye(6)), x, v, v, 0.1))
-    need(same(found, 6), f"`four_points`: the loss |x|²/2 has a Hessian of ones on the diagonal, so along u = v of six "
-                         f"entries ±1 the "
-         f"product is 6. Yours is {found:.4g}, which is {found / 6:.4g} times as much: look at the number before h².")
+    need(same(found, 6), "`four_points`: the loss |x|²/2 has a Hessian of ones on the diagonal, so along u = v of six "
+                         f"entries ±1 the product is 6. Yours is {found:.4g}, which is {found / 6:.4g} times as much: "
+                         "look at the number before h².")
     found = numbers(work, "four_points", _quadratic(H, b, c), x, u, v, 0.1)
     need(same(found, u @ H @ v, 1e-3), "`four_points`: with different u and v it is not the product of both with the "
-                                       "Hessian. Draw the "
-         "four points: which of them lie along u + v, which along u − v?")
+                                       "Hessian. Draw the four points: which of them lie along u + v, which along u − "
+                                       "v?")
 
 
 def queries(work, rng):
@@ -95,8 +95,7 @@ def trace(work, rng):
                          (800, "Is that the sum over the probes?"), (-1, "The sign is wrong.")):
         need(not abs(made / true / factor - 1) < 0.15, f"`trace` is about {factor:.3g} times the trace. {hint}")
     need(abs(made / true - 1) < 0.2, f"`trace`: with 800 probes it is {made / true:.2f} times the trace. In the mean "
-                                     f"over random "
-         "probes only the diagonal of the Hessian must be left.")
+                                     "over random probes only the diagonal of the Hessian must be left.")
 
 
 def fresh(work, rng):

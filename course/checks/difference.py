@@ -28,8 +28,7 @@ def area(work, rng):
         need(not (right != 0.5 and same(found, 1 - right) and not same(found, right)),
              f"`auc` counts the wrong way: members have {scores[:2]}, others {scores[2:]}, and you say {found}.")
         need(same(found, right), f"`auc`: members have {scores[:2]}, others {scores[2:]}. Of the four pairs of one of "
-                                 f"each, {right:.0%} are in the "
-             f"right order; you say {found:.3g}.")
+                                 f"each, {right:.0%} are in the right order; you say {found:.3g}.")
     a, _, members = _case(rng)
     need(same(numbers(work, "auc", a, members), twin(a, members), 1e-3), "`auc` is wrong for many records, though right "
          "for four.")
@@ -47,9 +46,8 @@ def identical(work, rng):
     """An attack does not differ from itself, in no sample of records."""
     a, _, members = _case(rng)
     low, high = _ends(work, a, a, members)
-    need(low == high == 0, f"`difference` of an attack and itself is ({low:.3f}, {high:.3f}). Both attacks are judged on "
-                           f"the same records: do "
-         "they get the *same* draw, each time?")
+    need(low == high == 0, f"`difference` of an attack and itself is ({low:.3f}, {high:.3f}). Both attacks are judged "
+                           "on the same records: do they get the *same* draw, each time?")
 
 
 def sides(work, rng):
@@ -78,11 +76,10 @@ def width(work, rng):
     spread = 2 * 1.96 * np.std([once() for _ in range(300)])
     made = np.median([high - low for low, high in (_ends(work, *_case(rng), 120, k) for k in range(5))])
     need(made > 0.6 * spread, f"`difference`: an interval of 95 % should be about {spread:.4f} wide for these records, "
-                              f"and yours is {made:.4f}. Was a "
-         "variance taken for a deviation, or something divided by the root of the number of draws? Draws are not records.")
+                              f"and yours is {made:.4f}. Was a variance taken for a deviation, or something divided by "
+                              "the root of the number of draws? Draws are not records.")
     need(made < 1.5 * spread, f"`difference`: an interval of 95 % should be about {spread:.4f} wide for these records, "
-                              f"and yours is {made:.4f}. Do both "
-         "attacks see the same draw? Is it the middle 95 %?")
+                              f"and yours is {made:.4f}. Do both attacks see the same draw? Is it the middle 95 %?")
 
 
 CHECKS = [area, ties, identical, sides, around, width]

@@ -23,16 +23,16 @@ def others_of_a_stranger(work, rng):
     _, g, _, members = _case(rng)
     found = numbers(work, "others", g, members, shape=g.shape, what="one mean gradient for each record")
     outside = found[~members]
-    need(same(outside, np.broadcast_to(outside[0], outside.shape)), "`others`: non-members have different others. Their "
-         "gradients were "
-         "never part of the training set's, so nothing has to be taken out.")
+    need(same(outside, np.broadcast_to(outside[0], outside.shape)), "`others`: non-members have different others. "
+                                                                    "Their gradients were never part of the training "
+                                                                    "set's, so nothing has to be taken out.")
     moved = g.copy()
     moved[~members] += 1
     need(same(numbers(work, "others", moved, members, shape=g.shape)[~members], outside),
          "`others`: gradients of non-members count in the mean. The model was trained on members only.")
     need(same(outside[0] * members.sum(), g[members].sum(0), 1e-3), "`others`: of a non-member it is not the mean "
-         "gradient of the "
-         "members. By how many is the sum divided?")
+                                                                    "gradient of the members. By how many is the sum "
+                                                                    "divided?")
 
 
 def others_of_a_member(work, rng):
@@ -43,9 +43,8 @@ def others_of_a_member(work, rng):
     moved = g.copy()
     moved[k] += 5
     again = numbers(work, "others", moved, members, shape=g.shape)
-    need(same(again[k], found[k]), "`others`: a member's own gradient is among its others. What is left of the training "
-                                   "set's mean "
-         "when one record is taken out?")
+    need(same(again[k], found[k]), "`others`: a member's own gradient is among its others. What is left of the "
+                                   "training set's mean when one record is taken out?")
     other = int(np.flatnonzero(members)[0])
     need(not same(again[other], found[other]), "`others`: members do not count among the others of other members.")
 
@@ -58,12 +57,12 @@ def products(work, rng):
     inert = g.copy()
     inert[k] = 0.0
     need(same(_score(work, loss, inert, H, members)[k], loss[k]), "`iha`: a record without any gradient moved nothing, "
-         "so its loss is all that "
-         "is left of its score. Yours is something else.")
-    need(same(_score(work, loss + 1, g, H, members), found + 1), "`iha`: with one more nat of loss for everybody, scores "
-         "do not rise by one.")
-    need(same(found, _score(work, loss, -g, H, members)), "`iha` changes when all gradients are turned round. "
-         "Only products of two gradients may be left.")
+                                                                  "so its loss is all that is left of its score. Yours "
+                                                                  "is something else.")
+    need(same(_score(work, loss + 1, g, H, members), found + 1), "`iha`: with one more nat of loss for everybody, "
+                                                                 "scores do not rise by one.")
+    need(same(found, _score(work, loss, -g, H, members)), "`iha` changes when all gradients are turned round. Only "
+                                                          "products of two gradients may be left.")
 
 
 def rotation(work, rng):
@@ -71,9 +70,8 @@ def rotation(work, rng):
     loss, g, H, members = _case(rng)
     Q = np.linalg.qr(rng.normal(size=H.shape))[0]
     need(same(_score(work, loss, g @ Q, Q.T @ H @ Q, members), _score(work, loss, g, H, members), 2e-3),
-         "`iha` changes when parameters are named along other axes. Are the products those of matrices and vectors, and "
-         "is the inverse that of "
-         "the matrix rather than of its entries?")
+         "`iha` changes when parameters are named along other axes. Are the products those of matrices and vectors, "
+         "and is the inverse that of the matrix rather than of its entries?")
 
 
 def newton(work, rng):
@@ -91,9 +89,9 @@ def newton(work, rng):
          "`iha`: the *length* of the Newton step stands where its square belongs.")
     undamped = loss - (np.array([2.0, 0.5, 4.5]) + np.array([-2.0, -2.0, 3.0])) / 0.64 / 0.5
     need(not same(found, undamped), "`iha` does not use the damping.")
-    need(same(found, expected), f"`iha`: with one parameter, a curvature of 0.8, damping 0.2 and a learning rate of 0.5, "
-                                f"three records "
-         f"get {np.round(found, 3)}. Do these three with a pencil: curvature and damping add up to one.")
+    need(same(found, expected), "`iha`: with one parameter, a curvature of 0.8, damping 0.2 and a learning rate of "
+                                f"0.5, three records get {np.round(found, 3)}. Do these three with a pencil: curvature "
+                                "and damping add up to one.")
 
 
 def damping(work, rng):

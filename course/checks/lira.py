@@ -27,11 +27,10 @@ def direction(work, rng):
     score = rng.normal(size=(16, records)) * 0.5 + np.where(members, 3.0, 0.0)
     low, high = score.copy(), score.copy()
     low[1], high[1] = 0.0, 3.0
-    low, high = (numbers(work, "lira", one, members, 1, shape=(records,), what="one score for each "
-    "record") for one in (low, high))
+    low, high = (numbers(work, "lira", one, members, 1, shape=(records,), what="one score for each record")
+                 for one in (low, high))
     need(not (high < low).mean() > 0.9, "`lira` has the wrong sign: a record that looks as under references trained on "
-                                        "it gets the "
-         "lower score. Which of the two densities belongs on top?")
+                                        "it gets the lower score. Which of the two densities belongs on top?")
     need((high > low).mean() > 0.9, "`lira` does not tell a record that looks like a member from one that looks like a "
                                     "stranger.")
 
@@ -41,9 +40,9 @@ def units(work, rng):
     score, members = bank(rng, models=16)
     found = numbers(work, "lira", score, members, 3, shape=(score.shape[1],))
     stretched = numbers(work, "lira", score * 7.5, members, 3, shape=found.shape)
-    need(same(stretched, found, 2e-3), "`lira` changes when all scores are multiplied by the same number. A ratio of two "
-                                       "densities "
-         "does not. Does every deviation stand where a deviation belongs, and every variance where a variance does?")
+    need(same(stretched, found, 2e-3), "`lira` changes when all scores are multiplied by the same number. A ratio of "
+                                       "two densities does not. Does every deviation stand where a deviation belongs, "
+                                       "and every variance where a variance does?")
     need(same(numbers(work, "lira", score + 3.0, members, 3, shape=found.shape), found, 2e-3),
          "`lira` changes when the same number is added to all scores. Is the mean taken off on both sides?")
 
@@ -57,8 +56,7 @@ def own_normals(work, rng):
     other = numbers(work, "lira", moved, members, 2, shape=found.shape)
     need(same(np.delete(other, 5), np.delete(found, 5)),
          "`lira`: references' scores of one record change the answer for other records. Along which axis are mean and "
-         "deviation "
-         "taken?")
+         "deviation taken?")
     need(not same(other[5], found[5]), "`lira` does not look at the references' scores of a record.")
 
 
@@ -82,12 +80,10 @@ def ratio(work, rng):
     sides = [_sides(score, members, 6, record) for record in range(score.shape[1])]
     spread = np.array([np.log(inside.std() / outside.std()) for inside, outside in sides])
     need(not any(same(found[keep], (one + spread)[keep], 5e-3) for one in expected.values()),
-         "`lira` compares how far the score is from two means, but a wide density is also a low one: the factor in front "
-         "of "
-         "the exponential is missing.")
-    raise Wrong("`lira` is not the log ratio of two normal densities with mean and standard deviation of the references "
-                "that "
-                "were trained on the record, and of those that were not. Try one record by hand.")
+         "`lira` compares how far the score is from two means, but a wide density is also a low one: the factor in "
+         "front of the exponential is missing.")
+    raise Wrong("`lira` is not the log ratio of two normal densities with mean and standard deviation of the "
+                "references that were trained on the record, and of those that were not. Try one record by hand.")
 
 
 CHECKS = [blindness, direction, units, own_normals, ratio]

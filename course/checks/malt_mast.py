@@ -19,8 +19,9 @@ def malt_sign(work, rng):
     loss = rng.exponential(size=50)
     found = numbers(work, "malt", loss, shape=(50,), what="one score for each record")
     order = np.argsort(loss)
-    need(not (np.diff(found[order]) > 0).all(), "`malt` gives the highest score to the highest loss. Which records does a "
-         "model know best, those that it was trained on or others? Higher scores are to mean *member*.")
+    need(not (np.diff(found[order]) > 0).all(), "`malt` gives the highest score to the highest loss. Which records "
+                                                "does a model know best, those that it was trained on or others? "
+                                                "Higher scores are to mean *member*.")
     need((np.diff(found[order]) <= 0).all() and found[order[0]] > found[order[-1]],
          "`malt` does not put the records in the order of their losses. One threshold for all needs nothing but the loss.")
 
@@ -30,9 +31,8 @@ def malt_alone(work, rng):
     loss = rng.exponential(size=30) + 0.1
     found = numbers(work, "malt", loss, shape=(30,))
     part = numbers(work, "malt", loss[:10].copy(), shape=(10,))
-    need(same(part, found[:10]), "`malt` gives a record another score when fewer records are looked at. Its own loss is "
-                                 "all "
-         "that counts.")
+    need(same(part, found[:10]), "`malt` gives a record another score when fewer records are looked at. Its own loss "
+                                 "is all that counts.")
 
 
 def mast_sign(work, rng):
@@ -51,12 +51,11 @@ def mast_own_threshold(work, rng):
     harder = reference_loss.copy()
     harder[:, 0] += 1
     moved = numbers(work, "mast", loss, harder, inside, shape=loss.shape)
-    need(same(moved[1:], found[1:]), "`mast`: when *one* record is made harder for the references, scores of other records "
-         "change. Is the mean taken along the right axis?")
+    need(same(moved[1:], found[1:]), "`mast`: when *one* record is made harder for the references, scores of other "
+                                     "records change. Is the mean taken along the right axis?")
     need(moved[0] != found[0], "`mast`: a record's score does not depend on how hard it is for the references.")
     need(moved[0] > found[0], "`mast` has the sign of the threshold wrong: the same loss is more surprising where "
-                              "references "
-         "find the record harder, and the score has to say so.")
+                              "references find the record harder, and the score has to say so.")
 
 
 def mast_shift(work, rng):
@@ -66,8 +65,8 @@ def mast_shift(work, rng):
     extra = rng.exponential(size=loss.size)
     moved = numbers(work, "mast", loss + extra, reference_loss + extra, inside, shape=loss.shape)
     need(same(moved, found), "`mast`: the same amount was added to a record's loss under the target and under every "
-                             "reference, "
-         "and its score changed. How far is the loss *from* what is typical? That does not change.")
+                             "reference, and its score changed. How far is the loss *from* what is typical? That does "
+                             "not change.")
 
 
 def mast_strangers(work, rng):
@@ -81,8 +80,8 @@ def mast_strangers(work, rng):
     constant = np.where(inside, 9.0, 0.7)
     made = numbers(work, "mast", loss, constant, inside, shape=loss.shape)
     need(same(made - made[0], loss[0] - loss), "`mast`: every reference that was not trained on a record has the same "
-                                               "loss for "
-         "it, so that is what is typical. The score is not how far the target's loss is from it.")
+                                               "loss for it, so that is what is typical. The score is not how far the "
+                                               "target's loss is from it.")
 
 
 CHECKS = [malt_sign, malt_alone, mast_sign, mast_own_threshold, mast_shift, mast_strangers]

@@ -15,8 +15,8 @@ def _cap(work, fpr, epsilon, delta=0.0):
 def no_leak(work, rng):
     """With epsilon = 0 and delta = 0 nothing is better than a coin."""
     need(same(_cap(work, GRID, 0.0), GRID), "`tpr_cap`: with ε = 0 the model says nothing about a record, and a coin "
-                                            "finds as many "
-         "members as it accuses strangers. Your cap is something else.")
+                                            "finds as many members as it accuses strangers. Your cap is something "
+                                            "else.")
 
 
 def rate(work, rng):
@@ -35,10 +35,9 @@ def response(work, rng):
     epsilon = float(np.log(p / (1 - p)))
     corner = float(_cap(work, np.array([1 - p]), epsilon)[0])
     need(same(corner, p, 1e-3), f"`tpr_cap`: who answers the truth with probability {p:.3f}, and lies otherwise, is "
-                                f"ε-private with ε = "
-         f"log({p:.3f}/{1 - p:.3f}) = {epsilon:.3f}, and has a TPR of {p:.3f} at an FPR of {1 - p:.3f}. Your cap there "
-         f"is {corner:.3f}. Base "
-         "of the logarithm, or 1 + ε for its exponential?")
+                                f"ε-private with ε = log({p:.3f}/{1 - p:.3f}) = {epsilon:.3f}, and has a TPR of {p:.3f} "
+                                f"at an FPR of {1 - p:.3f}. Your cap there is {corner:.3f}. Base of the logarithm, or 1 "
+                                "+ ε for its exponential?")
 
 
 def misses(work, rng):
@@ -48,11 +47,12 @@ def misses(work, rng):
     fpr = np.linspace(1 - p, 1, 9)[1:-1]
     found = _cap(work, fpr, epsilon)
     need(not same(found, np.ones(7), 1e-3), "`tpr_cap`: beyond a modest FPR you allow everyone to be found. Membership "
-                                            "and non-membership can "
-         "be exchanged in the definition of privacy; what does that say about those who are *missed*?")
-    need(same(found, np.interp(fpr, [1 - p, 1], [p, 1]), 1e-3), "`tpr_cap`: on the right of randomised response only the "
-         "straight line to (1, 1) is "
-         "allowed, by exchanging members and strangers in the definition. Yours is another curve.")
+                                            "and non-membership can be exchanged in the definition of privacy; what "
+                                            "does that say about those who are *missed*?")
+    need(same(found, np.interp(fpr, [1 - p, 1], [p, 1]), 1e-3), "`tpr_cap`: on the right of randomised response only "
+                                                                "the straight line to (1, 1) is allowed, by exchanging "
+                                                                "members and strangers in the definition. Yours is "
+                                                                "another curve.")
 
 
 def with_delta(work, rng):
@@ -84,9 +84,9 @@ def inverse(work, rng):
         for f, t in zip(fpr, _cap(work, fpr, epsilon, delta), strict=True):
             found = float(numbers(work, "epsilon_at_least", float(t), float(f), delta, what="one number"))
             need(abs(found - epsilon) < 5e-3, f"`epsilon_at_least`: an attack with a TPR of {t:.3f} at an FPR of {f} "
-                                              f"lies on your cap for ε = "
-                 f"{epsilon:.3f}, δ = {delta}, so that is what it proves. Yours is {found:.3f}."
-                 f"{' Look at those who are missed, too.' if f > 0.5 else ''}")
+                                              f"lies on your cap for ε = {epsilon:.3f}, δ = {delta}, so that is what it "
+                                              "proves. Yours is "
+                                              f"{found:.3f}.{' Look at those who are missed, too.' if f > 0.5 else ''}")
     found = float(numbers(work, "epsilon_at_least", 0.1, 0.1, 0.0))
     need(same(found, 0), "`epsilon_at_least`: a coin proves nothing, so ε ≥ 0 is all that it shows.")
     found = float(numbers(work, "epsilon_at_least", 0.05, 0.2, 0.1))

@@ -25,8 +25,7 @@ def pinball_zero(work, rng):
     for shift in (-0.5, 0.5):
         found = numbers(work, "pinball", score + shift, score, 0.9)
         need(found > 0, f"`pinball`: predictions that are {abs(shift)} too {'low' if shift < 0 else 'high'} cost "
-                        f"{found:.3g}. An "
-             "error must not be rewarded.")
+                        f"{found:.3g}. An error must not be rewarded.")
 
 
 def pinball_sides(work, rng):
@@ -34,14 +33,12 @@ def pinball_sides(work, rng):
     score = rng.normal(size=50)
     low, high = (float(numbers(work, "pinball", score + shift, score, 0.9)) for shift in (-1, 1))
     need(not same([low, high], [0.1, 0.9]), "`pinball` has its two sides exchanged: for a high quantile a prediction "
-                                            "that is too *low* "
-         "has to cost most.")
+                                            "that is too *low* has to cost most.")
     need(same(low, 9 * high), f"`pinball` at the level 0.9: one too low costs {low:.3g}, one too high {high:.3g}. Nine "
                               f"times as much, it should be.")
     double = float(numbers(work, "pinball", score - 2, score, 0.9))
-    need(same(double, 2 * low), "`pinball`: twice the error has to cost twice as much, not four times. It is a quantile "
-                                "that is looked "
-         "for, and squares give the mean.")
+    need(same(double, 2 * low), "`pinball`: twice the error has to cost twice as much, not four times. It is a "
+                                "quantile that is looked for, and squares give the mean.")
 
 
 def pinball_quantile(work, rng):
@@ -50,8 +47,8 @@ def pinball_quantile(work, rng):
     for level in (0.5, 0.9):
         best = grid[np.argmin([numbers(work, "pinball", np.full(400, q), score, level) for q in grid])]
         need(abs(np.mean(score > best) - (1 - level)) < 0.02, f"`pinball` at the level {level}: the cheapest constant "
-             f"has {np.mean(score > best):.0%} "
-             f"of the scores above it, and {1 - level:.0%} it should be.")
+                                                              f"has {np.mean(score > best):.0%} of the scores above it, "
+                                                              f"and {1 - level:.0%} it should be.")
 
 
 def promise(work, rng):
@@ -61,11 +58,10 @@ def promise(work, rng):
         new, of_new = _case(rng, 6000)
         above = float(np.mean(of_new > _fitted(work, x, score, level)(new)))
         need(not abs(above - level) < 0.03, f"`fit` at the level {level}: {above:.0%} of new strangers lie *above* the "
-                                            f"thresholds. Are the sides "
-             "exchanged?")
-        need(abs(above - (1 - level)) < 0.04, f"`fit` at the level {level}: of new strangers {above:.1%} lie above their "
-                                              f"thresholds, where "
-             f"{1 - level:.0%} were promised. {'A half above is what a mean has.' if abs(above - .5) < .05 else ''}")
+                                            "thresholds. Are the sides exchanged?")
+        need(abs(above - (1 - level)) < 0.04, f"`fit` at the level {level}: of new strangers {above:.1%} lie above "
+                                              f"their thresholds, where {1 - level:.0%} were promised. "
+                                              f"{'A half above is what a mean has.' if abs(above - .5) < .05 else ''}")
 
 
 def own_threshold(work, rng):
@@ -77,8 +73,8 @@ def own_threshold(work, rng):
     for name, part in (("small", new[:, 0] < -0.5), ("large", new[:, 0] > 0.5)):
         above = float(np.mean(of_new[part] > bars[part]))
         need(abs(above - 0.1) < 0.06, f"`fit`: of new strangers whose first feature is {name}, {above:.0%} lie above "
-                                      f"thresholds for 10 %. The "
-             "spread of the scores changes with x as their mean does. Would one distance from the mean do for all?")
+                                      "thresholds for 10 %. The spread of the scores changes with x as their mean "
+                                      "does. Would one distance from the mean do for all?")
 
 
 def counted(work, rng):

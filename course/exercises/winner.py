@@ -90,8 +90,8 @@ for name, scores in (("nothing", blind), ("something", np.vstack([blind, calibra
     highest = max(checks.auc(one, members) for one in scores)
     chosen, honest = headline(scores, members, half)
     p = chance(scores, members, draws, np.random.default_rng(seed))
-    print(f"{len(scores)} attacks, of which one knows {name}: highest AUC {highest:.3f}, p {p:.3f}; "
-          f"chosen on one half: number {chosen + 1}, {honest:.3f} on the other")
+    print(f"{len(scores)} attacks, of which one knows {name}: highest AUC {highest:.3f}, p {p:.3f}; chosen on one half: "
+          f"number {chosen + 1}, {honest:.3f} on the other")
 
 # %% tags=["right"]
 # loops and ranks; p without the observed draw

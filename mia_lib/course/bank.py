@@ -103,9 +103,8 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **{name: np.array(one, order="C") for name, one in arrays.items()})
     if buffer.tell() > LARGEST:
-        raise MiaError(f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that it "
-                       f"can be mailed. "
-                       "Take fewer records or models.")
+        raise MiaError(f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that "
+                       "it can be mailed. Take fewer records or models.")
     return buffer.getvalue()
 
 

@@ -67,8 +67,8 @@ def play(to: Path = TO, teams: int = typer.Option(..., help="How many take part.
 
 @app.command("judge")
 def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
-          submissions: list[Path] = typer.Argument(None, help="Files that were handed in, or folders of them, the later "
-          "after the earlier."),
+          submissions: list[Path] = typer.Argument(None, help="Files that were handed in, or folders of them, the "
+                                                              "later after the earlier."),
           final: bool = typer.Option(False, "--final", help="Judge the half that no ranking has shown. Once, at the "
                                                             "end.")) -> None:
     """Rank score files with intervals, and write the page that shows it."""

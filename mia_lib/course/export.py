@@ -99,8 +99,7 @@ def empty_folder(to: Path) -> None:
     """
     if to.is_dir() and any(to.iterdir()):
         raise MiaError(f"--to {to}: the folder is not empty, and nothing is overwritten, for somebody's work may be in "
-                       f"it. Give a new "
-                       "name, or empty it first.")
+                       "it. Give a new name, or empty it first.")
     try:
         to.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -140,8 +140,7 @@ def answers(folder: Path) -> Answers:
             return Answers(held["members"], held["public"], held["order"], tuple(held["teams"].tolist()), int(held["tries"]))
     except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise MiaError(f"{path} holds no answers ({error}). Give the folder that `mia course play --to FOLDER` wrote, "
-                       f"with its folder "
-                       "`lecturer`.") from error
+                       "with its folder `lecturer`.") from error
 
 
 # --------------------------------------------------------------------------------------------------- what comes back
@@ -169,17 +168,14 @@ def read(path: Path, kept: Answers) -> tuple[str, np.ndarray]:
     bad = ~np.isfinite(score)
     if bad.any():
         raise MiaError(f"{said}: {bad.sum()} scores are NaN or infinite, the first in place {int(np.argmax(bad))}. A "
-                       f"record that your attack says "
-                       "nothing about gets the score in the middle, not NaN.")
+                       "record that your attack says nothing about gets the score in the middle, not NaN.")
     values = np.unique(score)
     if len(values) == 1:
         raise MiaError(f"{said}: all scores are {values[0]:g}. Then nobody is more likely a member than anybody else, "
-                       f"and there is nothing to "
-                       "rank. Was the right array saved?")
+                       "and there is nothing to rank. Was the right array saved?")
     if len(values) == 2:
-        raise MiaError(f"{said}: the scores are labels, {values[0]:g} or {values[1]:g} for everybody. Hand in how *sure* "
-                       f"you are, a number for each record "
-                       "from before you compared it with a threshold.")
+        raise MiaError(f"{said}: the scores are labels, {values[0]:g} or {values[1]:g} for everybody. Hand in how "
+                       "*sure* you are, a number for each record from before you compared it with a threshold.")
     place = kept.teams.index(team)
     found = np.empty(number)
     found[kept.order[place]] = score
@@ -208,8 +204,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         if isinstance(error, MiaError):
             raise
         raise MiaError(f"{path.name} holds objects of Python (a pickle), which are never opened, for they could run "
-                       f"anything. Is score an array of "
-                       f"numbers, np.asarray(score, float)? {how}") from error
+                       f"anything. Is score an array of numbers, np.asarray(score, float)? {how}") from error
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         raise MiaError(f"{path.name} is damaged ({error}). Write it again. {how}") from error
 
@@ -233,8 +228,8 @@ def _team(path: Path, held: dict[str, np.ndarray], kept: Answers) -> str:
     named = [one for one in kept.teams if one in path.stem]
     if named and team not in named:
         raise MiaError(f"{path.name}: the file is named after {named[0]}, and inside it says {team}. Records lie in "
-                       f"another order in each team's "
-                       "deal, so scores for one fit no other: was somebody else's deal used?")
+                       "another order in each team's deal, so scores for one fit no other: was somebody else's deal "
+                       "used?")
     return team
 
 
@@ -325,8 +320,7 @@ def _kept_scores(folder: Path, digest: str) -> np.ndarray:
             return held["score"]
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise MiaError(f"{path} cannot be read ({error}), and the journal names it. Take its line out of {JOURNAL} and "
-                       f"judge the file "
-                       "that was handed in again.") from error
+                       "judge the file that was handed in again.") from error
 
 
 def ranking(scores: dict[str, np.ndarray], kept: Answers, final: bool, tries: dict[str, int] | None = None,
