@@ -743,11 +743,12 @@ def quarters_chart(found: study.Quarters):
     right = bars("tpr", "hits", f"datum.k == {ratio}", "share of members found, at 1 % of all strangers",
                  alt.Scale(domain=[0, max(1.2 * max(row["tpr"] for row in given), 1.1 * float(found.ratio_tpr.max()))]))
     spreads = "0.05 * pow(10, 0.05 * {})"
-    told = [f"'{method.title}: loss {found.pinball[method.name].mean():.4f}, members found "
+    told = [f"'{method.title}: loss {found.pinball[method.name].mean():.4f}, found "
             f"{100 * found.tpr[method.name].mean():.1f} %'" for method in methods]
-    told.append(f"'Yours, mean ' + whose + ', spreads ' + format({spreads.format('hard')}, '.2~g') + ' and ' + "
-                f"format({spreads.format('easy')}, '.2~g') + ': loss ' + format((datum.lh + datum.le) / 2, '.4f') + "
-                "', members found ' + format(100 * datum.found, '.1f') + ' %'")
+    told += ["'Yours: loss ' + format((datum.lh + datum.le) / 2, '.4f') + ', found ' + "
+             "format(100 * datum.found, '.1f') + ' %'",
+             f"'(mean ' + whose + ', spreads ' + format({spreads.format('hard')}, '.2~g') + ' and ' + "
+             f"format({spreads.format('easy')}, '.2~g') + ')'"]
     text = alt.Chart(alt.NamedData("hits")).transform_filter(f"datum.mean == whose && datum.k == {ratio}").transform_aggregate(
         found="mean(tpr)").transform_calculate(kh="whose + '0' + hard", ke="whose + '1' + easy")
     for key, name in (("kh", "lh"), ("ke", "le")):
