@@ -248,30 +248,26 @@ def check(name: str | None = None, preset: str = "paper", minutes: float = 5.0, 
     return agrees, f"{name}: {said}"
 
 
-def _difference(recorded_arrays: dict[str, np.ndarray], anew: dict[str, np.ndarray]) -> float:
-    """Largest difference of two sets of arrays, each relative to the largest absolute value of its array.
+def _differences(recorded_arrays: dict[str, np.ndarray], anew: dict[str, np.ndarray]) -> dict[str, float]:
+    """Of two sets of arrays, by name: the largest difference relative to the recorded array's largest absolute value.
 
     What a clock said, under names with "seconds" in them, is another in every run and not compared.
     """
-    if recorded_arrays.keys() != anew.keys() or any(recorded_arrays[k].shape != anew[k].shape for k in anew):
+    return {k: _difference(recorded_arrays.get(k), anew.get(k)) for k in sorted(recorded_arrays.keys() | anew.keys())
+            if "seconds" not in k}
+
+
+def _difference(before: np.ndarray | None, now: np.ndarray | None) -> float:
+    if before is None or now is None or np.shape(before) != np.shape(now):
         return float("inf")
-    worst = 0.0
-    for k, before in recorded_arrays.items():
-        now = np.asarray(anew[k])
-        if "seconds" in k:
-            continue
-        if before.dtype.kind not in "biuf":
-            worst = worst if np.array_equal(before, now) else float("inf")
-            continue
-        before, now = before.astype(np.float64), now.astype(np.float64)
-        if not np.array_equal(np.isfinite(before), np.isfinite(now)):
-            return float("inf")
-        sound = np.isfinite(before)
-        if not np.array_equal(before[~sound], now[~sound], equal_nan=True):
-            return float("inf")
-        if sound.any() and (gap := np.abs(before[sound] - now[sound]).max()):
-            worst = max(worst, float(gap / max(np.abs(before[sound]).max(), 1e-300)))
-    return worst
+    if before.dtype.kind not in "biuf":
+        return 0.0 if np.array_equal(before, now) else float("inf")
+    before, now = before.astype(np.float64), np.asarray(now, np.float64)
+    sound = np.isfinite(before)
+    if not np.array_equal(sound, np.isfinite(now)) or not np.array_equal(before[~sound], now[~sound], equal_nan=True):
+        return float("inf")
+    gap = np.abs(before[sound] - now[sound]).max(initial=0)
+    return float(gap / max(np.abs(before[sound]).max(initial=0), 1e-300)) if gap else 0.0
 
 
 def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Generator) -> tuple[bool, str]:
@@ -298,7 +294,7 @@ def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Ge
         rows = [np.flatnonzero(ensemble.members[m])]
         records = ensemble.records
         [anew] = fit_group(records.x, records.y, rows, len(records.classes), ensemble.config, [m])
-        worst = max(worst, _difference(held[m].arrays, anew.arrays))
+        worst = max([worst, *_differences(held[m].arrays, anew.arrays).values()])
         unlike = max(unlike, abs(anew.arrays["history"][-1, 0] - last[m]) / max(last.std(), 1e-12))
     said = f"{len(sample)} of {len(ensemble)} models trained anew; largest difference {worst:.1e} of the largest value"
     if worst <= TOLERANCE:
@@ -337,17 +333,20 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
         values, target = validate(name, {}, preset, root), scratch / f"{name}.ipynb"
         run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
         anew = {entry["key"]: store.cache_dir() / _path(entry["kind"], entry["cached"]) for entry in run["entries"]}
-        worst, compared = 0.0, 0
+        worst, where, compared = 0.0, "", 0
         for entry in sample:
             path = anew.get(entry["key"])
             if path is not None and path.is_file():
                 kept = recorded.layer(root) / _path(entry["kind"], entry["key"])
                 arrays = (store._decode(one.read_bytes(), ".npz") for one in (kept, path))
-                worst, compared = max(worst, _difference(*arrays)), compared + 1
+                compared += 1
+                for array, gap in _differences(*arrays).items():
+                    if gap > worst:
+                        worst, where = gap, f" ({array} of {entry.get('study') or entry['kind']}, {entry['key'][:12]})"
     if not compared:
         raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
     said = (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference {worst:.1e} of the largest "
-            f"value, {TOLERANCE:g} is allowed")
+            f"value{where}, {TOLERANCE:g} is allowed")
     return worst <= TOLERANCE, said, run, json.loads(target.read_text(encoding="utf-8"))
 
 
