@@ -89,6 +89,17 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+@cache
+def processor() -> str:
+    """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return f"{os.cpu_count()} CPU cores" + (f" ({model})" if model else "")
+
+
 def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[str] = definitions.FOR_PAGES) -> Reached:
     """The definitions that a notebook reaches: its own cells, and what they name.
 
@@ -279,7 +290,7 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
                 **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
                 "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
-                "device": notes.get("device", f"{os.cpu_count()} CPU cores"),
+                "device": notes.get("device", processor()),
                 "versions": notes.get("versions", {}) | versions(), "entries": session.asked_for(),
             }
             executed.metadata["mia"] = record

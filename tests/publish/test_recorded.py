@@ -268,7 +268,17 @@ def test_a_check_finds_numbers_that_are_not_what_the_code_computes(shelf):
     tamper(entry_file(shelf))
     result = CliRunner().invoke(app, ["record", "tiny", "--check"])
     assert result.exit_code == 1
-    assert re.search(r"9\.9e-03 of the largest value \(\w+ of \S+, [0-9a-f]{12}\)", " ".join(result.stdout.split()))
+    said = " ".join(result.stdout.split())
+    assert re.search(r"9\.9e-03 of the largest value \(\w+ of \S+, [0-9a-f]{12}\)", said) and "recorded on" not in said
+
+
+def test_a_check_that_fails_on_another_processor_says_so(shelf):
+    recording.record("tiny", "paper", shelf)
+    tamper(entry_file(shelf))
+    path = recorded.run_folder("tiny", "paper", shelf) / "manifest.json"
+    path.write_text(json.dumps(manifest(shelf) | {"device": "2 CPU cores (another)"}))
+    agrees, said = recording.check("tiny", "paper", root=shelf)
+    assert not agrees and "recorded on 2 CPU cores (another), and computed here on" in said
 
 
 def test_a_check_that_agrees_confirms_a_record_whose_source_changed(shelf):

@@ -347,6 +347,9 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
         raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
     said = (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference {worst:.1e} of the largest "
             f"value{where}, {TOLERANCE:g} is allowed")
+    if worst > TOLERANCE and run["device"] != manifest["device"]:
+        said += (f". It was recorded on {manifest['device']}, and computed here on {run['device']}: last digits, and what "
+                 "networks make of them, can be a processor's own (book/statistics.md)")
     return worst <= TOLERANCE, said, run, json.loads(target.read_text(encoding="utf-8"))
 
 
