@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # # Which attack should I use?
-# **Every attack of this book on the same models, records and views, with the same references as far as it takes any. A comparison
-# between papers compares what each attack was given; this one holds that fixed, or says what more one has.**
+# **Every attack of this book on the same models, records and views, with references from the same models. A comparison between papers
+# compares what each attack was given; this one holds that fixed, or says what more one has.**
 #
 # ```{admonition} Run this chapter again
 # :class: tip
@@ -25,10 +25,10 @@
 # The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.
 # Which attack do I run, what does it cost me, and how sure can I be?* No paper answers it, since each compares its own attack
 # with a few others, on data, references and views of its own choosing. Here models, records and views are the same for all, and so
-# are references where an attack can take them; {numref}`compare-costs` counts what each had.
+# are references, but for attacks that cost many times as much and have fewer; {numref}`compare-costs` counts what each had.
 #
-# In this run the highest mean AUC with up to {ours}`most` references has {ours}`guide-many`, with {ours}`least` {ours}`guide-few`,
-# and without any {ours}`guide-public`. Which of them are told apart is in {numref}`compare-ranking`.
+# In this run the highest mean AUC with up to {ours}`most` references has "{ours}`guide-many`", with {ours}`least` "{ours}`guide-few`",
+# and without any "{ours}`guide-public`". Which of them are told apart is in {numref}`compare-ranking`.
 #
 # *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
 # each folded. The [guide](../book/guide.md) has the short answer.
@@ -167,7 +167,7 @@ hand
 results.name({"hand": float(hand), "row": float(metrics.auc(plays[first.name].ranks["lira"][0], inside[0]))}, ".4f")
 
 # %% [markdown]
-# Its AUC is {ours}`hand`; the row of this target in the study below has {ours}`row`.
+# Its AUC is {ours}`hand`; the study below, whose tables have means over targets, has {ours}`row` for this one.
 #
 # ## All attacks, all cases
 
@@ -238,7 +238,7 @@ swept = {name: study.by_references(one) for name, one in cases.items()}
 plotting.show(
     exhibits.references_figure(swept), name="compare-references",
     caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
-            "intervals over pairs of targets.",
+            "intervals over pairs of targets, or over targets where there are fewer than four pairs.",
     alt="A panel for each case with a curve for each of seven attacks that use references, against the number of references; a "
         "dashed line at zero.")
 
@@ -255,7 +255,7 @@ plotting.show(
 
 # %%
 shown = [name for name in exhibits.SHORT if name in plays[first.name].ranks]
-results.name({"shown": ", ".join(exhibits.title(name) for name in shown)})
+results.name({"shown": "; ".join(exhibits.title(name) for name in shown)})
 repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira", "rmia") if n in one.ranks])
             for name, one in plays.items()}
 
@@ -326,8 +326,8 @@ results.show_table(
 #
 # ````{solution} compare-exercise-budget
 # :class: dropdown
-# Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units and
-# adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
+# Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units, where
+# there are four, and adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
 # member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With half the
 # targets there are too few pairs, and single targets become the unit ([statistics](../book/statistics.md)). Since the errors of
 # complementary targets cancel in part, which is then not seen, the interval grows by more than the smaller number asks for.
@@ -367,7 +367,9 @@ results.show_table(exhibits.sources_table(), name="compare-sources", caption="Th
 # %% [markdown]
 # ### All rates
 #
-# TPR at 1 % and 0.1 % FPR and precision at equal odds, case by case. A rate that the strangers cannot resolve is not printed.
+# TPR at 1 % and 0.1 % FPR and precision at equal odds, case by case. A rate that the strangers cannot resolve is not printed. The
+# precision is that of a threshold drawn between two false alarms, and by lot among ties, so that its FPR is 1 % on average; it does
+# not follow from the TPR beside it, which is of a threshold that exists.
 
 # %% tags=["hide-input"]
 for place, (name, played) in enumerate(plays.items()):

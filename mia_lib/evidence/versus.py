@@ -243,7 +243,7 @@ def _said(alt, here):
     apart = "abs(datum.first_gain - datum.second_gain)"
     last = (f"!datum.first_run || !datum.second_run || first == second ? ' ' : {apart} < 0.05 ? 'Neither gains more' : "
             f"{more} + ' gains ' + format({apart}, ',.1f') + ' more'")
-    head = "'At an FPR of ' + format(100 * pow(10, power), '.2~g') + ' %, at a cost of ' + cost + ','"
+    head = "'At an FPR of ' + format(100 * pow(10, power), '.2~r') + ' %, at a cost of ' + cost + ','"
     seen = [head, f"'of {RECORDS:,} records, ' + {RECORDS // 100} * share + ' members:'",
             *lines("first"), *lines("second"), last]
     unseen = [head, "'below resolution: less than one'", "'of ' + format(datum.others, ',') + ' non-members'"]

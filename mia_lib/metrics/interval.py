@@ -6,6 +6,7 @@ a claim of many parts widens each of them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -126,7 +127,7 @@ class Interval:
         return self.sign != 0
 
     def __format__(self, spec: str) -> str:
-        spec = spec or ".3f"
+        spec = re.sub(r"^([+\- ]?)(?=[.\d])", r"\1z", spec or ".3f")  # z: a zero has no sign
         if np.isnan(self.low):
             return f"{self.value:{spec}}"
         if self.degenerate:

@@ -473,7 +473,9 @@ def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
     excess = of_units - drawn.var(1).sum() / units**2
     if excess <= 0:
         return of_records, np.inf
-    total = of_records + excess
+    # Where errors of units cancel, as complementary targets' do, the sum is less than what the units' own spread says, and
+    # known far worse than from so many units: then that spread stands.
+    total = max(of_records + excess, of_units)
     return total, total**2 * (units - 1) / of_units**2
 
 
@@ -542,7 +544,8 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
        twice, so the interval errs on the wide side. Two units have no interval: how far they differ says too little of how
        far others would.
     2. Four units or more: the variance under resampling, and that between units as far as it exceeds what resampling does to
-       single units. So nothing is counted twice, whether units share all records, some or none.
+       single units. So nothing is counted twice, whether units share all records, some or none. If there is such an excess,
+       the sum is not less than the variance between units says, with one degree of freedom less than there are units.
     3. One target: its records alone, members and non-members apart. Another training run might differ more, and the
        interval says so: it covers "records only".
 

@@ -201,7 +201,7 @@ def combined_table(found: Mapping[str, study.Combined]) -> pd.DataFrame:
             rows.append({"case": case, "metric": words, "best alone": f"{_of_ranks(one.best, one, metric):.3f}",
                          "mean of all, less the best": f"{_of_ranks(one.vote, one, metric, one.best):.3f}",
                          "regression on all, less the best": f"{_of_ranks(one.logistic, one, metric, one.best):.3f}",
-                         "the best was": ", ".join(dict.fromkeys(title(name) for name in one.chosen))})
+                         "the best was": "; ".join(dict.fromkeys(title(name) for name in one.chosen))})
     return pd.DataFrame(rows)
 
 
@@ -217,7 +217,7 @@ def again_table(found: Mapping[str, study.Again]) -> pd.DataFrame:
             both = {"members called again, beyond all members": one.members,
                     "false alarms again, beyond all strangers": one.strangers}
             rows.append({"case": case, "attack": title(name), **{
-                words: results.format_percent(study.over_pairs(of_attack[name])) for words, of_attack in both.items()}})
+                words: results.format_percent(study.over_pairs(each[name], (-1, 1))) for words, each in both.items()}})
     return pd.DataFrame(rows)
 
 
@@ -607,8 +607,8 @@ def judge(plays: Plays, few: Plays, combined: Mapping[str, study.Combined], agai
     for case, one in combined.items():
         parts["K8"][case] = _of_ranks(one.logistic, one, "auc", one.best)
     for case, one in again.items():
-        parts["K9"][f"{case}, LiRA"] = study.over_pairs(one.members["lira"])
-        parts["K9"][f"{case}, MALT's false alarms"] = study.over_pairs(one.strangers["malt"])
+        parts["K9"][f"{case}, LiRA"] = study.over_pairs(one.members["lira"], (-1, 1))
+        parts["K9"][f"{case}, MALT's false alarms"] = study.over_pairs(one.strangers["malt"], (-1, 1))
     for claim, what, sign in (("K11", "members", -1), ("K12", "epochs", 1)):
         if what in grown:
             rows = grown[what].auc["lira"]
