@@ -258,7 +258,7 @@ results.show_table(
 #
 # Models are trained on records *apart*, so they never saw the "members". Their audits must give chance. Then a leak is planted: for
 # some of the members, a share of {param}`share`, the same model is made surer of the true class, by nine tenths of what is missing to certainty. Now
-# audits must find something. `mia audit --test` does both for the audit as it is installed at your place.
+# audits should find something, if the share is not too small for so many records. `mia audit --test` does both for the audit as it is installed at your place.
 
 # %%
 apart = {kind: dealt[kind].apart for kind in ("forest", "private")}
@@ -326,8 +326,8 @@ plotting.show(
 # ````{solution} audit-exercise-leaf
 # :class: dropdown
 # A leaf of one record answers with that record's own label; a leaf of twenty with a mean of twenty labels, of which the member's is one.
-# So the loss of members rises towards that of others. What it costs is in {numref}`audit-leaves`: on a small noisy table often
-# nothing, since what was given up is what was learned by heart. All attacks on outputs fall together, for they see the same numbers.
+# So the loss of members rises towards that of others. What it costs is in {numref}`audit-leaves`: little as long as what is
+# given up is what was learned by heart, more where leaves mix records that differ. All attacks on outputs fall together, for they see the same numbers.
 # ````
 #
 # ````{exercise} An alarm that means nothing

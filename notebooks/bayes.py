@@ -791,7 +791,7 @@ plotting.show(
             "highest. In the shaded margin a rate would be less than one record. The soft-minimum MAST is left out for clarity. The "
             "paper has no such figure; low false positive rates are what an auditor asks about.",
     alt="ROC curves on logarithmic axes of 0-1, shadow models, MALT and two forms of MAST, with the chance line. Their true positive rates at "
-        "a low false positive rate are in {numref}`bayes-table-2`.")
+        "a low false positive rate are in the book's form of the paper's Table 2.")
 
 # %% [markdown]
 # ### Table 3: the numbers, and ImageNet

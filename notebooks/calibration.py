@@ -163,7 +163,7 @@ results.name({f"tip-{variant}": exhibits.top_share(plays[images.name], variant, 
 
 # %% [markdown]
 # An {term}`AUC` of one half is guessing. *Orig*, the loss as it is, reaches {ours}`hand-orig`; *Cal.*, calibrated, {ours}`hand-cal`. This
-# is the first of the {ours}`plays` plays behind the row *{ours}`first-table`* of every table below.
+# is the first of the {ours}`plays` plays behind the row *{ours}`first-table`* of {numref}`calibration-table-2` and of most tables below.
 #
 # ## The idea
 #
@@ -328,7 +328,8 @@ plotting.explore(
     instructions="Move the epoch after which the reference is stopped, and watch both histograms: where do members and non-members part? "
                  "Compare with the reference that is stopped where it classifies other public records best.",
     caption="AUC of the calibrated loss against the number of epochs its one reference was trained for, on the paper's own German credit where "
-            "that is the first table. All plays, with 95 % intervals over them. Dash-dotted: each play's reference stopped where it validates best. "
+            "that is the first table. All plays, with 95 % intervals over them. Dash-dotted: each play's reference stopped where it validates best. References stopped by hand are other models than those "
+            "of {numref}`calibration-table-2`. "
             "Dotted: not calibrated. In the chart, also the calibrated scores of members and non-members at that epoch.",
     alt="AUC of the calibrated loss against epochs of the reference on a logarithmic axis, with a horizontal line for the reference stopped where it "
         "validates best ({ours}`stopped:value` on {ours}`first-table`) and one for the loss as it is.")
@@ -456,8 +457,9 @@ results.say(results.markdown_table(pd.DataFrame([
 #
 # ````{solution-start} calibration-exercise-forgetting
 # :class: dropdown
-# Here without the stopping, for five lengths:
 # ````
+#
+# Here without the stopping, for five lengths:
 
 # %%
 further = [0, 1, 5, 20, 50]
@@ -614,7 +616,7 @@ results.show_table(
 
 # %% [markdown]
 # Chance is above the rate itself where non-members are few. Where many non-members share the best score, no threshold stays below the rate, and
-# the TPR is below chance: plain losses of records that are learned by heart tie at zero. The verdict on C5 takes a rate that is fair to both
+# the TPR is below chance: plain losses of records that are learned by heart tie at the least loss there is. The verdict on C5 takes a rate that is fair to both
 # ({py:func}`~mia_lib.metrics.conformal_tpr_at_fpr`).
 #
 # ### Table 4: labels alone
@@ -827,9 +829,9 @@ results.show_table(
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
 # | Credit | 200 members, 5 repeats, epochs and batch not given | {ours}`members-each` members of {ours}`first-table`, {ours}`plays` repeats | nothing |
-# | Hepatitis, Adult | 31 and 8,140 members | where {param}`tables` has them | `--preset cpu` |
+# | Hepatitis, Adult | 31 and 8,140 members | tables run: {param}`tables` | `--preset cpu` |
 # | MNIST | 15,000 members, 500 hidden units | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture` | `--preset cpu` for the size |
-# | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | where {param}`image_dataset:title` is one of them | `--preset paper` and a graphics card |
+# | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | images run: {param}`image_dataset:title` | `--preset paper` and a graphics card |
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
 # | Figures 1 to 4 | CIFAR-10 | {ours}`images-name` | `--preset paper` |
 # | Figures 5 and 6 | CIFAR-10 | {ours}`ablated` | `--preset paper -p ablations images` |

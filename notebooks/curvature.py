@@ -446,7 +446,8 @@ plotting.show(
 
 # %% [markdown]
 # NLL on coresets, the largest less the smallest: {ours}`coreset-rise` points of AUC. On the largest coreset less on random
-# sets of that size: {ours}`coreset-lead` points. Which of the two controls a figure comes close to says what it measures.
+# sets of that size: {ours}`coreset-lead` points. Which of the two controls a figure comes close to says what it measures. (A matched set
+# needs twice its size in the pool; larger ones have the other control only.)
 #
 # ## What held and what did not
 #
@@ -470,11 +471,12 @@ plotting.show(
 #
 # ````{solution-start} curvature-exercise-factor
 # :class: dropdown
+# ````
+#
 # All first-order terms cancel and the second-order ones leave $4h^2\, v^\top H u$. With
 # $\mathbb E[uu^\top] = \mathbb E[vv^\top] = C$, $\mathbb E[q\,vu^\top] = C H C$: it is $H$ for $\pm 1$ ($C = I$) and $H / n^2$
 # on the sphere ($C = I/n$). For $H = I$ Hutchinson's $v^\top v = n$ has no variance at all, independent vectors have
 # $2n^2 - 2n$: infinitely many times more. First the quadratic, with the four points of this page, then the second $H$:
-# ````
 
 # %%
 rng, n = np.random.default_rng(seed), 784
@@ -499,9 +501,10 @@ results.say(f"Four losses {q:.4f}, product {v @ quadratic @ u:.4f}. Variance of 
 #
 # ````{solution-start} curvature-exercise-logs
 # :class: dropdown
+# ````
+#
 # The AUC is $P(s_{\mathrm{in}} > s_{\mathrm{out}}) + \tfrac12 P(s_{\mathrm{in}} = s_{\mathrm{out}})$ for a random member and a
 # random non-member, and a strictly increasing map changes neither event.
-# ````
 
 # %%
 exact = exhibits.logs_and_ratios(bank)
@@ -525,8 +528,8 @@ results.say(results.markdown_table(exact.head(6)))
 # :class: dropdown
 # $h = \sqrt{1.2 \cdot 10^{-7} \cdot 10^{-4} / 0.04} \approx 2 \cdot 10^{-5}$. (Points are rounded as well, which adds eps
 # times the slope over $h^2$.) The sweep runs in float64, where the smallest step reads the Hessian between kinks: compare its
-# AUC with that of the exact trace in {numref}`curvature-estimators`. A larger step crosses more kinks, and with them sees more
-# of the label.
+# AUC with that of the exact trace in {numref}`curvature-estimators`. A larger step crosses more kinks, through which the
+# label comes in; what that is worth at which step, the same table says.
 # ````
 #
 # ````{exercise} Privacy closes the door
@@ -538,10 +541,11 @@ results.say(results.markdown_table(exact.head(6)))
 #
 # ````{solution-start} curvature-exercise-private
 # :class: dropdown
+# ````
+#
 # Privacy keeps the ROC curve below $\min(e^\epsilon\,\mathrm{FPR},\ 1 - e^{-\epsilon}(1 - \mathrm{FPR}))$, whose area is
 # $e^\epsilon/(1 + e^\epsilon)$. The Gaussian map allows more, for two such Gaussians are not $\epsilon$-private. With
 # $\delta$, $\mathrm{TPR} \le e^\epsilon\,\mathrm{FPR} + \delta$ adds a little.
-# ````
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
@@ -561,18 +565,19 @@ results.say(results.markdown_table(pd.DataFrame([
 #
 # ````{solution-start} curvature-exercise-noise
 # :class: dropdown
-# Four independent noises of variance $s^2$ over $4h^2$: $q$ moves by a standard deviation of $2s/4h^2 = s/2h^2$.
 # ````
+#
+# Four independent noises of variance $s^2$ over $4h^2$: $q$ moves by a standard deviation of $2s/4h^2 = s/2h^2$.
 
 # %%
 scale = study.step_sizes(bank, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1])
 typical = float(np.median(scale.expected))
 results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats. Median "
-            f"losses of members are {np.median(played.median_in):.1g}, of others {np.median(played.median_out):.1g}. Noise is "
+            f"losses of members are {np.mean(played.median_in):.1e}, of others {np.mean(played.median_out):.1e}. Noise is "
             f"multiplied by {0.5 / h**2:,.0f}.")
 
 # %% [markdown]
-# The attacker answers with a larger step, whose price is in {numref}`curvature-estimators`, and with averaging. A server that
+# A larger step multiplies the noise less (what steps are worth is in {numref}`curvature-estimators`), and averaging helps, too. A server that
 # returns the same noise for the same input stops the latter; one that returns labels alone stops the attack.
 #
 # ````{solution-end}
@@ -843,8 +848,8 @@ plotting.show(
 # {printed}`fig6_authors_code | random subset | m = 35000 | Curv ZO LR | auroc` and
 # {printed}`fig6_authors_code | random subset | m = 35000 | Carlini et al. (2022) | auroc` %. References are trained on half of
 # the pool whatever the target's size, as in the released code. So a small target is compared with models unlike it, and
-# attacks that compare with nothing (Yeom's) have no such handicap. (Targets here and in Figures 5 and 7 draw probes of their
-# own, where those of Table 1 share the references'.)
+# attacks that compare with nothing (Yeom's) have no such handicap. (Targets here and in the paper's Figures 5 and 7
+# draw probes of their own, where those of its Table 1 share the references'.)
 #
 # ### Figure 7: the numbers, and a fair game on easy records
 
@@ -879,7 +884,7 @@ results.show_table(
 # ### Every claim, with its verdict
 #
 # Each claim is put as one or more numbers, its parts, that the paper says are above zero. The verdict is computed from their
-# intervals ([how](../book/statistics.md)).
+# intervals ([how](../book/statistics.md)); those in the table are not widened for their number.
 
 # %%
 verdicts = [
@@ -925,7 +930,7 @@ claims.show("curvature", verdicts, {
 # | network | ResNet-18, ResNet-50 | {param}`architecture` | `--preset paper` |
 # | references, targets | 64 and 3 of other halves | {ours}`references` of {param}`models` models against each of {param}`targets` | `-p models 66` |
 # | training | 300 epochs, crops and mirroring | {param}`epochs` epochs, {param}`augmentation` | `--preset paper` |
-# | probes | 10, $h = 0.001$ | {param}`iterations`, $h =$ {param}`h` | nothing |
+# | probes | 10, $h = 0.001$ | {param}`iterations`, $h =$ {param}`h` | `-p iterations 10 -p h 0.001` |
 # | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | {ours}`epsilon-count` epsilons, {param}`private_epochs` epochs | `-p epsilons ...` |
 # | Figures 6 and 7 | up to 45,000 records, 2 and 6 models a size | {param}`sizes` records, {param}`size_seeds` models a size | `-p size_seeds 10` |
 #

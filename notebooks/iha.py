@@ -191,7 +191,7 @@ hand
 
 # %% [markdown]
 # An {term}`AUC` of one half is guessing; this target's is {ours}`hand`, on {ours}`hand-records` records. In the study below it is
-# {ours}`hand-row`, in the row $\ell, I_1, I_2$ of {numref}`iha-table-4`.
+# {ours}`hand-row` for this target; the row $\ell, I_1, I_2$ of {numref}`iha-table-4` is the mean over all.
 #
 # Look at the argument `held`. In this game the auditor knows the other records, so may take the record's own gradient out of the mean
 # where the record is a member. But it is membership that went in, and membership that came out. So put in something else: random flags.
@@ -280,7 +280,7 @@ results.show_table(
 # $H$ gives a difference of losses, $\ell/n$; and weight decay adds $I_3$ and $I_4$.
 #
 # The **inverse Hessian attack** (IHA) is the bracket of {eq}`iha-odds`, with the Hessian {term}`damped <damping>`: $H + \epsilon I$ with
-# $\epsilon = 0.2$, for $H$ is close to singular. All records share one decomposition, and so do all $\epsilon$.
+# $\epsilon$ = {param}`damping` (the paper: $0.2$), for $H$ is close to singular. All records share one decomposition, and so do all $\epsilon$.
 #
 # (iha-signal-section)=
 # ## Where the signal comes from
@@ -444,10 +444,11 @@ plotting.show(
 #
 # ````{solution-start} iha-exercise-momentum
 # :class: dropdown
+# ````
+#
 # Subtract $\mu$ times the update of $w_{t-1}$ from that of $w_t$ to eliminate the velocity. With $\varphi_1 = 1 + \mu - \lambda k$,
 # $\varphi_2 = -\mu$ and $s = \lambda\sqrt C$ the bracket is $\lambda k (2 + 2\mu - \lambda k)$; divide by $(1+\mu)^2$. It is positive for
 # $\lambda k < 2(1+\mu)$; for the paper's $\lambda$ and $\mu$ that allows eigenvalues up to $380$.
-# ````
 
 # %%
 chains = theory.simulate(1.7, 1.0, 0.3, 0.9, 0.0, 20_000, 200, seed)
@@ -466,13 +467,14 @@ results.say(f"Formula: {theory.stationary_variance(1.7, 1.0, 0.3, 0.9):.4f}; sim
 #
 # ````{solution-start} iha-exercise-signal
 # :class: dropdown
+# ````
+#
 # For members $x_0 = x_D - x/n$, so $2 x_0^\top x = 2 x_D^\top x - \tfrac2n\lVert x\rVert^2$, and $I_1$ adds
 # $\tfrac1n\lVert x\rVert^2$. The difference is $\frac{2(1 - a\alpha)}{n\lambda}\lVert x\rVert^2$. With nothing taken out members and others
 # have the same formula, and what is left is what $x$ and the loss say by themselves. Flags change sign like membership: for them the AUC is
 # as high, as far as $x$ and $x_D^\top x$ do not depend on membership. At the minimum $\nabla L_D = -\alpha w$, so with the weight decay the
 # rest is $-\tfrac1n\nabla\ell$ for members and zero for others: the score is $\pm\frac{1 - a\alpha}{n\lambda}\lVert x\rVert^2$, and the AUC
 # is one, that of the gradient alone, too. As printed $-2\alpha w^\top H^{-1} x$ stays in the alignment and spoils it.
-# ````
 
 # %%
 closed = theory.newton_world(400, 30, weight_decay=0.002, seed=seed)
@@ -498,12 +500,13 @@ results.say(results.markdown_table(exhibits.closed_world_table(closed, damping))
 #
 # ````{solution-start} iha-exercise-sign
 # :class: dropdown
+# ````
+#
 # $L_1(w_1^*) = L_0(w_1^*) + \ell(w_1^*)/n \ge L_0(w_0^*) + \ell(w_1^*)/n$, and $L_1(w_1^*) \le L_1(w_0^*)$. With
 # $\Delta\ln L_* \approx \ell/(nL_*)$, and $\frac{S(1-\mu)}{2nL_*}$ taken out, the coefficient becomes
 # $\frac1{1+\mu} - \frac{d - Q}{S(1-\mu)}$. At the minimum itself, near which an annealed rate ends in steep directions, $Q = 0$ and a low
 # loss points to membership after all. Where SGD has come to rest $Q$ is $d$ on average, with a standard deviation of $\sqrt{2d}$, and the
 # correction has no definite sign.
-# ````
 
 # %%
 results.say(f"As printed {theory.loss_coefficient(785, 128, 0.9, variant='printed'):+.2f}, at the minimum {theory.loss_coefficient(785, 128, 0.9):+.1f}.")
@@ -655,8 +658,8 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.lira_table(plays), name="iha-lira",
-    caption="LiRA in three forms, with 95 % intervals over targets and records: as described; with one variance for all records, which helps where "
-            "references are few; and with the target, and its complement, among its references.")
+    caption="LiRA in three forms, with 95 % intervals over targets and records: as described; with one variance for all records, which is meant for "
+            "few references; and with the target, and its complement, among its references.")
 results.name({"slip-first": lead(first.name, "lira_self", "lira"), "slip-last": lead(last.name, "lira_self", "lira")})
 plotting.show(
     exhibits.lira_figure(plays), name="iha-lira-figure",
@@ -743,7 +746,7 @@ for rate in (0.05, 0.3):
 # number, and comparing with these references is nearly training the model anew: a setting that is kind to losses. `--preset network`
 # plays it on a network with 30,000 members.
 #
-# Table 5 asks who is found. Agreeing little with others is no merit by itself, for a coin does, too; so C11r asks whether IHA calls members
+# The paper's Table 5 asks who is found. Agreeing little with others is no merit by itself, for a coin does, too; so C11r asks whether IHA calls members
 # that the others miss.
 #
 # **Two must agree.** Section 4.5 of the paper proposes to require that two attacks agree, since non-members on whom both err are few. That lowers the
@@ -783,8 +786,7 @@ results.show_table(
             "damping from a percentile, over targets. *Indefinite*: the Hessian is not positive with that damping.")
 
 # %% [markdown]
-# A deeper network can have larger eigenvalues, positive and negative, and damping by {param}`damping` may not suit it. In the paper more of it lifts MLP-4 from
-# {printed}`table7 | Purchase-100(S) | MLP-4 | IHA (CG) | auc` to {printed}`text | MLP-4 | auc`. A percentile of the eigenvalues is a rule that
+# A deeper network can have larger eigenvalues, positive and negative, and damping by {param}`damping` may not suit it. A percentile of the eigenvalues is a rule that
 # can be made beforehand, where it leaves the Hessian definite. {says}`C14` {says}`C16`
 #
 # ### Table 8 and Appendix D.1: conditioning the Hessian
@@ -924,12 +926,13 @@ claims.show("iha", verdicts, {
 # | Tables 2 to 4, 8 | 30,000 members; Purchase-100 | {ours}`members-each` members of {ours}`first-name` | `--preset cpu` has MNIST-Odd and FashionMNIST at full size, `--preset network` all 60,000 records judged; `--preset paper` Purchase-100, a graphics card and the data |
 # | models | 128 | {param}`models` | the same |
 # | Section 4.4, Table 5 | Purchase-100(S), 1,000 records, 100 references | {ours}`left-out-name`, {ours}`left-out-members` members, {ours}`left-out-games` targets with {ours}`left-out-each` records each, {param}`left_out_references` references | `--preset network` |
+# | damping | $0.2$ | {param}`damping` | `-p damping 0.2` |
 # | Table 3 | 10,000 records | {param}`cg_records` | `--preset network` |
 # | Table 6 | 22,532 parameters on a graphics card | one CPU thread | `benchmarks/hessian.py --large` |
 # | Table 7 | Purchase-100, MLP-2 and MLP-4 | {param}`size_dataset:title`, {param}`size_architectures` | `--preset cpu` for sizes, `--preset network` for depth |
 # | Table 9 | MLP-2, CG | {ours}`first-name`, exact | `--preset network` |
 #
-# Intervals over targets alone (Tables 4, 8 and 9) do not cover the choice of records. The full score is in Tables 2 and 4: its interval there
+# Intervals over targets alone (the paper's Tables 4, 8 and 9) do not cover the choice of records. The full score is in its Tables 2 and 4: its interval there
 # is {ours}`narrower` of the one that covers both, on {ours}`first-name`.
 
 # %% tags=["hide-input"]
@@ -958,4 +961,4 @@ results.show_table(
 results.show_table(
     plan, name="iha-plan",
     caption="What this run trains and inverts; models found in the store, or recorded in the repository, are not trained again. The last column "
-            "names what of the recipe the paper's theory does not cover.")
+            "names settings of the recipe that Eq. 8 does not cover; that epochs are shuffled, and what the loss is, are not listed.")

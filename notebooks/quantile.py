@@ -208,8 +208,8 @@ results.name({f"hand-{name}": float(value) for name, value in hand.items()}, ".2
 
 # %% [markdown]
 # (`study.inputs` gives the images, or of a frozen backbone its features.) It calls {ours}`hand-found` of the members and
-# {ours}`hand-alarms` of the strangers, where the formula promises one in a hundred. The row of this target in the study
-# below has {ours}`row-found` and {ours}`row-alarms`. For a ROC each record needs one number: its {term}`position`
+# {ours}`hand-alarms` of the strangers, where the formula promises one in a hundred. The study below, whose tables
+# have means over targets, has {ours}`row-found` and {ours}`row-alarms` for this one. For a ROC each record needs one number: its {term}`position`
 # $(s - \mu)/\sigma$, which passes $\Phi^{-1}(1 - \alpha)$ where the score passes the threshold.
 #
 # ## The method
@@ -261,7 +261,7 @@ results.name({f"hand-{name}": float(value) for name, value in hand.items()}, ".2
 # ImageNet. On its smaller images it fits a *Gaussian*, as the ten lines do, and no theorem speaks of that: its rate is
 # $\alpha$ only where residuals are Gaussian. (The paper asks for a continuous score, which is not enough
 # ({ref}`exercise on a perfect regression <quantile-exercise-perfect>`), and prints $1 - \alpha$ for the group's rate.) Whether either promise is
-# kept is measured in {numref}`quantile-fpr-table`, and judged as C1 and C1g.
+# kept is measured in {numref}`quantile-fpr-table`, and judged as C1 and C1g where there are records enough.
 #
 # In what follows *the regression* is the Gaussian $q(x, y)$, which is given the label, as the released code for images does.
 #
@@ -381,8 +381,8 @@ plotting.explore(
 # stranger's score *where training moves scores*. The regression knows that a record is *of a kind* that is often hard; it
 # must leave room for all of that kind. References have met this very one ({ref}`exercise on two predictors <quantile-exercise-power>`).
 #
-# Part of LiRA's loss is our doing: one spread for all records is too wide for some and too narrow for others. Own spreads
-# are in the same figure where there are references enough; the paper's $\sigma(x, y)$ may be either.
+# LiRA's spread can be one for all records, too wide for some and too narrow for others, or each record's own, told by few
+# models. Where there are references enough both are in the same figure; the paper's $\sigma(x, y)$ may be either.
 #
 # ## Wrong guesses: Figure 4 of the paper
 #
@@ -454,10 +454,11 @@ plotting.show(
 #
 # ````{solution-start} quantile-exercise-perfect
 # :class: dropdown
+# ````
+#
 # The loss is zero, the least there is, and every stranger has $s \ge q$: the rate is one (zero with $s > q$). The score is
 # continuous, the residual is not. With noise that $q$ cannot see, however little, the rate is $\alpha$ again, though the
 # loss stays next to zero. For $\alpha = 0.05$:
-# ````
 
 # %%
 results.say(results.markdown_table(exhibits.collapse_table(theory.collapse(seed=seed))))
@@ -477,11 +478,12 @@ results.say(results.markdown_table(exhibits.collapse_table(theory.collapse(seed=
 #
 # ````{solution-start} quantile-exercise-precision
 # :class: dropdown
+# ````
+#
 # $\mathrm{TPR} = \mathrm{FPR} \cdot \mathrm{Prec} / (1 - \mathrm{Prec})$ is $.001 \cdot .9873/.0127 = .0777$ and
 # $.001 \cdot .9964/.0036 = .2768$: $3.6$ times as many, behind one point of precision. As printed, $.0127$ and $.0036$: the
 # better attack would look worse. At a share of $0.001$ the odds of a hit are $0.277 / (0.001 \cdot 999)$, so of those called
 # only $0.22$ are members, with LiRA $0.07$. All cells of Table 1:
-# ````
 
 # %%
 results.say(results.markdown_table(exhibits.implied_table()))
@@ -622,8 +624,8 @@ results.show_table(
 #
 # ### Positions, and thresholds that hold what they promise
 #
-# The {term}`position` of a score is $\Phi^{-1}$ of the level at which it meets its record's quantiles; for the Gaussian $(s
-# - \mu)/\sigma$. Quantiles by pinball loss may cross, and are sorted first {cite}`chernozhukov2010quantile`.
+# The {term}`position` of a score is $\Phi^{-1}$ of the level at which it meets its record's quantiles; for the Gaussian
+# $(s - \mu)/\sigma$. Quantiles by pinball loss may cross, and are sorted first {cite}`chernozhukov2010quantile`.
 #
 # A threshold that is off can be put right with public records that fitted nothing: the $k$-th smallest of $n$ positions,
 # $k = \lceil (n + 1)(1 - \alpha) \rceil$, is passed by a stranger with probability at most $\alpha$, whatever the regression
@@ -709,7 +711,7 @@ results.show_table(
 
 # %% [markdown]
 # Of the references of a judged record half left it out. So the loss that LiRA has for judged records is about that with half
-# as many references, one column to the left of eight and four.
+# as many references: for eight the column of four, for four that of two.
 #
 # In the paper six of eight losses of the regression at 0.1 % equal the baseline's to all digits (†), though the precisions
 # are far apart; we take these for an error. For ResNet-50 on CIFAR-10 it prints a precision at 0.1 % of

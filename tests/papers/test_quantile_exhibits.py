@@ -461,7 +461,7 @@ def test_quarters_have_a_row_an_attack():
         assert row["threshold above the mean"] == f"{mean['above']:.2f}"
         assert row["pinball, 1 %"] == f"{mean['pinball']:.4f}" and row["FPR (%)"] == f"{100 * mean['fpr']:.1f}"
         half = stats.t.isf(0.025, 2) * values["tpr"][name][:, k].std(ddof=1) / np.sqrt(3)
-        value, low, high = (100 * (mean["tpr"] + sign * half) for sign in (0, -1, 1))
+        value, low, high = (100 * np.clip(mean["tpr"] + sign * half, 0, 1) for sign in (0, -1, 1))
         assert row["TPR (%)"] == f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 

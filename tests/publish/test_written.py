@@ -265,6 +265,14 @@ def test_a_chapter_types_no_result(name):
     )
 
 
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_gates_of_solutions_hold_nothing(name):
+    """What stands between a gate's fences, other than options, is on no page: sphinx-exercise drops it."""
+    for cell in cells(name):
+        for _, inside in re.findall(r"^(`{3,})\{\w+-(?:start|end)\}[^\n]*\n(.*?)^\1$", cell.source, re.DOTALL | re.MULTILINE):
+            assert all(re.match(r":\w+:", line) for line in inside.splitlines()), inside
+
+
 @pytest.mark.parametrize("name", PROSE)
 def test_a_page_of_prose_types_no_result(name):
     text = re.sub(r"^---\n.*?^---\n", "", (ROOT / "book" / f"{name}.md").read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -118,9 +118,9 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
             rows.append({**of, "attack": one.name, "AUC": words.span(one.auc), **found, "p, corrected": _p(one.p),
                          "epsilon, at least": f"{one.epsilon.bound:.2f}"})
         alone = report.judged.blind
-        empty = {f"TPR at {words.percent(each.fpr)} FPR": "" for each in report.judged.attacks[0].rates}
+        empty = {f"TPR at {words.percent(each.fpr)} FPR": tables.NOTHING for each in report.judged.attacks[0].rates}
         rows.append({**of, "attack": f"*{BLIND}*", "AUC": words.span(alone.auc), **empty,
-                     "p, corrected": f"{_p(alone.p)}, alone", "epsilon, at least": ""})
+                     "p, corrected": f"{_p(alone.p)}, alone", "epsilon, at least": tables.NOTHING})
     return pd.DataFrame(rows)
 
 
@@ -176,7 +176,7 @@ def many_table(found: Mapping[str, Many], titles: Mapping[str, str]) -> pd.DataF
             rows.append({
                 "models": subject, "score": titles.get(name, name), "how many": len(one.members),
                 "AUC": f"{alone(one, name):.3f}",
-                "TPR at 1 % FPR": tables.format_percent(alone(one, name, MEASURES[1])) if resolved else tables.BELOW,
+                "TPR (%) at 1 % FPR": tables.format_percent(alone(one, name, MEASURES[1])) if resolved else tables.BELOW,
                 "accuracy on non-members": (f"{over(one.accuracy[name], 'models', (0.0, 1.0)):.3f}" if name in one.accuracy
                                             else tables.NOTHING)})
     return pd.DataFrame(rows)
@@ -216,7 +216,7 @@ def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
         "models": title, "how many": len(one.strange), "AUC without a leak": f"{over(one.strange, 'models', (0.0, 1.0)):.3f}",
         "AUC with a planted one": f"{over(one.planted, 'models', (0.0, 1.0)):.3f}",
         "audits without a leak": one.games * len(one.alarms),
-        "that raised an alarm": tables.format_percent(over(one.alarms, "models", (0.0, 1.0)))}
+        "that raised an alarm (%)": tables.format_percent(over(one.alarms, "models", (0.0, 1.0)))}
         for title, one in tests.items()])
 
 
@@ -234,7 +234,7 @@ def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], pri
     """
     least, most = f"leaf {leaves[0]}", f"leaf {leaves[-1]}"
     parts: dict[str, dict[str, Interval] | Interval | None] = {
-        "A1": {title: over(one.planted, "models") - 0.5 for title, one in tests.items()},
+        "A1": {title: over(one.planted - one.strange, "models") for title, one in tests.items()},
         "A2": {title: -1 * over(one.alarms, "models") + (1 - LEVEL) for title, one in tests.items()},
         "A3": beyond(forests, least, "blind"), "A4": None, "A5": None, "A6": None, "A7": None}
     reasons = {"A4": lacking, "A5": lacking, "A6": "the audit of the network had no references",

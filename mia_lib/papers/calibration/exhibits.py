@@ -137,7 +137,7 @@ def table_one(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
     paper, rows = tables.printed("calibration", "table1", "dataset", "metric"), []
     for row, name in by_row(all_games):
         theirs = {side: paper.get((row.removesuffix(" (aug.)"), f"{side}_accuracy")) for side in ("train", "test")}
-        ours = {side: None if name is None else study.over(plays[name].accuracy[side], all_games[name].covers)
+        ours = {side: None if name is None else study.over(plays[name].accuracy[side], all_games[name].covers, (0, 1))
                 for side in ("train", "test", "scratch", "forgetting")}
         if name is None and row.endswith("(aug.)"):
             continue  # the paper prints one row a set

@@ -744,7 +744,7 @@ def quarter_of(counted: Mapping[int, object], most: int) -> int:
 def held(verdict: claims.Verdict) -> dict[str, str]:
     """How many parts of a claim lie above zero beyond chance, of how many, and which do not."""
     parts = {name: part for name, part in verdict.parts.items() if part is not None}
-    rest = [name for name, part in parts.items() if part.sign <= 0]
+    rest = [name.removeprefix("less ") for name, part in parts.items() if part.sign <= 0]
     return {"won": str(len(parts) - len(rest)), "all": str(len(parts)), "rest": "; ".join(rest) or "none"}
 
 

@@ -440,7 +440,7 @@ def quarters_table(found: study.Quarters) -> pd.DataFrame:
                   "threshold above the mean": f"{found.above[method.name][:, k].mean():.2f}",
                   "pinball, 1 %": f"{found.pinball[method.name][:, k].mean():.4f}",
                   "FPR (%)": f"{100 * found.fpr[method.name][:, k].mean():.1f}",
-                  "TPR (%)": percent(over(found.tpr[method.name][:, k]))} for method in found.methods]
+                  "TPR (%)": percent(over(found.tpr[method.name][:, k], bounds=(0, 1)))} for method in found.methods]
     return pd.DataFrame(rows)
 
 
