@@ -152,6 +152,24 @@ def test_the_limits_are_kept_before_anything_is_written(shelf, monkeypatch):
         recording._check_limits(["big.png"], 0)
 
 
+def test_where_there_is_no_room_arrays_of_stale_records_go_and_what_they_show_stays(shelf, monkeypatch):
+    presets = shelf / "notebooks" / "presets"
+    (presets / "tiny.paper.yaml").write_text("size: 60\n")
+    recording.record("tiny", "paper", shelf)
+    arrays = entry_file(shelf)
+    (presets / "tiny.paper.yaml").write_text("size: 61\n")
+    (presets / "tiny.other.yaml").write_text("# minutes: 1 on 2 CPU cores\nsize: 50\n")
+    recording.record("tiny", "other", shelf)
+    assert arrays.is_file()  # there was room
+    size = recording._size(recorded.layer(shelf), set())
+    (presets / "tiny.other.yaml").write_text("# minutes: 1 on 2 CPU cores\nsize: 70\n")
+    monkeypatch.setattr(recording, "TOTAL_LIMIT", size - arrays.stat().st_size)
+    recording.record("tiny", "other", shelf)
+    assert not arrays.exists() and manifest(shelf)["entries"] == []
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "stale"
+    assert {state.preset for state, _, _ in recorded.exhibits("tiny", shelf)} == {"paper", "other"}
+
+
 @pytest.mark.parametrize("name,preset,words", [
     ("tinny", "paper", "Did you mean 'tiny'"), ("tiny", "quick", "paper"), ("tiny", "smoke", "paper"),
     ("tiny", "papr", "paper")])

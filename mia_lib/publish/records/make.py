@@ -76,8 +76,13 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     files = exhibits_of(notebook, root)
     too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
     new = {layer / path: source.read_bytes() for path, source in copies.items()}
-    total = _size(layer, without={*new, *folder.glob("*")}) + sum(map(len, [*files.values(), *new.values()]))
-    _check_limits(too_large, total)
+
+    def total() -> int:
+        return _size(layer, without={*new, *folder.glob("*")}) + sum(map(len, [*files.values(), *new.values()]))
+
+    if total() > TOTAL_LIMIT:
+        _drop_arrays_of_stale(layer, root)
+    _check_limits(too_large, total())
     for path, content in new.items():
         if not path.is_file() or path.read_bytes() != content:
             store.write(path, content)
@@ -149,6 +154,15 @@ def _check_limits(too_large: list[str], total: int) -> None:
     if total > TOTAL_LIMIT:
         raise MiaError(f"data/recorded would hold {total / 2**20:.1f} MB; {TOTAL_LIMIT >> 20} MB is the limit. Remove a "
                        "record, or record less.")
+
+
+def _drop_arrays_of_stale(layer: Path, root: Path) -> None:
+    """Make room: of a run with other values than its preset has now nothing reads or checks arrays. What it shows stays."""
+    for path in layer.glob("runs/*/manifest.json"):
+        if recorded.state_of_run(*path.parent.name.split(".", 1), root).state == "stale":
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            store.write(path, (json.dumps(manifest | {"entries": []}, indent=1, sort_keys=True) + "\n").encode())
+    _prune(layer)
 
 
 def _prune(layer: Path) -> None:
