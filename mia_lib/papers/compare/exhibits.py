@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from matplotlib import patheffects
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
@@ -317,7 +318,7 @@ def _name(axis, points: Sequence[tuple[float, float, str]]) -> None:
         taken.append((low, high, place))
         axis.text(across + (-0.02 if right else 0.02), place, text, transform=axis.transAxes, fontsize=7.5,
                   color=plotting.INK, ha="right" if right else "left", va="bottom",
-                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5})
+                  path_effects=[patheffects.withStroke(linewidth=1.5, foreground="white", alpha=0.8)])
 
 
 def references_figure(swept: Mapping[str, study.Swept], names: Sequence[str] = OF_REFERENCES) -> Figure:
