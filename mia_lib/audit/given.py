@@ -140,7 +140,7 @@ def _few(names: Sequence[str]) -> str:
     return f"({', '.join(map(str, names[:4]))}{', ...' if len(names) > 4 else ''})"
 
 
-def _digests(records: Dataset) -> np.ndarray:
+def digests(records: Dataset) -> np.ndarray:
     """A hash of what each record is, whatever its label; numbers as float32."""
     x = records.x if records.is_image else records.x.astype(np.float32) + np.float32(0)  # -0 is 0
     rows = np.ascontiguousarray(x.reshape(len(x), -1))
@@ -149,11 +149,11 @@ def _digests(records: Dataset) -> np.ndarray:
 
 def _check_content(members: Dataset, non_members: Dataset, public: Dataset | None) -> None:
     sets = {"members": members, "non_members": non_members} | ({} if public is None else {"public": public})
-    found = {argument: _digests(records) for argument, records in sets.items()}
-    for argument, digests in found.items():
-        _, first = np.unique(digests, return_index=True)
-        if len(first) < len(digests):
-            again = np.setdiff1d(np.arange(len(digests)), first)
+    found = {argument: digests(records) for argument, records in sets.items()}
+    for argument, hashes in found.items():
+        _, first = np.unique(hashes, return_index=True)
+        if len(first) < len(hashes):
+            again = np.setdiff1d(np.arange(len(hashes)), first)
             raise MiaError(f"{argument} holds {len(again)} records that are there before, by content, such as number "
                            f"{again[0]}: they would be counted twice. Keep one of each: "
                            f"{argument}.take(np.sort(np.unique({argument}.x, axis=0, return_index=True)[1])).")

@@ -41,6 +41,16 @@ def test_records_are_dealt_to_complementary_halves_and_a_part_of_their_own(dealt
         study.records("german_credit", 450, 200, 4)
 
 
+def test_what_is_in_a_data_set_twice_is_dealt_once(monkeypatch):
+    credit = study.data.load("german_credit")
+    twice = credit.take(np.r_[np.arange(200), np.arange(200), np.arange(200)])
+    monkeypatch.setattr(study.data, "load", lambda name: twice)
+    dealt = study.records("twice", 60, 60, 2)
+    assert len(content(dealt.pool) | content(dealt.apart)) == 180
+    with pytest.raises(MiaError, match="200"):
+        study.records("twice", 80, 60, 2)
+
+
 @pytest.mark.parametrize("stages, parameters", [(1, 151_882), (2, 678_090), (4, 11_175_370)])
 def test_the_network_is_torchvisions_up_to_a_stage(stages, parameters):
     import torch

@@ -51,7 +51,7 @@ class Records:
 
 
 def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) -> Records:
-    """Deal records of a data set.
+    """Deal records of a data set, each content once, as audits demand.
 
     Args:
         dataset: by name. members: of a model, half of the pool. apart: records besides. models: T. seed: of the order.
@@ -60,8 +60,10 @@ def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) 
         MiaError: the data set has too few.
     """
     found = data.load(dataset)
-    check_range("members", 2 * members + apart, 100, len(found))
+    once = np.unique(giving.digests(found), return_index=True)[1]
+    check_range("members", 2 * members + apart, 100, len(once))
     order = np.random.default_rng([61, seed]).permutation(len(found))
+    order = order[np.isin(order, once)]
     return Records(TITLES.get(dataset, dataset), found.take(order[:2 * members]),
                    found.take(order[2 * members:2 * members + apart]),
                    membership.balanced_halves(2 * members, models, seed))
