@@ -706,8 +706,8 @@ results.show_table(
 
 # %% [markdown]
 # In this run LiRA with both repairs less NLL is {ours}`lira-over-nll` points of AUC with two views; less the log ratio of
-# curvature, with one view for both, {ours}`lira-over-ratio` points. {term}`RMIA` ties all records that beat no other by its
-# factor of two, which costs it AUC.
+# curvature, with one view for both, {ours}`lira-over-ratio` points. {term}`RMIA` counts how many others a record beats by a
+# factor, here two, and ties all that beat none.
 #
 # ### Tables 2 to 4: a second view
 
