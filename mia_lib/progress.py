@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,19 @@ def say(text: str) -> None:
         _append({"say": text})
     else:
         print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str, stacklevel: int = 1) -> None:
+    """Warn of what is of this machine and not of a result: where a page is made it reaches the person waiting, not the page.
+
+    Args:
+        text: of the warning.
+        stacklevel: as of `warnings.warn`; 1 is the caller.
+    """
+    if os.environ.get("MIA_PROGRESS"):
+        _append({"say": text})
+    else:
+        warnings.warn(text, stacklevel=stacklevel + 1)
 
 
 def _append(line: dict) -> None:

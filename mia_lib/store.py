@@ -20,7 +20,6 @@ import os
 import platform
 import secrets
 import time
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -142,7 +141,7 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
-        warnings.warn(f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3)
+        progress.warn(f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3)
         return None
 
 
@@ -393,7 +392,7 @@ def _pack_index(manifests: tuple[tuple[str, int], ...]) -> dict[str, tuple[Path,
                 found |= {name: (Path(path).with_name(manifest["file"]), manifest, row)
                           for row, name in enumerate(manifest["models"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            warnings.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=2)
+            progress.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=2)
     return found
 
 
@@ -404,7 +403,7 @@ def _sound(path: Path, sha256: str, changed: int) -> bool:
     except OSError:
         sound = False
     if not sound:
-        warnings.warn(f"{path} is damaged (its bytes do not match their sha256); its models are trained anew.", stacklevel=2)
+        progress.warn(f"{path} is damaged (its bytes do not match their sha256); its models are trained anew.", stacklevel=2)
     return sound
 
 

@@ -1,6 +1,7 @@
 """The store under everything that goes wrong: kills, truncation, flipped bits, two processes, a full disk."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -106,6 +107,17 @@ def test_a_damaged_entry_is_reported_and_computed_anew(harm):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (store.look_up(spec).arrays["x"] == 1).all()
+
+
+def test_where_a_page_is_made_damage_is_told_to_the_person_waiting_and_not_to_the_page(tmp_path, monkeypatch):
+    spec, _ = kept()
+    path_of(spec).write_bytes(b"")
+    monkeypatch.setenv("MIA_PROGRESS", str(tmp_path / "progress.jsonl"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kept({"x": np.ones(3)})[1].source == "computed"
+    said = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
+    assert any(path_of(spec).name in line.get("say", "") and "damaged" in line["say"] for line in said)
 
 
 @pytest.mark.parametrize("which", [False, True])
