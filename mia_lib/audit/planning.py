@@ -144,8 +144,8 @@ def size(given: Given, variant: str) -> int:
 
 
 def _each(given: Given, probe: Probe, variant: str) -> float:
-    """Seconds of a reference, where all cores train."""
-    return _trained(given, probe, size(given, variant)) / pool.default_workers()
+    """Seconds of a reference, where all cores train, or all of a cluster."""
+    return _trained(given, probe, size(given, variant)) / pool.at_once()
 
 
 def _trained(given: Given, probe: Probe, records: int) -> float:

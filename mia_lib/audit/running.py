@@ -166,7 +166,7 @@ def _references(given: Given, planned: Plan, left) -> References | None:
         members = random_subsets(len(records), size, planned.references, given.seed)
         least, inside = planning.LEAST_PUBLIC, np.zeros((planned.references, len(given.pool)), bool)
     models = training.train(records, members, given.recipe, label=f"references for {given.name}")
-    step, there = max(8, 2 * pool.default_workers()), 0
+    step, there = max(8, 2 * pool.at_once()), 0
     while there < planned.references:
         upto, start, before = min(planned.references, there + step), time.perf_counter(), left()
         models.part(range(there, upto)).fit()

@@ -171,6 +171,12 @@ def test_public_records_take_the_place_of_halves_where_time_is_short(had, monkey
     assert planned.state("LiRA") == IMPOSSIBLE and planned.state("LiRA, offline") == RUNS
 
 
+def test_a_cluster_has_time_for_more_references(had, monkeypatch):
+    few = planning.arranged(replace(had, minutes=4.0, references=500), PROBE).references
+    monkeypatch.setattr(planning.pool, "at_once", lambda: 8 * planning.pool.default_workers())
+    assert planning.arranged(replace(had, minutes=4.0, references=500), PROBE).references > 2 * few > 0
+
+
 def test_what_is_lacking_is_said(had):
     bare = replace(had, public=None, recipe=None)
     planned = planning.arranged(bare, replace(PROBE, regression=None, epoch=None))

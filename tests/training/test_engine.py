@@ -610,9 +610,9 @@ def dask(tmp_path):
     # On a machine that is busy otherwise nobody is to be given up but who was killed.
     with config.set({"distributed.comm.timeouts.tcp": "300s", "distributed.comm.timeouts.connect": "300s"}):
         yield address, started[1:]
-    executor = pool._clusters.pop(address, None)
-    if executor is not None:
-        executor._client.close()
+    client = pool._clusters.pop(address, None)
+    if client is not None:
+        client.close()
     for process in started:
         process.kill()
         process.wait()
@@ -627,6 +627,7 @@ def test_a_cluster_that_loses_a_worker_still_trains_every_model_to_the_last_bit(
     expected = [here.parameters(m) for m in range(10)]
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
     monkeypatch.setenv("MIA_CLUSTER", address)
+    assert pool.at_once() == 3
     real, done = store.keep, []
 
     def keep(*arguments, **notes):

@@ -167,11 +167,22 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
 
 # --------------------------------------------------------------------------------------------------------- a cluster
 
-_clusters: dict[str, Executor] = {}
+_clusters: dict = {}  # address of a scheduler -> distributed.Client
+
+
+def at_once() -> int:
+    """Tasks that `run_tasks` runs at the same time: threads of the workers of `$MIA_CLUSTER`, or processes of the pool.
+
+    Raises:
+        MiaError: as for `cluster`.
+    """
+    if cluster() is None:
+        return default_workers()
+    return max(1, sum(_clusters[os.environ["MIA_CLUSTER"]].nthreads().values()))
 
 
 def cluster(address: str | None = None) -> Executor | None:
-    """The executor of a dask cluster, connected to once and kept for the life of this process.
+    """An executor of a dask cluster, which is connected to once; the connection is kept for the life of this process.
 
     Args:
         address: of the scheduler, such as "tcp://10.0.0.1:8786"; `$MIA_CLUSTER` when None.
@@ -187,8 +198,8 @@ def cluster(address: str | None = None) -> Executor | None:
     if not address:
         return None
     if address not in _clusters:
-        _clusters[address] = connect(address).get_executor(pure=False)
-    return _clusters[address]
+        _clusters[address] = connect(address)
+    return _clusters[address].get_executor(pure=False)
 
 
 def connect(address: str):
