@@ -28,7 +28,7 @@
 # are references, but for attacks that cost many times as much and have fewer; {numref}`compare-costs` counts what each had.
 #
 # In this run the highest mean AUC with up to {ours}`most` references has "{ours}`guide-many`", with {ours}`least` "{ours}`guide-few`",
-# and without any "{ours}`guide-public`". Which of them are told apart is in {numref}`compare-ranking`.
+# and without any "{ours}`guide-public`". Which attacks are told apart with all references, case by case, is in {numref}`compare-ranking`.
 #
 # *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
 # each folded. The [guide](../book/guide.md) has the short answer.
@@ -180,19 +180,20 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
               for word, which in (("malt", "malt"), ("lira", "lira"), ("quantile", "quantile"))})
 
 # %% [markdown]
-# {says}`K1` {says}`K2` {says}`K3` {says}`K4` {says}`K13`
+# {says}`K1` {says}`K2` {says}`K3` {says}`K4` {says}`K7`
 #
 # In {ours}`first` one threshold for all has an AUC of {ours}`malt-0`, the regression {ours}`quantile-0`, LiRA {ours}`lira-0`.
 # AUC is about the whole ranking. An attack that can only say yes or no, such as 0-1, may be level with others there and still be
 # of no use to accuse with; the [guide](../book/guide.md) keeps the two apart.
 #
-# **What parameters add.** {says}`K5` {says}`K6` {says}`K7` Curvature and gradient norms have {param}`few` references, since each
+# **What parameters add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
 # costs as much as many losses, and {param}`probes` probes; LiRA is given as few where they are compared.
 #
 # IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
-# flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Their AUC says how near the training came to
+# flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). So is self-influence (†), if less: a member's own
+# part is in the Hessian by which it weighs gradients ({numref}`iha-others`). Their AUC says how near the training came to
 # a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
-# and on no frontier.
+# on no frontier and in no ranking, and nothing is claimed of them.
 #
 # ## What it costs
 #
@@ -256,7 +257,7 @@ plotting.show(
 # %%
 shown = [name for name in exhibits.SHORT if name in plays[first.name].ranks]
 results.name({"shown": "; ".join(exhibits.title(name) for name in shown)})
-repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira", "rmia") if n in one.ranks])
+repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira") if n in one.ranks])
             for name, one in plays.items()}
 
 # %% tags=["hide-input"]
@@ -283,7 +284,8 @@ together = {name: study.combined(one, [n for n in one.ranks if not ATTACKS[n].au
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.combined_table(together), name="compare-combined",
-    caption="The best attack, chosen on other targets, and what the mean of all attacks and a regression on all have over it.")
+    caption="The best attack by the metric of the row, chosen on other targets, and what the mean of all attacks and a regression on "
+            "all have over it.")
 
 # %% [markdown]
 # {says}`K8`
@@ -293,6 +295,7 @@ results.show_table(
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <compare-claims>`.
 #
 # **Knowledge.** {says}`K1` {says}`K3` {says}`K4` {says}`K7`
+#
 # **Without references, or with signals that cost more.** {says}`K2` {says}`K5` {says}`K6`
 #
 # **Who is exposed, and when.** {says}`K9` {says}`K10` {says}`K11` {says}`K12`
@@ -343,7 +346,8 @@ results.show_table(
 # ````{solution} compare-exercise-holm
 # :class: dropdown
 # One in twenty of the pairs, $A(A-1)/40$. The largest of many noisy numbers is larger than its mean, more so with more of
-# them. In the table the best is chosen on the targets of the other pairs, and judged on one that had no part in it.
+# them. In the table the best is chosen on the targets of the other pairs, and judged on a model that had no part in it; the records
+# are the same.
 # ````
 
 # %% [markdown]
@@ -466,17 +470,18 @@ plotting.show(
     alt="A square of green cells for each case, darker where two attacks call the same members.")
 plotting.show(
     exhibits.groups_figure(plays, {name: one.hardness for name, one in known.items()}), name="compare-quarters",
-    caption="Members found at 1 % FPR overall in four equal parts of the records, by their mean loss under the models of the "
-            "bank that were not trained on them. Dashed: chance.",
-    alt="A panel for each case: TPR from the easiest to the hardest quarter, a curve for each attack.")
+    caption="Members found less strangers called, in points, at one threshold with 1 % FPR overall, in four equal parts of the "
+            "records, by their mean loss under the models of the bank that were not trained on them. Dashed: chance.",
+    alt="A panel for each case: TPR less FPR from the easiest to the hardest quarter, a curve for each attack.")
 results.show_table(
     exhibits.again_table(repeated), name="compare-again",
     caption="Of the records called under one target, the share called again under other targets of which they are members (or "
-            "strangers) as well, less the share of all such records that are called there, in points.")
+            "strangers) as well, less the share of all such records that are called there, in points. Records that vary much from "
+            "model to model are called again where nothing leaks, too: members found show in what the first column has over the second.")
 if first.pool.is_image:
     plotting.show(
         exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
-        caption="{ours}`first`: members found at 1 % FPR overall, class by class.",
+        caption="{ours}`first`: members found less strangers called, at one threshold with 1 % FPR overall, class by class.",
         alt="One column a class with three marks: one threshold, the regression, and LiRA.")
 
 # %% [markdown]

@@ -41,8 +41,8 @@ class Attack:
         options: plain values, which distinguish it from others of the same function.
         fits: why a case is not for it, or "".
         swept: whether it takes any number of references.
-        audits: whether it is told who is a member, to take a record's own gradient out. Its AUC is then no measure of what the
-            model kept of a record, and no price is set beside it.
+        audits: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the members. Its
+            AUC is then no measure of what the model kept of a record, and no price is set beside it.
     """
 
     name: str
@@ -243,10 +243,9 @@ def _operations(config, case: Case, records: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Audit:
-    """What the auditor of one target computes: gradients [N, P], and the inverse of the damped Hessian."""
+    """What the auditor of one target sees: gradients of the loss [N, P], who is inside, the target's parameters."""
 
     gradients: np.ndarray
-    inverse: hessian.Inverse
     inside: np.ndarray
     theta: np.ndarray
 
@@ -257,37 +256,46 @@ class _Audit:
 
 def _audited(seen: Seen) -> _Audit:
     case, key = seen.case, ("audit", "pool", seen.target)
-    loss, (inside, records) = case.models.config.loss, seen.audit()
+    inside, records = seen.audit()
     seen.has_parameters()
-    seen.holds(8 * case.parameters**2)
-    seen.makes("the inverse Hessian", costs.hessian_itself(case.models.untrained(), records.shape, int(inside.sum()), loss)
-               + costs.decomposition(case.parameters), 0.0, models=0)
     if key not in case._known:
         network = case.models.model(seen.target)
+        loss = case.models.config.loss
         gradients = np.concatenate(list(signals.record_gradients(network, records.x, records.y, loss, "float64")))
-        matrix = hessian.exact(network, records.x[inside], records.y[inside], loss)
-        case._known[key] = _Audit(gradients, hessian.inverse(matrix, case.limits.damping), inside,
-                                  case.models.parameters(seen.target).astype(np.float64))
+        case._known[key] = _Audit(gradients, inside, case.models.parameters(seen.target).astype(np.float64))
     return case._known[key]
 
 
+def _inverse(seen: Seen) -> hessian.Inverse:
+    """The inverse of the damped Hessian of the members' mean loss."""
+    case, key = seen.case, ("inverse Hessian", seen.target)
+    loss, (inside, records) = case.models.config.loss, seen.audit()
+    seen.holds(8 * case.parameters**2)
+    if key not in case._known:
+        begun = time.perf_counter()
+        matrix = hessian.exact(case.models.model(seen.target), records.x[inside], records.y[inside], loss)
+        case._known[key] = hessian.inverse(matrix, case.limits.damping), time.perf_counter() - begun
+    found, seconds = case._known[key]
+    seen.makes("the inverse Hessian", costs.hessian_itself(case.models.untrained(), records.shape, int(inside.sum()), loss)
+               + costs.decomposition(case.parameters), seconds, models=0)
+    return found
+
+
 def _self_influence(seen: Seen) -> np.ndarray:
-    found = _audited(seen)
-    return baselines.self_influence(found.gradients, found.inverse)
+    return baselines.self_influence(_audited(seen).gradients, _inverse(seen))
 
 
 def _inverse_hessian(seen: Seen) -> np.ndarray:
-    found, config, inside = _audited(seen), seen.case.models.config, seen.audit()[0]
-    score, _ = iha.scores(seen.own("loss"), found.gradients, found.inverse, found.mean, inside, int(inside.sum()),
+    found, config = _audited(seen), seen.case.models.config
+    score, _ = iha.scores(seen.own("loss"), found.gradients, _inverse(seen), found.mean, found.inside, int(found.inside.sum()),
                           config.learning_rate, config.momentum, config.weight_decay)
     return score
 
 
 def _gradient_test(seen: Seen) -> np.ndarray:
-    found, inside = _audited(seen), seen.audit()[0]
+    found, n = _audited(seen), int(seen.audit()[0].sum())
     direction = found.mean + seen.case.models.config.weight_decay * found.theta
-    n = int(inside.sum())
-    return iha.stationarity(found.gradients @ direction, (found.gradients**2).sum(1), inside / n, n)
+    return iha.stationarity(found.gradients @ direction, (found.gradients**2).sum(1), found.inside / n, n)
 
 
 def _small(case: Case) -> str:
@@ -343,7 +351,7 @@ ATTACKS = {one.name: one for one in (
     Attack("curvature_nll", "curvature, released NLL", CURVATURE, by_curvature.nll.needs, _released_nll),
     Attack("matt", "MATT", MAST, bayes.matt.needs, _matt, fits=_convex),
     Attack("influence", "self-influence", "cohen2024membership", baselines.self_influence.needs, _self_influence,
-           fits=_small),
+           fits=_small, audits=True),
     Attack("iha", "IHA", SURI, iha.scores.needs, _inverse_hessian, fits=_small, audits=True),
     Attack("gradient_test", "gradient alone", "", iha.stationarity.needs, _gradient_test, fits=_small, audits=True),
 )}

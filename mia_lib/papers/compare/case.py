@@ -198,10 +198,14 @@ class Asked:
 
 
 class Seen:
-    """What an attacker sees of one target. It does not have the target's membership; only `audit` gives that."""
+    """What an attacker sees of one target. It does not have the target's membership; only `audit` gives that.
 
-    def __init__(self, case: Case, target: int, references: int | None = None):
-        self.case, self.target, self.asked = case, int(target), Asked()
+    Args:
+        references: how many models serve as such; the most by default. apart: targets that do not, nor their complements.
+    """
+
+    def __init__(self, case: Case, target: int, references: int | None = None, apart: Sequence[int] = ()):
+        self.case, self.target, self.asked, self.apart = case, int(target), Asked(), tuple(apart)
         self.count = case.counts[-1] if references is None else references
 
     @property
@@ -228,7 +232,8 @@ class Seen:
         """
         most = self.case.limits.few if name in COSTLY else most
         count = self.count if most is None else min(self.count, most)
-        rows = self.case.bank.pairs_after(self.target, count)
+        rows = self.case.bank.pairs_after(self.target, len(self.case.bank.members) - 2)
+        rows = rows[~np.isin(rows // 2, np.array(self.apart, int) // 2)][:count]
         self.asked.signals.add(("references", name, where))
         self.asked.references |= set(map(int, rows))
         return self.case.values(name, rows, where), self.case.bank.members[rows]

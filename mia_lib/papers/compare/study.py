@@ -150,6 +150,7 @@ class Swept:
         what: of the axis. values: on it, [S].
         auc: [S, T]. tpr: at `CALL`, [S, T].
         base: MALT's AUC, [T], or [S, T] where the targets themselves change.
+        plays: where the targets change, what was played at each value.
     """
 
     what: str
@@ -157,6 +158,7 @@ class Swept:
     auc: dict[str, np.ndarray]
     tpr: dict[str, np.ndarray]
     base: np.ndarray
+    plays: tuple[Play, ...] = ()
 
     def beyond(self, name: str) -> list[Interval]:
         """AUC beyond MALT's at each value, with an interval over pairs of targets."""
@@ -228,7 +230,7 @@ def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
     played = [play(one, GROWN) for one in cases.values()]
     auc = {name: np.array([metrics.auc(one.ranks[name], one.members) for one in played]) for name in GROWN}
     tpr = {name: np.array([metrics.tpr_at_fpr(one.ranks[name], one.members, CALL) for one in played]) for name in GROWN}
-    return Swept(what, np.array(list(cases)), auc, tpr, auc["malt"])
+    return Swept(what, np.array(list(cases)), auc, tpr, auc["malt"], tuple(played))
 
 
 VIEWED = {"lira": "LiRA, one spread", "curvature": "curvature, likelihood ratio"}
@@ -292,16 +294,16 @@ class Combined:
     """Attacks together: name -> ranks [T, N].
 
     Attributes:
-        best: of the attacks, for each target the one with the highest AUC on the other targets.
+        best: metric, "auc" or "tpr" at `CALL` -> of the attacks, for each target the one that is best by it on other targets.
         vote: mean of normal scores of ranks. logistic: a logistic regression on them, learned on the other targets.
-        chosen: name of the best, for each target. weights: of the regression, mean over targets.
+        chosen: metric -> name of the best, for each target. weights: of the regression, mean over targets.
     """
 
     members: np.ndarray
-    best: np.ndarray
+    best: dict[str, np.ndarray]
     vote: np.ndarray
     logistic: np.ndarray
-    chosen: tuple[str, ...]
+    chosen: dict[str, tuple[str, ...]]
     weights: dict[str, float]
 
 
@@ -317,26 +319,34 @@ def combined(played: Play, attacks: Sequence[str]) -> Combined:
 
         normal = np.stack([[stats.norm.ppf(stats.rankdata(row) / (len(row) + 1)) for row in played.ranks[name]]
                            for name in attacks], -1)
-        aucs = np.stack([metrics.auc(played.ranks[name], played.members) for name in attacks])
-        best, logistic, chosen, weights = [], [], [], []
+        logistic, weights = [], []
         for t, target in enumerate(played.case.bank.attacked):
             others = [u for u, one in enumerate(played.case.bank.attacked) if one // 2 != target // 2]
-            chosen.append(int(aucs[:, others].mean(1).argmax()))
-            best.append(packed_ranks(played.ranks[attacks[chosen[-1]]][t]))
             model = LogisticRegression(C=1.0, max_iter=1000).fit(normal[others].reshape(-1, len(attacks)),
                                                                  played.members[others].ravel())
             logistic.append(packed_ranks(model.decision_function(normal[t])))
             weights.append(model.coef_[0])
-        return {"best": np.stack(best), "vote": np.stack([packed_ranks(row) for row in normal.mean(-1)]),
-                "logistic": np.stack(logistic), "chosen": np.array(chosen), "weights": np.mean(weights, 0)}
+        return {"vote": np.stack([packed_ranks(row) for row in normal.mean(-1)]), "logistic": np.stack(logistic),
+                "weights": np.mean(weights, 0)}
 
     if len({target // 2 for target in played.case.bank.attacked}) < 2:
         raise MiaError("combining attacks takes targets of two pairs at least: one to learn from, one to judge.")
     spec = {**played.case.spec, "attacks": list(attacks),
             "ranks": [store.fingerprint(played.ranks[name]) for name in attacks]}
     found = store.study("compare.combined", spec, compute)
-    return Combined(played.members, found["best"], found["vote"], found["logistic"],
-                    tuple(attacks[k] for k in found["chosen"]), dict(zip(attacks, map(float, found["weights"]), strict=True)))
+    chosen = {metric: _chosen(played, attacks, metric) for metric in ("auc", "tpr")}
+    best = {metric: np.stack([packed_ranks(played.ranks[name][t]) for t, name in enumerate(names)])
+            for metric, names in chosen.items()}
+    return Combined(played.members, best, found["vote"], found["logistic"], chosen,
+                    dict(zip(attacks, map(float, found["weights"]), strict=True)))
+
+
+def _chosen(played: Play, attacks: Sequence[str], metric: str) -> tuple[str, ...]:
+    """For each target the attack that has the highest mean of a metric over the targets of other pairs."""
+    values = np.stack([metrics.auc(played.ranks[name], played.members) if metric == "auc" else
+                       metrics.conformal_tpr_at_fpr(played.ranks[name], played.members, CALL) for name in attacks])
+    pair = np.array(played.case.bank.attacked) // 2
+    return tuple(attacks[int(values[:, pair != own].mean(1).argmax())] for own in pair)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,28 +364,68 @@ class Again:
 
 
 def again(played: Play, attacks: Sequence[str]) -> Again:
-    """Repeatability: whether the same records are found under other targets."""
-    out: dict[str, dict[str, list]] = {"members": {}, "strangers": {}}
-    for name in attacks:
-        found = called(played.ranks[name], played.members)
-        for kind, side in (("members", played.members), ("strangers", ~played.members)):
-            rows = []
-            for t, target in enumerate(played.case.bank.attacked):
-                excess = []
-                for u, other in enumerate(played.case.bank.attacked):
-                    shared = side[t] & side[u]
-                    if target // 2 != other // 2 and (shared & found[t]).any():
-                        excess.append(found[u][shared & found[t]].mean() - found[u][shared].mean())
-                rows.append(np.mean(excess) if excess else 0.0)
-            out[kind][name] = np.array(rows)
-    return Again(out["members"], out["strangers"])
+    """Repeatability: whether the same records are found under other targets.
+
+    Of two targets that are compared neither serves as a reference against the other, and no complement of theirs: a member
+    that was called under one would raise what is typical of members in the eyes of the other, and be called again where
+    nothing leaks.
+    """
+    pair = np.array(played.case.bank.attacked) // 2
+    found = {name: np.broadcast_to(called(played.ranks[name], played.members)[:, None], (len(pair), *played.members.shape))
+             if ATTACKS[name].needs.references == "none" else _without_each_other(played.case, ATTACKS[name])
+             for name in attacks}
+    both = {name: repeated(calls, played.members, pair) for name, calls in found.items()}
+    return Again({name: one[0] for name, one in both.items()}, {name: one[1] for name, one in both.items()})
 
 
-def by_group(played: Play, name: str, groups: np.ndarray, count: int) -> np.ndarray:
-    """Share of the members of each group that an attack calls at one threshold for all, [T, G]; groups int [N]."""
+def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two parts of `Again` of one attack, [T] each.
+
+    Args:
+        calls: bool [T, T, N], under the first target where it is compared with the second. members: bool [T, N].
+        pair: int [T], of which pair of complements each target is; those of one pair are not compared.
+    """
+    out = []
+    for side in (members, ~members):
+        rows = []
+        for t in range(len(pair)):
+            excess = []
+            for u in np.flatnonzero(pair != pair[t]):
+                shared = side[t] & side[u]
+                if (shared & calls[t, u]).any():
+                    excess.append(calls[u, t][shared & calls[t, u]].mean() - calls[u, t][shared].mean())
+            rows.append(np.mean(excess) if excess else 0.0)
+        out.append(np.array(rows))
+    return out[0], out[1]
+
+
+def _without_each_other(case: Case, attack: Attack) -> np.ndarray:
+    """What an attack calls under each target without each other one among the references, bool [T, T, N]."""
+    targets = case.bank.attacked
+    count = min(case.counts[-1], len(case.bank.members) - 4)
+
+    def compute() -> dict[str, np.ndarray]:
+        scores = np.stack([[attack.score(Seen(case, target, count, (other,))) for other in targets] for target in targets])
+        calls = np.stack([called(rows, np.broadcast_to(members, rows.shape))
+                          for rows, members in zip(scores, case.members, strict=True)])
+        return {"calls": np.packbits(calls, -1)}
+
+    spec = {**case.spec, "attack": attack.name, "options": dict(attack.options), "references": count}
+    return np.unpackbits(store.study("compare.again", spec, compute)["calls"], -1, len(case.pool)).astype(bool)
+
+
+def by_group(played: Play, name: str, groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of the members and of the strangers of each group that an attack calls at one threshold for all: the group's TPR
+    and FPR, [T, G] each. It finds members of a group only as far as the first is above the second.
+
+    Args:
+        groups: int [N]. count: G.
+    """
     found = called(played.ranks[name], played.members)
-    return np.array([[row[inside & (groups == g)].mean() if (inside & (groups == g)).any() else np.nan for g in range(count)]
-                     for row, inside in zip(found, played.members, strict=True)])
+    members, strangers = (np.array([[row[of & (groups == g)].mean() if (of & (groups == g)).any() else np.nan
+                                     for g in range(count)] for row, of in zip(found, side, strict=True)])
+                          for side in (played.members, ~played.members))
+    return members, strangers
 
 
 def quarters(hardness: np.ndarray) -> np.ndarray:
