@@ -148,8 +148,8 @@ plotting.show(
         "below.")
 results.show_table(
     exhibits.rates_table({"the forest": reports["forest"]}), name="audit-forest-rates",
-    caption="The same in numbers, with 95 % intervals over the records. p is corrected for all attacks and both tests of each. A last "
-            "row has the control that sees no model.")
+    caption="The same in numbers, with 95 % intervals over the records: first the attack that speaks, then the others by AUC. p is "
+            "corrected for all attacks and both tests of each. Last come chance and the control that sees no model.")
 exhibits.show_report(reports["forest"], "audit-forest")
 
 # %% [markdown]
@@ -159,7 +159,8 @@ exhibits.show_report(reports["forest"], "audit-forest")
 #   and judged on the other; the answer quotes that number, and the table has all records.
 # - **Low false positive rates matter.** An AUC is about the whole ranking. Who accuses has to look at the left end of the curve, and
 #   there the number of non-members sets the limit: with $n$ of them no rate between $0$ and $1/n$ exists. What is not resolved is not printed.
-# - **Epsilon is a lower bound.** It says which promises of differential privacy the finding refutes. A bound of zero refutes none.
+# - **Epsilon is a lower bound.** It says which promises of differential privacy the finding refutes, on the conditions that the report
+#   names. A bound of zero refutes none.
 #
 # A leaf that holds one record answers with that record's own label. So full-grown trees know their members by heart, which accuracy on
 # a test set does not show. {says}`A3` {says}`A7`
@@ -211,7 +212,8 @@ recipe = training.TrainConfig(private_architecture, private_epochs, private_batc
 twins = None if lacking else study.twins(dealt["private"], recipe, epsilon)
 for kind in () if lacking else ("twin", "private"):
     model = getattr(twins, kind).model(0)
-    reports[kind] = audited(model, "private", f"a {'model without noise' if kind == 'twin' else 'private model'}")
+    reports[kind] = audited(model, "private", f"a {'model without noise' if kind == 'twin' else 'private model'}",
+                            delta=1 / private_members)  # what was promised
 
 # %% tags=["hide-input"]
 pair = {title: reports[kind] for title, kind in (("the twin", "twin"), ("the private model", "private")) if kind in reports}
@@ -236,8 +238,12 @@ for kind in ("twin", "private") if pair else ():
 #
 # > {ours}`private-answer`
 #
-# {says}`A4` {says}`A5` The lower bound on $\epsilon$ of such a report cannot be above what was promised, but for the chance that its confidence leaves. It
-# is mostly far below. One run with records as they come shows little of what the worst record under the worst attack could.
+# {says}`A4` {says}`A5` The means over {param}`models` such models are in {numref}`audit-many`: one audit may miss what several show. In
+# {numref}`audit-private-rates` intervals are of one attack alone; p counts that many were tried.
+#
+# The lower bound on $\epsilon$ is for the $\delta$ that was promised. Were records trials of their own, it would exceed the $\epsilon$ promised only
+# by the chance that its confidence leaves; records of one run are not quite that. It is mostly far below: one run with records as they
+# come shows little of what the worst record under the worst attack could.
 #
 # ## What each audit could run
 #
@@ -313,8 +319,8 @@ plotting.show(
 # ````{solution} audit-exercise-ask
 # :class: dropdown
 # Non-members, if there are fewer than some thousand: below $1/n$ no rate exists, so nothing can be said at the limit that the hospital
-# has set. Once that rate is resolved, the script: it permits references, which in {numref}`audit-plan` open most rows. Weights open
-# gradients and curvature, which the [chapter that compares](compare.ipynb) finds dear for what they add. More members only narrow intervals.
+# has set. Once that rate is resolved, the script: it permits references, which open as many rows of {numref}`audit-plan` as anything
+# here. Weights open gradients and curvature, which the [chapter that compares](compare.ipynb) finds dear for what they add. More members only narrow intervals.
 # ````
 #
 # ````{exercise} A forest that forgets
@@ -373,8 +379,8 @@ results.show_table(
     exhibits.many_table(many, {**{f"leaf {n}": f"loss, leaves of {n}" for n in leaves}, "blind": "no model",
                                "twin": "loss, without noise", "private": "loss, private", "MALT": "loss"}),
     name="audit-many",
-    caption="Mean over several models with 95 % intervals, which cover models and records. The references of the network's audit are "
-            "attacked by each other, the complement left out.")
+    caption="Mean over several models with 95 % intervals, which cover models and records, of accuracies models alone. The references of the "
+            "network's audit are attacked by each other, the complement left out.")
 
 # %% [markdown]
 # ### What to try on a forest
@@ -421,8 +427,8 @@ results.say(exhibits.shows_list(reports["network"]))
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.tested_table(tests), name="audit-alarms",
-    caption="Audits of models that never saw the \"members\". An alarm: some attack below 5 % after correction for all attacks and both tests; "
-            "\"members\" are drawn anew for each, the model stays.")
+    caption="Audits of models that never saw the \"members\", by the four attacks on outputs, without a leak and with one. An alarm: some "
+            "attack below 5 % after correction for all attacks and both tests; \"members\" are drawn anew for each, the model stays.")
 
 # %% [markdown]
 # (audit-claims)=

@@ -271,7 +271,7 @@ def traces(given: Given, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarra
 
 
 def _audited(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the inverse Hessian attack and of the gradient test, [N] each."""
+    """Scores of the inverse Hessian attack and of the gradient alone, [N] each."""
     given, recipe, inside = seen.given, seen.given.recipe, seen.given.inside
     network, members = given.target.model, given.members
     loss = seen.own("loss")
@@ -348,7 +348,7 @@ ATTACKS = {one.name: one for one in (  # in the order of what they are worth for
     Attack("curvature", "Ravikumar et al. 2024", "curvature", Needs("loss", "none", "nothing"), _curve, _of_curvature,
            _curvature),
     Attack("IHA", SURI, "audit", iha.scores.needs, _small, _of_hessian, _iha, audits=True),
-    Attack("gradient test", SURI, "audit", iha.stationarity.needs, _small, _none, _gradient_test, audits=True),
+    Attack("gradient alone", SURI, "audit", iha.stationarity.needs, _small, _none, _gradient_test, audits=True),
 )}
 
 

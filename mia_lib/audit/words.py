@@ -163,8 +163,8 @@ def remedy(price: Price) -> str:
         return f"could not be trained: {price.failed}"
     if price.less is None:
         return "what the others are compared with"
-    leak = ("leaks less" if price.less.low > 0 else "leaks more" if price.less.high < 0 else "leaks no less that could be "
-                                                                                             "told")
+    leak = ("leaks less" if price.less.low > 0 else "leaks more" if price.less.high < 0 else "no change in the leak that "
+                                                                                             "could be told")
     cost = ("costs accuracy" if price.price.low > 0 else "gains accuracy" if price.price.high < 0 else
             "costs no accuracy that could be told")
     return f"{leak}, {cost}"

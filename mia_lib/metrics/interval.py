@@ -173,6 +173,19 @@ def over(values, what: str = "targets", bounds=(-np.inf, np.inf)) -> Interval:
     return t_interval(values, covers=f"{len(values)} {what}", bounds=bounds)
 
 
+def over_pairs(values, bounds=(-np.inf, np.inf), what: str = "targets") -> Interval:
+    """`over` complementary pairs of targets, which stand one after the other; over targets where there are fewer than four
+    pairs.
+
+    Args:
+        values: [T]. bounds: range of the quantity. what: the repetitions, in the plural.
+    """
+    values = np.asarray(values, float)
+    if len(values) >= 8 and len(values) % 2 == 0:
+        return over(values.reshape(-1, 2).mean(1), f"pairs of {what}", bounds)
+    return over(values, what, bounds)
+
+
 def share_over(values, records: int, calibration: float = np.inf, what: str = "targets") -> Interval:
     """Mean over targets of a share of records, such as an accuracy or a rate at a threshold that is given.
 

@@ -78,6 +78,7 @@ def test_an_audit_finds_the_planted_leak_and_no_other(dealt):
     found = study.tested(dealt, functions, 0.5, 40)
     assert (found.planted > found.strange + 0.05).all() and abs(found.strange.mean() - 0.5) < 0.1
     assert found.alarms.mean() <= 0.125  # 160 audits at 5 %: 20 would be one in two thousand
+    assert found.found.min() > 0.9
     assert_array_equal(study.tested(dealt, functions, 0.5, 40).planted, found.planted)
 
 
@@ -109,7 +110,8 @@ def verdicts(**more):
     forests = Many(members, {"leaf 1": scores(3), "leaf 9": scores(1), "blind": scores(0)}, {})
     pair = Many(members, {"twin": scores(2), "private": scores(0)},
                 {"twin": np.array([0.8, 0.81, 0.79, 0.8]), "private": np.array([0.7, 0.72, 0.7, 0.69])})
-    tests = {"forests": Trials(np.full(4, 0.5), np.array([0.6, 0.61, 0.62, 0.6]), np.array([0.01, 0.02, 0.01, 0.02]), 100)}
+    tests = {"forests": Trials(np.full(4, 0.5), np.array([0.6, 0.61, 0.62, 0.6]), np.array([0.01, 0.02, 0.01, 0.02]),
+                               np.array([0.9, 0.91, 0.92, 0.9]), 100)}
     given = {"tests": tests, "forests": forests, "leaves": [1, 9], "private": pair, "lacking": "",
              "references": Many(members, {"calibrated loss": scores(1), "LiRA": scores(2), "MALT": scores(0)}, {}), **more}
     return {one.claim: one for one in exhibits.judge(**given)}

@@ -17,7 +17,7 @@ from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.planning import BLIND, RUNS
 from mia_lib.audit.report import NUMBERS, PAGE
 from mia_lib.evidence import claims, panels, plotting, tables
-from mia_lib.metrics.interval import Interval, over
+from mia_lib.metrics.interval import Interval, over_pairs
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
 
@@ -117,6 +117,10 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
             found = {f"TPR at {words.percent(each.fpr)} FPR": words.rate(each) for each in one.rates}
             rows.append({**of, "attack": one.name, "AUC": words.span(one.auc), **found, "p, corrected": _p(one.p),
                          "epsilon, at least": f"{one.epsilon.bound:.2f}"})
+        chance = {f"TPR at {words.percent(each.fpr)} FPR": words.chance(each) or tables.NOTHING
+                  for each in report.judged.attacks[0].rates}
+        rows.append({**of, "attack": "*scores that know nothing*", "AUC": "0.5", **chance, "p, corrected": tables.NOTHING,
+                     "epsilon, at least": tables.NOTHING})
         alone = report.judged.blind
         empty = {f"TPR at {words.percent(each.fpr)} FPR": tables.NOTHING for each in report.judged.attacks[0].rates}
         rows.append({**of, "attack": f"*{BLIND}*", "AUC": words.span(alone.auc), **empty,
@@ -177,7 +181,7 @@ def many_table(found: Mapping[str, Many], titles: Mapping[str, str]) -> pd.DataF
                 "models": subject, "score": titles.get(name, name), "how many": len(one.members),
                 "AUC": f"{alone(one, name):.3f}",
                 "TPR (%) at 1 % FPR": tables.format_percent(alone(one, name, MEASURES[1])) if resolved else tables.BELOW,
-                "accuracy on non-members": (f"{over(one.accuracy[name], 'models', (0.0, 1.0)):.3f}" if name in one.accuracy
+                "accuracy on non-members": (f"{over_pairs(one.accuracy[name], (0.0, 1.0), 'models'):.3f}" if name in one.accuracy
                                             else tables.NOTHING)})
     return pd.DataFrame(rows)
 
@@ -187,7 +191,7 @@ def leaves_figure(found: Many, leaves: Sequence[int]) -> Figure:
     figure, axes = panels.grid(["what the loss gives away", "what the forest is good for"], height=3.4)
     for axis, label, values in ((axes[0], "AUC", [alone(found, f"leaf {leaf}") for leaf in leaves]),
                                 (axes[1], "accuracy on non-members",
-                                 [over(found.accuracy[f"leaf {leaf}"], "models", (0.0, 1.0)) for leaf in leaves])):
+                                 [over_pairs(found.accuracy[f"leaf {leaf}"], (0.0, 1.0), "models") for leaf in leaves])):
         panels.bars(axis, leaves, values, **{**plotting.style_of("MALT"), "linestyle": "-"})
         axis.set(xscale="log", xlabel="least records of a leaf", ylabel=label)
         panels.ticks(axis.xaxis, leaves)
@@ -213,10 +217,11 @@ def tested_figure(tests: Mapping[str, Trials]) -> Figure:
 def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
     """The same in numbers, with the alarms."""
     return pd.DataFrame([{
-        "models": title, "how many": len(one.strange), "AUC without a leak": f"{over(one.strange, 'models', (0.0, 1.0)):.3f}",
-        "AUC with a planted one": f"{over(one.planted, 'models', (0.0, 1.0)):.3f}",
-        "audits without a leak": one.games * len(one.alarms),
-        "that raised an alarm (%)": tables.format_percent(over(one.alarms, "models", (0.0, 1.0)))}
+        "models": title, "how many": len(one.strange), "AUC without a leak": f"{over_pairs(one.strange, (0.0, 1.0), 'models'):.3f}",
+        "AUC with a planted one": f"{over_pairs(one.planted, (0.0, 1.0), 'models'):.3f}",
+        "audits of each kind": one.games * len(one.alarms),
+        "alarms without a leak (%)": tables.format_percent(over_pairs(one.alarms, (0.0, 1.0), "models")),
+        "alarms with one (%)": tables.format_percent(over_pairs(one.found, (0.0, 1.0), "models"))}
         for title, one in tests.items()])
 
 
@@ -234,14 +239,15 @@ def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], pri
     """
     least, most = f"leaf {leaves[0]}", f"leaf {leaves[-1]}"
     parts: dict[str, dict[str, Interval] | Interval | None] = {
-        "A1": {title: over(one.planted - one.strange, "models") for title, one in tests.items()},
-        "A2": {title: -1 * over(one.alarms, "models") + (1 - LEVEL) for title, one in tests.items()},
+        "A1": {title: over_pairs(one.found, what="models") - claims.margin("audit", "A1", "least")
+               for title, one in tests.items()},
+        "A2": {title: -1 * over_pairs(one.alarms, what="models") + (1 - LEVEL) for title, one in tests.items()},
         "A3": beyond(forests, least, "blind"), "A4": None, "A5": None, "A6": None, "A7": None}
     reasons = {"A4": lacking, "A5": lacking, "A6": "the audit of the network had no references",
                "A7": "one size of leaves in this run"}
     if private is not None:
         parts["A4"] = beyond(private, "twin", "private")
-        parts["A5"] = over(private.accuracy["twin"] - private.accuracy["private"], "models")
+        parts["A5"] = over_pairs(private.accuracy["twin"] - private.accuracy["private"], what="models")
     if references is not None:
         parts["A6"] = {name: beyond(references, name, "MALT") for name in references.scores if name != "MALT"}
     if len(leaves) > 1:

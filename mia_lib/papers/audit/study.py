@@ -230,12 +230,13 @@ class Trials:
 
     Attributes:
         strange: AUC of the attack that speaks, T models. planted: the same with a leak. alarms: of `games` audits of each
-            model, all with other "members", the share that found something, [T].
+            model, all with other "members", the share that found something, [T]. found: the same with a leak.
     """
 
     strange: np.ndarray
     planted: np.ndarray
     alarms: np.ndarray
+    found: np.ndarray
     games: int
 
 
@@ -246,13 +247,14 @@ def tested(dealt: Records, functions: Sequence[Callable], share: float, games: i
         functions: T of them, records -> probabilities [n, K]. share: of the members that a leak gives away. games: of each.
     """
     def compute() -> dict[str, np.ndarray]:
-        found: dict[str, list] = {"strange": [], "planted": [], "alarms": []}
+        found: dict[str, list] = {"strange": [], "planted": [], "alarms": [], "found": []}
         for target, function in enumerate(functions):
             sides = dealt.sides(target)
             for name, asked in (("strange", function), ("planted", planted(function, sides[0], share, seed + target))):
                 given = giving.given(asked, *sides, outputs="probabilities", seed=seed + target)
                 found[name].append(metrics_of(given))
-            found["alarms"].append(alarms(given.pool, function(given.pool.x), games, seed + target) / games)
+            for name, leak in (("alarms", 0.0), ("found", share)):
+                found[name].append(alarms(given.pool, function(given.pool.x), games, seed + target, leak) / games)
         return {name: np.array(values) for name, values in found.items()}
 
     spec = {"pool": dealt.pool.fingerprint, "members": store.fingerprint(dealt.members), "share": share, "games": games,
@@ -266,13 +268,21 @@ def metrics_of(given: giving.Given) -> float:
     return judging.chosen(scores, given.inside, (), given.seed).auc.value
 
 
-def alarms(pool: Dataset, probabilities: np.ndarray, games: int, seed: int) -> int:
-    """Audits, of `games`, that find something in a model where the "members" are drawn anew each time."""
-    found, chance = of_probabilities(probabilities, pool.y), np.random.default_rng([71, seed])
-    scores = [-found["loss"], baselines.modified_entropy(probabilities, pool.y), -found["least_loss"], found["correctness"]]
-    count = 0
+def alarms(pool: Dataset, probabilities: np.ndarray, games: int, seed: int, share: float = 0.0) -> int:
+    """Audits by outputs, of `games`, that find something in a model where the "members" are drawn anew each time.
+
+    Args:
+        share: of these for whom the model is made surer, as by `planted`.
+    """
+    chance, leak, count = np.random.default_rng([71, seed]), np.random.default_rng([73, seed]), 0
     for _ in range(games):
         inside = np.zeros(len(pool), bool)
         inside[chance.permutation(len(pool))[:len(pool) // 2]] = True
+        known = np.flatnonzero(inside & (leak.random(len(pool)) < share))
+        told = np.array(probabilities, np.float64)
+        told[known] *= 1 - SURER
+        told[known, pool.y[known]] += SURER
+        found = of_probabilities(told, pool.y)
+        scores = [-found["loss"], baselines.modified_entropy(told, pool.y), -found["least_loss"], found["correctness"]]
         count += bool(metrics.holm(judging.tests(scores, inside, CALL)).min() < 1 - LEVEL)
     return count

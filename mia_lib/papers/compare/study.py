@@ -16,7 +16,7 @@ from mia_lib import metrics, signals, store
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.errors import MiaError, check_range
-from mia_lib.metrics.interval import Interval, over
+from mia_lib.metrics.interval import Interval, over_pairs
 from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.papers import costs
 from mia_lib.papers.compare.attacks import ATTACKS, Attack, by_regression
@@ -170,14 +170,6 @@ class Swept:
         ahead = np.array([one.sign > 0 for one in self.beyond(name)])
         kept = np.logical_and.accumulate(ahead[::-1])[::-1]
         return float(self.values[kept.argmax()]) if kept.any() else None
-
-
-def over_pairs(values: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
-    """Mean over complementary pairs of targets, [T]; over targets where there are fewer than four pairs."""
-    values = np.asarray(values, float)
-    if len(values) >= 8 and len(values) % 2 == 0:
-        return over(values.reshape(-1, 2).mean(1), "pairs of targets", bounds)
-    return over(values, bounds=bounds)
 
 
 def by_references(case: Case) -> Swept:

@@ -33,6 +33,7 @@ LOOKS = {method: plotting.style_of(SHORT[method]) for method in ("nll", "lr", "l
 AUTHORS_POOL = 50_000  # records of CIFAR-100 that their training sets are drawn from
 EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
 LOWEST = "tpr_at_fpr=0.001"
+CONTROL = "above chance"  # the part of a verdict without which a margin would be met where nothing leaks
 
 
 def label(method: str) -> str:
@@ -721,13 +722,18 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
         parts["A1"] |= {f"{where}free variances": lead(scores["nll"], scores["lira"]),
                         f"{where}one variance": lead(scores["nll"], scores["lira_fixed"])}
         gain, low = lead(scores["log_ratio"], scores["nll"]), lead(scores["log_ratio"], scores["lr"], LOWEST)
-        parts["A3"] |= {f"{where}AUC, less NLL": gain + allowed,
-                        f"{where}TPR at 0.1 %, less LR": None if low is None else low + allowed}
+        more = f"plus {100 * allowed:g} points"
+        parts["A3"] |= {f"{where}AUC, less NLL, {more}": gain + allowed,
+                        f"{where}TPR at 0.1 %, less LR, {more}": None if low is None else low + allowed,
+                        f"{where}{CONTROL}": metrics.beyond_chance([number(scores["nll"], found.members)])}
     parts["C2"] = {side: rejections(share, left_out, claims.margin("curvature", "C2", "most"))
                    for side, share, left_out in zip(("IN", "OUT"), normal.share, normal.left_out, strict=True)}
-    parts["C7"] = {f"LR with {few}": quarter + number(
-        counted[few]["lr"], played.members, LOWEST, played.scores["lira_released"])
-        if metrics.resolves(played.members, 0.001) else None}
+    rivals, resolved = played.scores["lira_released"], metrics.resolves(played.members, 0.001)
+    parts["C7"] = {
+        f"LR with {few}, plus {100 * quarter:g} points": quarter + number(counted[few]["lr"], played.members, LOWEST, rivals)
+        if resolved else None,
+        f"LiRA, as released, {CONTROL}": number(rivals, played.members, LOWEST)
+        - float(np.mean(metrics.chance_tpr(played.members, 0.001))) if resolved else None}
     parts["A2"] = {f"less {word}": number(estimated.released.ranks, estimated.members, minus=estimated.named[key].ranks)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
     reasons = {"C2": "no record was rejected, or all were"}
