@@ -64,11 +64,12 @@ class Verdict:
 
     @property
     def brief(self) -> str:
-        """Our number; of more than two parts the one that carries least, which decides whether all of them hold."""
+        """Our number; of more than two parts the one that decides: whose interval lies lowest where the claim is contradicted,
+        and else the one that carries least."""
         run = {name: interval for name, interval in self.parts.items() if interval is not None}
         if len(run) <= 2:
             return self.estimate
-        name = min(run, key=lambda part: run[part].low)
+        name = min(run, key=lambda part: run[part].high if self.verdict == CONTRADICTED else run[part].low)
         return f"least of {len(run)}: {name}: {_number(run[name], self.points, self.times)}"
 
     def record(self) -> dict:
@@ -304,7 +305,7 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
     records = [replace(of_paper[claim], data=_whose(paper, claim, data or {})).record() for claim in claims(paper)]
     whose = "this chapter" if {one["kind"] for one in records} == {"ours"} else "the paper"
     caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets. Where a claim "
-               f"has many parts, the least of them. {tally(records)}")
+               f"has many parts, the one that decides its verdict. {tally(records)}")
     bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     tables.display_bundle({**bundle, MIME: records})
     lines = [f"**{one['claim']}.** *Rule:* {one['rule']} *Found:* {one['estimate'] or 'not run'}."
