@@ -271,8 +271,8 @@ def test_show_refuses_a_claim_left_out_or_given_twice():
 def test_of_many_parts_the_least_is_shown():
     judged = claims.judge("bayes", "C7", {"a": around(3), "b": around(1), "c": around(2), "d": None}, "too slow")
     assert judged.brief.startswith("least of 3: b: 1.000")
-    wide, narrow = Interval(-0.1, -0.6, 0.4, 0.95, "4 targets", se=0.15, dof=3), Interval(-0.3, -0.35, -0.25, 0.95, "4 targets",
-                                                                                          se=0.015, dof=3)
+    wide = Interval(-0.1, -0.6, 0.4, 0.95, "4 targets", se=0.15, dof=3)
+    narrow = Interval(-0.3, -0.35, -0.25, 0.95, "4 targets", se=0.015, dof=3)
     against = claims.judge("bayes", "C7", {"wide": wide, "narrow": narrow, "above": around(1)})
     assert against.verdict == "contradicted" and "narrow" in against.brief  # not the one that covers zero
     assert claims.judge("bayes", "C7", {"a": around(3), "b": around(1)}).brief.count(":") == 2

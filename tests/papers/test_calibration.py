@@ -323,8 +323,9 @@ def test_every_number_the_paper_printed_has_its_place(shown):
         text = run.to_string() + rest.to_string()
         for value in exhibits.printed(table).values():
             assert f"/ {value:.3f}" in text
-    assert len(exhibits.table_one(plays, all_games)) == 7
-    assert exhibits.table_one(plays, all_games).train[1] == "not run / 0.998"
+    run, rest = (exhibits.table_one(plays, all_games, which) for which in (True, False))
+    assert len(run) + len(rest) == 7 and "not run" not in run.to_string()
+    assert rest.train[0] == "not run / 0.998"
 
 
 def test_verdicts_follow_the_numbers(shown):
@@ -481,5 +482,6 @@ def test_members_among_the_best_scores_by_hand():
 
 
 def test_a_printed_number_is_nearer_to_the_peak_or_to_the_rehearsal():
-    frame = pd.DataFrame({"rehearsed": ["0.500 [0.4, 0.6]"] * 3, "peak": ["0.600"] * 3, "paper": ["0.590", "0.510", "–"]})
-    assert exhibits.nearer_to_peaks(frame) == (1, 2)
+    frame = pd.DataFrame({"data": ["a", "", "", "b"], "rehearsed": ["0.500 [0.4, 0.6]"] * 4, "peak": ["0.600"] * 4,
+                          "paper": ["0.590", "0.510", "–", "0.600"]})
+    assert exhibits.nearer_to_peaks(frame, ["a"]) == (1, 2) and exhibits.nearer_to_peaks(frame, ["a", "b"]) == (2, 3)

@@ -181,8 +181,8 @@ def many_table(found: Mapping[str, Many], titles: Mapping[str, str]) -> pd.DataF
                 "models": subject, "score": titles.get(name, name), "how many": len(one.members),
                 "AUC": f"{alone(one, name):.3f}",
                 "TPR (%) at 1 % FPR": tables.format_percent(alone(one, name, MEASURES[1])) if resolved else tables.BELOW,
-                "accuracy on non-members": (f"{over_pairs(one.accuracy[name], (0.0, 1.0), 'models'):.3f}" if name in one.accuracy
-                                            else tables.NOTHING)})
+                "accuracy on non-members": (f"{over_pairs(one.accuracy[name], (0.0, 1.0), 'models'):.3f}"
+                                            if name in one.accuracy else tables.NOTHING)})
     return pd.DataFrame(rows)
 
 
@@ -217,7 +217,8 @@ def tested_figure(tests: Mapping[str, Trials]) -> Figure:
 def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
     """The same in numbers, with the alarms."""
     return pd.DataFrame([{
-        "models": title, "how many": len(one.strange), "AUC without a leak": f"{over_pairs(one.strange, (0.0, 1.0), 'models'):.3f}",
+        "models": title, "how many": len(one.strange),
+        "AUC without a leak": f"{over_pairs(one.strange, (0.0, 1.0), 'models'):.3f}",
         "AUC with a planted one": f"{over_pairs(one.planted, (0.0, 1.0), 'models'):.3f}",
         "audits of each kind": one.games * len(one.alarms),
         "alarms without a leak (%)": tables.format_percent(over_pairs(one.alarms, (0.0, 1.0), "models")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -132,14 +132,14 @@ def softmax_twice() -> plt.Figure:
 # --------------------------------------------------------------------------------------------------------- Tables 1 to 4
 
 
-def table_one(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
-    """Accuracies of the targets beside the paper's, and of what calibrates them."""
+def table_one(plays: Plays, all_games: Mapping[str, study.Games], run: bool = True) -> pd.DataFrame:
+    """Accuracies of the targets beside the paper's, and of what calibrates them; `run` as for `table_of`."""
     paper, rows = tables.printed("calibration", "table1", "dataset", "metric"), []
     for row, name in by_row(all_games):
         theirs = {side: paper.get((row.removesuffix(" (aug.)"), f"{side}_accuracy")) for side in ("train", "test")}
         ours = {side: None if name is None else study.over(plays[name].accuracy[side], all_games[name].covers, (0, 1))
                 for side in ("train", "test", "scratch", "forgetting")}
-        if name is None and row.endswith("(aug.)"):
+        if (name is not None) != run or name is None and row.endswith("(aug.)"):
             continue  # the paper prints one row a set
         rows.append({"data": name or row, "train": tables.beside(ours["train"], theirs["train"]),
                      "test": tables.beside(ours["test"], theirs["test"]),
@@ -172,6 +172,14 @@ def table_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, ta
     return pd.DataFrame(rows)
 
 
+def as_in_the_paper(all_games: Mapping[str, study.Games]) -> list[str]:
+    """Names of the games on the paper's own data; of two networks on one table the released one, with two softmaxes."""
+    released = {one.paper for one in all_games.values() if one.models.config.loss == "double_softmax"}
+    own = claims.on_own_data("calibration", "C1", {name: one.models.records.name for name, one in all_games.items()})
+    return [name for name in own if all_games[name].models.config.loss == "double_softmax"
+            or all_games[name].paper not in released]
+
+
 def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
     """Accuracy of each attack run at the rehearsed threshold, at zero and at its peak, and the paper's."""
     paper, rows = printed("table3"), []
@@ -190,10 +198,14 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def nearer_to_peaks(frame: pd.DataFrame) -> tuple[int, int]:
+def nearer_to_peaks(frame: pd.DataFrame, where: Sequence[str]) -> tuple[int, int]:
     """Of the cells of `thresholds` that the paper prints, how many of its numbers lie nearer to our peak than to our accuracy
-    at the rehearsed threshold; and how many there are."""
-    rows = frame[frame["paper"] != tables.NOTHING]
+    at the rehearsed threshold; and how many there are.
+
+    Args:
+        where: the paper's own data with its own networks, by what the table calls them.
+    """
+    rows = frame[(frame["paper"] != tables.NOTHING) & frame["data"].replace("", None).ffill().isin(where)]
     paper, peak = rows["paper"].astype(float), rows["peak"].astype(float)
     rehearsed = rows["rehearsed"].str.split().str[0].astype(float)
     return int(((paper - peak).abs() < (paper - rehearsed).abs()).sum()), len(rows)
@@ -281,11 +293,11 @@ def of_labels(found: study.LabelOnly, games: study.Games, terms: list[tuple[floa
     return over_plays(games, "auc", terms, found.members, which)
 
 
-def table_four(found: Labelled, all_games: Mapping[str, study.Games]) -> pd.DataFrame:
-    """Label-only attacks, ours / the paper's, with the queries spent on each record."""
+def table_four(found: Labelled, all_games: Mapping[str, study.Games], run: bool = True) -> pd.DataFrame:
+    """Label-only attacks, ours / the paper's, with the queries spent on each record; `run` as for `table_of`."""
     paper, rows = tables.printed("calibration", "table4", "dataset", "attack", "metric"), []
     for row, name in by_row(all_games):
-        if (row, "HopSkipJump Orig", "auc") not in paper:
+        if (row, "HopSkipJump Orig", "auc") not in paper or (name in found) != run:
             continue
         cells = {"data": name or row}
         for metric, key, word in (("auc", "auc", "AUC"), ("accuracy", "attack_accuracy", "accuracy")):
@@ -551,7 +563,8 @@ def stopping_chart(found: Mapping[str, study.Stopping], plays: Plays, bins: int 
         levels = {"plain": metrics.auc(one.original, one.members).mean(), "validated": metrics.auc(chosen, one.members).mean()}
         edges = np.linspace(*(ends if np.ptp(ends) else ends + [-1, 1]), bins + 1)
         for step, (epoch, score, auc) in enumerate(zip(epochs, one.scores, one.auc.mean(1), strict=True)):
-            points.append({"data": name, "step": step, "epoch": epoch, "auc": float(auc),
+            said = {f"{word}_said": f"{value:.3f}" for word, value in {**levels, "auc": auc}.items()}  # rounded once
+            points.append({"data": name, "step": step, "epoch": epoch, "auc": float(auc), **said,
                            **{level: float(value) for level, value in levels.items()}})
             for kind, held in (("members", one.members), ("non-members", ~one.members)):
                 shares = np.histogram(np.clip(score[held], edges[0], edges[-1]), edges)[0] / held.sum()
@@ -563,8 +576,8 @@ def stopping_chart(found: Mapping[str, study.Stopping], plays: Plays, bins: int 
     own = alt.Chart(alt.NamedData("points")).transform_filter("datum.data == which")
     chosen = own.transform_filter("datum.step == step")
     lines = ["'Reference stopped after ' + datum.epoch + (datum.epoch == 1 ? ' epoch' : ' epochs')",
-             "'AUC ' + format(datum.auc, '.3f') + ', not calibrated ' + format(datum.plain, '.3f')",
-             "'Stopped where it validates best: ' + format(datum.validated, '.3f')"]
+             "'AUC ' + datum.auc_said + ', not calibrated ' + datum.plain_said",
+             "'Stopped where it validates best: ' + datum.validated_said"]
     said = chosen.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
         align="left", baseline="top", lineHeight=17).encode(
         x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=280, height=17 * len(lines))
@@ -572,7 +585,7 @@ def stopping_chart(found: Mapping[str, study.Stopping], plays: Plays, bins: int 
                         axis=alt.Axis(format="~g", values=epochs)),
              "y": alt.Y("auc:Q", title="AUC", scale=alt.Scale(zero=False))}
     rules = [own.mark_line(color=color, strokeDash=dash, aria=False).encode(x=place["x"], y=alt.Y(f"{level}:Q", title="AUC"))
-             for level, color, dash in (("plain", plotting.INK, [2, 3]), ("validated", plotting.GREEN, [6, 3]))]
+             for level, color, dash in (("plain", plotting.INK, [2, 3]), ("validated", plotting.GREEN, [6, 3, 1, 3]))]
     curve = alt.layer(*rules, own.mark_line(color=plotting.RED, aria=False).encode(**place), chosen.mark_point(
         filled=True, size=110, color=plotting.INK, opacity=1, aria=False).encode(**place)).properties(width=280, height=190)
     shares = alt.Chart(alt.NamedData("bars")).transform_filter("datum.data == which && datum.step == step").mark_bar(
@@ -626,9 +639,10 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
                 (score, "scratch"): 1.0, (score, "original"): -1.0, ("confidence", "scratch"): -1.0,
                 ("confidence", "original"): 1.0})}
     parts["A1"][""] = mean_of(plays, all_games, "auc", {("loss", "scratch"): 1.0, UNSTOPPED: -1.0})
+    as_printed = as_in_the_paper(all_games)
     for name, games in all_games.items():
         for score in study.SCORES:
-            if (games.paper, score) in LARGEST_GAINS:
+            if (games.paper, score) in LARGEST_GAINS and name in as_printed:
                 parts["C2"][f"{name}, {score.replace('_', ' ')}"] = gain(name, score) - margin("C2", "least")
         fine = metrics.resolves(plays[name].members, 0.01)
         most = f"{100 * margin('C5', 'most_points'):g} % - Orig"
