@@ -28,11 +28,12 @@
 #
 # How much does an attacker gain by seeing the parameters of a model ({term}`white-box`) rather than its losses ({term}`black-box`)?
 # The paper's answer is a theorem: nothing, if the parameters behave like a draw from a posterior. On the way it derives three attacks.
-# They differ in one thing only: how they guess the typical loss of a record.
+# They differ in how they guess the typical loss of a record.
 #
 # *The main line* below takes about half an hour to read. *In depth*, after the exercises, are the proofs, the other exhibits, every
-# claim with its verdict, and where text and code differ, each folded. *Table 1 of the paper* is always called that; other numbers of
-# tables and figures are this book's.
+# claim with its verdict, and where text and code differ, each folded. A number without a dot is the paper's (Theorem 1, Property 2, Eq. 15,
+# Table 2), one with a dot this book's (Theorem 1.1, Table 1.5). {eq}`bayes-gibbs`, {eq}`bayes-score` and {eq}`bayes-tau` are the paper's Eqs. 2, 15
+# and 14.
 
 # %%
 from dataclasses import replace
@@ -59,7 +60,7 @@ results.show_table(
                           "MAST": bayes.mast, "MATT": bayes.matt}),
     name="bayes-threat-model",
     caption="What each attack of this chapter needs for its score, as declared by the functions that run it. Whoever must also say yes "
-            "or no needs a threshold: in the paper's Table 2 our thresholds come from models of the attacker's own; 0-1 needs none.")
+            "or no needs a threshold besides, and for it models of its own ({numref}`bayes-table-2`); 0-1 and shadow models, which answer yes or no, do not.")
 
 # %% [markdown]
 # The *0-1* attack calls a record a member when it is classified correctly {cite}`yeom2018privacy`; *shadow models* train
@@ -157,7 +158,7 @@ plotting.explore(
             "lowers the loss, so most dots lie below the dashed diagonal. The two solid lines are one threshold for all records. It can tell "
             "a record's membership only in the lower right quarter, where the loss is above it without training and below it with: "
             "{ours}`told-apart` of all records, drawn or not. The others lie on one side of it either way, or the wrong way round. A threshold of a record's "
-            "own lies between its two losses wherever they differ. A nat is the unit of a loss with the natural logarithm.",
+            "own can lie between its two losses; the one drawn splits the single losses best. A nat is the unit of a loss with the natural logarithm.",
     alt="Scatter plot on logarithmic axes, mean loss with training on the record against mean loss without. A horizontal and a "
         "vertical line at the same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are "
         "marked as told apart by the one threshold.")
@@ -193,11 +194,12 @@ plotting.explore(
 # $$
 # ````
 #
-# What {eq}`bayes-gibbs` adds is the ratio in it.
+# (The paper prints $\mathbb E_{\mathcal T}$; ours is corrected, as {ref}`depth <bayes-slips>` says.) {eq}`bayes-gibbs` tells what the ratio inside is,
+# and the next theorem computes it.
 #
 # *An example first.* Let a record have loss 2 under half of the models that never saw it and loss 0 under the rest, at $T = 1$. A model
 # with loss $\ell$ on it is $e^{-\ell}$ times as likely once it is trained on, up to a constant. The average of $e^{-\ell}$ is
-# $(e^{-2} + 1)/2 \approx 0.57$, so loss 0 makes membership $1/0.57 \approx 1.8$ times as likely and loss 2 only $0.24$ times. The break-even
+# $(e^{-2} + 1)/2 \approx 0.57$, so loss 0 multiplies the odds of membership by $1/0.57 \approx 1.8$ and loss 2 by only $0.24$. The break-even
 # loss is $-\log 0.57 \approx 0.57$: not the mean of the two losses, but a {term}`soft minimum`. In general:
 #
 # ````{prf:theorem} Optimal score
@@ -225,7 +227,7 @@ plotting.explore(
 # tells something about them, through the law over which the expectation is taken; but by {eq}`bayes-gibbs` that, too, reaches the
 # posterior through losses, those of *all* records. So whoever may ask for any loss gains nothing from the parameters, which is the
 # paper's claim. Its last step, one $p$ for all $\mathcal T$, is an approximation that makes the one loss enough. All but this last step is checked by
-# summing over small worlds, in {ref}`depth <bayes-enumeration>`.
+# summing over small worlds, in {ref}`depth <bayes-enumeration>`. (The expectation over $\mathcal T$ is corrected here as well.)
 #
 # ## Three attacks
 #
@@ -235,7 +237,7 @@ plotting.explore(
 # | --- | --- | --- |
 # | MALT, *membership attack using the loss threshold* | $\tau$ is the same for every record | $-\ell(\theta, z)$ |
 # | MAST, *membership attack using a sample-dependent threshold* | $\tau(z)$ from reference models | $\tau(z) - \ell(\theta, z)$ |
-# | MATT, *membership attack with Taylor threshold* | $\theta$ is near $\theta_0^*$, the minimum without $z$ | $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$ |
+# | MATT, *membership attack with Taylor threshold* | $\tau(z) \approx \ell(\theta_0^*, z)$, $\theta_0^*$ the minimum without $z$; linear in $\theta$ | $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$ |
 #
 # We use three forms of MAST's threshold (the code has a fourth, midway between two means): the soft minimum {eq}`bayes-tau` itself, the mean loss of models that have not seen $z$, and the
 # value that best splits the losses of reference models with $z$ from those without. This is the code that runs on this page, without its
@@ -276,7 +278,7 @@ results.name({"gaussian-gain": gaussian_gain, **{f"gaussian-{name.lower()}": met
               **{f"closed-{name.lower()}": value for name, value in closed_form.items()}})
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
-    caption="**Figure 1 of the paper**, at its size: $n = 100$ records, half of them averaged, $d =$ {param}`gaussian_dimension`, "
+    caption="**Figure 1 of the paper**: $n = 100$ records, half of them averaged, $d =$ {param}`gaussian_dimension`, "
             "one game, both panels with the same score axis, heights not; dotted: zero. One threshold for all records (MALT, scores centred) against one for each record (MAST). AUC "
             "over {param}`gaussian_games` games: MALT {ours}`gaussian-malt`, in closed form {ours}`closed-malt`; MAST "
             "{ours}`gaussian-mast`, in closed form {ours}`closed-mast`.",
@@ -294,7 +296,7 @@ plotting.show(
 # The paper takes two classes of CIFAR-10, truck and ship, and features of a ResNet-18 trained on CIFAR-100. Of $n$
 # records, half train the target and half do not; $n/2$ further ones train the reference $\theta_0^*$ of MATT.
 # The loss has one minimum, as MATT assumes. This run: two classes of {param}`dataset:title`, with features of a small CNN trained on
-# {param}`feature_dataset:title`, which has seen neither. The strength of the L2 penalty is chosen for the model's accuracy on splits of
+# {param}`feature_dataset:title`, by the parameters without these two. The strength of the L2 penalty is chosen for the model's accuracy on splits of
 # its own, as in the paper; the attacks have no say in it.
 
 # %%
@@ -323,6 +325,8 @@ def lead(one, other, metric, n=small):
 
 results.name({"pair": " and ".join(features[0].records.classes)})
 results.name({"n-small": small, "n-large": large, "pair-records": room})
+results.name({"own-luck": 100 * study.over(games[small], lambda g: g.numbers["malt", "attack_accuracy"]
+                                            - g.numbers["malt", "rehearsed_accuracy"])}, ".1f")
 results.name({"lead-small": lead("matt", "malt", "attack_accuracy"),
               "lead-shown": 100 * float((games[small][0].numbers["matt", "attack_accuracy"]
                                          - games[small][0].numbers["malt", "attack_accuracy"]).mean()),
@@ -346,7 +350,12 @@ results.show_table(
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
 # MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
 # paper's lead at $n = 400$, {printed}`table1 | n = 400 | MALT | attack_accuracy` against {printed}`table1 | n = 400 | 0-1 |
-# attack_accuracy`, is below the {ours}`noise-400` points that luck is worth there, and so are its leads at all larger $n$.
+# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. MALT gains {ours}`own-luck` by choosing at
+# $n =$ {ours}`n-small`, less than random numbers do: luck may explain much of such a lead, not surely all of it.
+#
+# **No contradiction to the theorem.** Where MATT, which has the parameters, is ahead of MALT, it need not be for them: MALT drops
+# $\tau(z)$, MATT keeps it. The loss less one reference's loss keeps it as well and needs no parameters; how far it is from MATT is the last
+# column of {numref}`bayes-second-term`.
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -363,7 +372,7 @@ plotting.show(
 #
 # The paper trains the small tanh network of Shokri et al. on 15,000 CIFAR-10 images and attacks it with 30 reference
 # models. This run: a network of the same form on half of {param}`bank_records` images of {param}`dataset:title`; independent banks:
-# {param}`banks`; references of each target: {param}`references`. The target by hand above is the first target of the first bank.
+# {param}`banks`; references of each target: {param}`references`. The target by hand above is the first of the {ours}`targets` targets here.
 
 # %%
 def bank_of_models(b):
@@ -394,7 +403,7 @@ results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
             "{param}`references` (the paper: 30). Percent, with 95 % intervals for the draw of banks (with one bank: of targets) and of "
-            "records. Thresholds are never chosen on the target: the attacker rehearses on two reference models, whose members are known. The targets are right about {ours}`fit-in` of their members and "
+            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; shadow models call at one half. AUC is in percent, too. MALT's ROC crosses chance, so its accuracy can be above its AUC. The targets are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 
 # %% [markdown]
@@ -407,9 +416,11 @@ results.show_table(
 #
 # ## Augmentation: the paper's Table 3
 #
-# The paper trains ResNet-101 and VGG-16 on half of ImageNet with three strengths of augmentation. This run: two small networks on
+# The paper trains ResNet-101 and VGG-16 on half of ImageNet with three strengths of augmentation. This run: {param}`sweep_architectures` on
 # {param}`sweep_dataset:title`, each trained on half of {param}`sweep_records` images in {param}`sweep_games` independent games, with the
-# recipes {param}`augmentations`, meant to go from weak to strong. The second network has dropout, the first has none.
+# recipes {param}`augmentations`. The paper's three go from weak to strong; a crop of five unscaled pixels, where it is run, is ours and has no place in
+# that order. A network called *leino_cnn* has dropout (a quarter after its convolutions, a half before its output), the others have none; dropout may be
+# why its lead differs, which no run here separates.
 
 # %%
 played_with = sweep.take(np.arange(sweep_games * sweep_records))
@@ -429,16 +440,18 @@ table_3 = exhibits.table_three_intervals(swept, own_halves)
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.table_three_figure(table_3, augmentations), name="bayes-table-3-figure",
-    caption="**Table 3 of the paper**: attack accuracy against strength of augmentation. Filled: our two small networks, with 95 % "
+    caption="**Table 3 of the paper**: attack accuracy against augmentation. Filled: our networks, with 95 % "
             "intervals over {param}`sweep_games` games; hollow: the paper's networks on ImageNet, at the recipes nearest to ours. Numbers "
             "are in {numref}`bayes-table-3`.",
-    alt="Two panels, one a network. Attack accuracy of MALT and 0-1 against augmentation, meant to go from weak to strong; the paper's values, "
+    alt="Two panels, one a network. Attack accuracy of MALT and 0-1 against augmentation; the paper's values, "
         "for ImageNet, start at {printed}`table3 | ResNet-101 | augmentation: None | MALT` percent for MALT without augmentation.")
 
 # %% [markdown]
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <bayes-claims>`.
+#
+# Where a sentence ends with a number of parts, the claim was put as that many numbers, and so many of them hold.
 #
 # **The theory.** {says}`C1` {says}`C2` {says}`C3` {says}`C3r` {says}`C4` {says}`C5`
 #
@@ -507,15 +520,15 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````{exercise} MATT is a calibrated loss
 # :label: bayes-exercise-calibrated
 # Expand $\ell(\theta, z)$ around $\theta_0^*$ to first order and show that MATT is $\ell(\theta_0^*, z) - \ell(\theta, z)$ up
-# to second order. Why are the two so close in {numref}`bayes-second-term` even at $n = 400$?
+# to second order. Why are the two so close in {numref}`bayes-second-term` even at the smallest $n$?
 # ````
 #
 # ````{solution} bayes-exercise-calibrated
 # :class: dropdown
 # $\ell(\theta, z) \approx \ell(\theta_0^*, z) + (\theta - \theta_0^*)^\top\nabla\ell(\theta_0^*, z)$; subtract. What is left out
 # is $\tfrac12 (\theta - \theta_0^*)^\top \nabla^2\ell\, (\theta - \theta_0^*)$. For logistic loss the curvature is at most a quarter of
-# $\lVert x\rVert^2$ and next to nothing for records that the model is sure of, which are most; and a penalty keeps both
-# models close to each other. The last column of the table is the difference in AUC. Difficulty {term}`calibration`, the subject of
+# $\lVert x\rVert^2$ and next to nothing for records that the model is sure of, which are most; and the reference is trained as the target
+# is, on records of the same kind. The last column of the table is the difference in AUC. Difficulty {term}`calibration`, the subject of
 # [another chapter](calibration.ipynb), builds on this score.
 # ````
 #
@@ -704,7 +717,7 @@ results.show_table(
 # %% [markdown]
 # The intervals cover which records were drawn from this pool, and which of them were members. The feature extractor and, for
 # each $n$, the penalty are held fixed. The larger $n$, the more the splits of one pool overlap, so for other pools the truth
-# may lie further out. Pairs of classes that share no record are the better evidence ({param}`class_pairs` in this run):
+# may lie further out. Pairs of classes, which share no record but the extractor's, are the better evidence ({param}`class_pairs` in this run):
 
 # %% tags=["hide-input"]
 names = [" and ".join(of_pair.records.classes) for of_pair in features]
@@ -723,13 +736,14 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(exhibits.second_term(games), name="bayes-second-term",
                    caption="The two terms of Eq. 39, in nats (losses with natural logarithms), and what they do. *Spread*: standard deviation "
-                           "over records. The last two columns are AUC gained over MATT: by keeping the second term, and by the loss "
+                           "over records. The last two columns are AUC, between 0 and 1, gained over MATT: by keeping the second term, and by the loss "
                            "difference that MATT linearises. The penalty is 1/C.")
 
 # %% [markdown]
 # ### The strength of the penalty
 #
-# The released code does not choose it: it has $C = 10^4$, $C$ being the inverse strength. What that does:
+# The released code does not choose it: it has $C = 10^4$, $C$ being the inverse strength. Compare both columns down each $n$: a weak
+# penalty need not move accuracy and AUC the same way.
 
 # %%
 def with_penalty(n):
@@ -741,7 +755,7 @@ penalty = exhibits.penalties({n: with_penalty(n) for n in list(games)[:2]})
 
 # %% tags=["hide-input"]
 results.show_table(penalty, name="bayes-penalty",
-                   caption="MATT less MALT under several penalties: the one chosen for accuracy, $C = 10$ where that is another, and the "
+                   caption="MATT less MALT, in percentage points of rehearsed accuracy and of AUC, under several penalties: the one chosen for accuracy, $C = 10$ where that is another, and the "
                            "released default $C = 10^4$.")
 
 # %% [markdown]
@@ -779,7 +793,8 @@ plotting.show(
 # ### Table 2: the whole curve
 #
 # The shadow models come from another bank where there is one, so they know nothing of the records under attack, as
-# in Shokri et al.; *MALT (per class)*, not in the paper, has one loss threshold a class from as many models. The paper blames the shadow
+# in Shokri et al.; *MALT (per class)*, not in the paper, has one loss threshold a class from models of the target's own bank, one of each
+# pair and at most {param}`shadows`, which know the records under attack. The paper blames the shadow
 # models' distance from MALT on the logarithm, which a network that sees probabilities has to learn, and on a threshold hard to estimate.
 
 # %% tags=["hide-input"]
@@ -797,8 +812,8 @@ plotting.show(
 # ### Table 3: the numbers, and ImageNet
 #
 # The text names its recipes "Flip, Crop ±5" and "Flip, Crop"; that the first are pixels of 224 and the second a random resized crop is our
-# reading. Five pixels of 224 are about half a pixel of 28, so the nearest whole shift is one pixel, a little stronger; five unscaled
-# pixels are run as well, a fourth and much stronger recipe. Our resized crops keep at least a quarter of the area.
+# reading. Five pixels of 224 are about half a pixel of 28, so the nearest whole shift is one pixel, a little stronger. `flip_crop:5` is five unscaled
+# pixels, ours; the number after `flip_resized_crop` is the least share of the area that is kept.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -855,10 +870,10 @@ claims.show("bayes", verdicts, {
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | Figure 1 | $n = 100$, $d = 2000$ | the same, with $d =$ {param}`gaussian_dimension` | nothing |
+# | Figure 1 | $n = 100$, $d = 2000$ | $n = 100$, $d =$ {param}`gaussian_dimension` | `-p gaussian_dimension 2000` where it is another |
 # | Table 1 | CIFAR-10 truck and ship, ResNet-18 of CIFAR-100 | {param}`dataset:title` {ours}`pair`, CNN of {param}`feature_dataset:title` | `--preset cpu` for the data, `--preset paper` and a graphics card for the ResNet |
 # | Table 2 | CIFAR-10, 15,000 members, 30 references | {param}`dataset:title`, half of {param}`bank_records`, {param}`references` references, {param}`banks` banks | `--preset cpu` |
-# | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs | {param}`sweep_dataset:title`, two small networks, {param}`sweep_epochs` epochs | ImageNet in a folder and weeks of a graphics card |
+# | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs of SGD, a quarter of 600,000 images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs of Adam | ImageNet in a folder and weeks of a graphics card |
 #
 # The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. Where it names no
 # optimiser, batch size or width (Table 2), we use Adam with batches of 64 and the widths in the parameters.

@@ -30,7 +30,7 @@ def idea(seen: study.Summary, threshold: float) -> Figure:
     outside, inside = (np.maximum(loss, IDEA_FLOOR) for loss in (seen.outside, seen.inside))
     ends = min(outside.min(), inside.min()) / 2, 2 * max(outside.max(), inside.max())
     told = (inside < threshold) & (outside > threshold)
-    for which, style, label in ((~told, "non-members", "on one side either way"), (told, "members", "told apart by it")):
+    for which, style, label in ((~told, "non-members", "not told apart"), (told, "members", "told apart by it")):
         axis.plot(outside[which], inside[which], plotting.STYLE[style]["marker"], ms=2.5, mew=0,
                   color=plotting.STYLE[style]["color"], label=label)
     axis.plot(ends, ends, label="training on it changes nothing", **panels.CHANCE)
@@ -306,11 +306,12 @@ def second_term(games: Games) -> pd.DataFrame:
 
 
 def penalties(by_penalty: Mapping[int, Sequence[study.Numbers]]) -> pd.DataFrame:
-    """MATT less MALT under several strengths of the penalty, a row an n and a strength."""
+    """MATT less MALT in percentage points under several strengths of the penalty, a row an n and a strength."""
     def lead(g: study.Numbers, metric: str) -> Interval:
-        return study.over_splits(g.numbers["matt", metric] - g.numbers["malt", metric])
+        return 100 * study.over_splits(g.numbers["matt", metric] - g.numbers["malt", metric])
 
-    return pd.DataFrame([{"n": str(n), "C": f"{c:g}", "rehearsed accuracy": lead(g, REHEARSED), "AUC": lead(g, "auc")}
+    return pd.DataFrame([{"n": str(n), "C": f"{c:g}", "rehearsed accuracy": f"{lead(g, REHEARSED):.1f}",
+                          "AUC": f"{lead(g, 'auc'):.1f}"}
                          for n, found in by_penalty.items() for c, g in sorted({g.c: g for g in found}.items())])
 
 
