@@ -31,8 +31,8 @@
 # paper's two attacks should be one. Its rivals do not all get the same queries. The premise of its theorem cannot hold.
 #
 # *The main line* takes about half an hour to read. *In depth*, after the exercises, are proofs, the other exhibits, every
-# claim with its verdict, and where text and code differ, each folded. *Table 1 of the paper* is always called that; other
-# numbers of tables and figures are this book's.
+# claim with its verdict, and where text and code differ, each folded. Numbers without a dot (Table 5) are the paper's, those
+# with one (Table 3.5) this book's.
 
 # %%
 import numpy as np
@@ -53,7 +53,7 @@ plotting.set_style()
 #
 # The [membership game](../book/game.md) on one pool of records: every model is trained on a random half of it. The attacker
 # owns models trained in the same way on other halves, half of them *with* the record under attack (IN) and half without (OUT).
-# Of the target it sees losses only, but it chooses the inputs.
+# Of the target it sees losses (two rivals see the output vector), and it chooses the inputs.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -284,7 +284,7 @@ plotting.explore(
 #
 # ## All methods: the paper's Table 1
 #
-# The paper trains ResNets on CIFAR-10, CIFAR-100 and ImageNet, 64 references against three targets. This run:
+# The paper trains ResNets on CIFAR-10, CIFAR-100 and ImageNet, 64 references (52 on ImageNet) against three targets. This run:
 # {param}`architecture` on half of {param}`pool` records of {ours}`sets`, {ours}`references` references against each of
 # {param}`targets` targets.
 
@@ -299,7 +299,7 @@ def lead(one, other, metric="auc"):
     return 100 * exhibits.number(one, played.members, metric, other)
 
 results.name({"by-hand-row": float(metrics.auc(played.one_view["log_ratio"][0], played.members[0]))})
-results.name({"best-rival": exhibits.label(best)})
+results.name({"best-rival": exhibits.label(best), "asks": 4 * iterations})
 results.name({"lead-released": lead(played.scores["nll"], played.scores[best]),
               "lead-one-view": lead(played.one_view["nll"], played.one_view.get(best, played.scores[best])),
               "lira-repaired": lead(played.scores["lira"], played.scores["lira_released"]),
@@ -314,18 +314,20 @@ results.show_table(
 
 # %% [markdown]
 # **Count the queries.** As released, curvature and LiRA get two views, the image and its mirror image; all others get one. In
-# the columns *one view* everyone has one. The best of the six rivals on {ours}`set` is {ours}`best-rival`. NLL less it, in
+# the columns *one view* everyone has one; even then curvature asks {ours}`asks` times, the others once. The best of the six rivals on {ours}`set` is {ours}`best-rival`. NLL less it, in
 # points of AUC: {ours}`lead-released` as released, {ours}`lead-one-view` with one view each.
 #
 # **Look at the rival.** In the released code LiRA is given the *largest* softmax probability, where its own paper takes the
 # true class's {cite}`carlini2022membership`, and it is run by the rule that the code calls LR. Both repaired, its AUC changes
-# by {ours}`lira-repaired` points, and to NLL's it stands at a distance of {ours}`lira-over-nll` points.
+# by {ours}`lira-repaired` points, and it less NLL's is {ours}`lira-over-nll` points.
 #
 # ## Few false alarms: the paper's Figure 4
 
 # %% tags=["hide-input"]
 seen_at = {m: exhibits.number(played.scores[m], played.members, "tpr_at_fpr=0.01") for m in exhibits.CURVES}
 resolved = metrics.resolves(played.members, 0.01)
+seen_at |= {m: exhibits.number(played.scores[of], played.members, "tpr_at_fpr=0.01")
+            for m, of in (("fixed", "lira_fixed"), ("rmia", "rmia"))}
 results.name({f"tpr-{m.replace('_', '-')}": f"{100 * rate:.1f}" if resolved else "(below resolution)"
               for m, rate in seen_at.items()})
 plotting.show(
@@ -338,15 +340,16 @@ plotting.show(
 
 # %% [markdown]
 # On {ours}`set` LR finds {ours}`tpr-lr` % of the members where one in a hundred non-members is a false alarm. NLL finds
-# {ours}`tpr-nll` %, MAST {ours}`tpr-sablayrolles` %, LiRA as released {ours}`tpr-lira-released` % and with the true class
-# {ours}`tpr-lira` %.
+# {ours}`tpr-nll` %, MAST {ours}`tpr-sablayrolles` %, LiRA as released {ours}`tpr-lira-released` %, with the true class
+# {ours}`tpr-lira` %, and with one variance for all records besides {ours}`tpr-fixed` %. RMIA, with one view, finds {ours}`tpr-rmia` %.
 #
 # (curvature-ladder-section)=
 # ## Why do LR and NLL differ?
 #
 # They cannot, as written. So what *is* the released code's LR, and what its NLL? Both put the variance in the place of the
 # standard deviation. NLL also takes the spread of the IN references for both hypotheses, so that its quadratic term is gone.
-# LR adds likelihoods over views, not their logarithms. Here is one change at a time, from the log-likelihood ratio on:
+# LR adds likelihoods over views, not their logarithms. Here is one change after the other, from the log-likelihood ratio on (the
+# step to the variance also divides by the number of references and not by one less, as the released code does):
 
 # %% tags=["hide-input"]
 based = study.by_base(bank, [2, float(np.e), 10, 1000])
@@ -355,6 +358,9 @@ spread = study.record_curves(bank, [10, 50, 90]).spread
 rungs = played.ladders["LR"]
 proper, pooled = rungs["log-likelihood ratio"], played.controls["pooled variance for its root, in both"]
 squared = rungs["variance for standard deviation"]
+fewest = min(counted)
+results.name({"fewest": fewest})
+results.name({"squared-few": lead(counted[fewest][study.SQUARED], counted[fewest]["log_ratio"])}, ".1f")
 results.name({"variance-step": lead(squared, proper), "pooled-step": lead(pooled, proper)}, ".1f")
 results.name({"spread-in": float(spread[0]), "spread-out": float(spread[1])}, ".1f")
 results.show_table(
@@ -376,9 +382,9 @@ results.show_table(
 # Put $\sigma^2$ where $\sigma$ belongs. The record's own term doubles. The evidence is divided by $\sigma^2$ once more: it
 # shrinks where spreads are above one, and here their medians are {ours}`spread-in` (IN) and {ours}`spread-out` (OUT). The
 # balance of the two then depends on the unit of $c$, even on the base of the logarithm, which no likelihood ratio does
-# ({numref}`curvature-base`). With one spread for both hypotheses the record's own term is zero, and nothing can be out of
-# balance. As references are added, spreads are estimated better and the term stays: it belongs to the rule
-# ({numref}`curvature-references` has this run's numbers).
+# ({numref}`curvature-base`). With one spread for both hypotheses the record's own term is zero, and these two cannot be out of
+# balance; records are still weighted differently. As references are added, spreads are estimated better and the term stays: it belongs to the rule
+# ({numref}`curvature-references`: the step costs {ours}`squared-few` points with {ours}`fewest` references, {ours}`variance-step` with all).
 #
 # (curvature-what)=
 # ## What does the number measure?
@@ -446,7 +452,9 @@ plotting.show(
 
 # %% [markdown]
 # NLL on coresets, the largest less the smallest: {ours}`coreset-rise` points of AUC. On the largest coreset less on random
-# sets of that size: {ours}`coreset-lead` points. Which of the two controls a figure comes close to says what it measures. (A matched set
+# sets of that size: {ours}`coreset-lead` points. How much of a coreset is told without a target, {ours}`told-smallest` % and
+# {ours}`told-largest` %, is what an attack on records' ease could have. NLL compares a record with itself, so part of the ease
+# cancels; on matched sets, where members and others are equally easy, nothing is left but membership. (A matched set
 # needs twice its size in the pool; larger ones have the other control only.)
 #
 # ## What held and what did not
@@ -465,7 +473,7 @@ plotting.show(
 # ````{exercise} Which factor?
 # :label: curvature-exercise-factor
 # For a quadratic $\ell = \tfrac12 x^\top H x$ show that $q = v^\top H u$ exactly. Compute $\mathbb E[q\, v u^\top]$ for
-# entries $\pm 1$ and for vectors on the unit sphere. Where does the paper's $n^2$ belong? How many times more probes does
+# entries $\pm 1$ and for vectors on the unit sphere. Where does the paper's $n^2$ belong? How many times more probes do
 # independent $u, v$ need than $u = v$ for $H = I$, and for $H = \mathbf 1\mathbf 1^\top / n$, with $n = 784$?
 # ````
 #
@@ -512,7 +520,7 @@ results.say(results.markdown_table(exact.head(6)))
 
 # %% [markdown]
 # They differ only where the exponential over- or underflows and ties records: beyond a log ratio of $709$, or below $-745$.
-# Two views or tiny spreads get there. So a library returns logarithms.
+# Many views or tiny spreads can get there; the last column says whether any did here. So a library returns logarithms.
 #
 # ````{solution-end}
 # ````
@@ -528,7 +536,7 @@ results.say(results.markdown_table(exact.head(6)))
 # :class: dropdown
 # $h = \sqrt{1.2 \cdot 10^{-7} \cdot 10^{-4} / 0.04} \approx 2 \cdot 10^{-5}$. (Points are rounded as well, which adds eps
 # times the slope over $h^2$.) The sweep runs in float64, where the smallest step reads the Hessian between kinks: compare its
-# AUC with that of the exact trace in {numref}`curvature-estimators`. A larger step crosses more kinks, through which the
+# AUC with that of the exact trace in {numref}`curvature-estimators`. Which step is best the sweep says for your run. A larger step crosses more kinks, through which the
 # label comes in; what that is worth at which step, the same table says.
 # ````
 #
@@ -577,7 +585,8 @@ results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} 
             f"multiplied by {0.5 / h**2:,.0f}.")
 
 # %% [markdown]
-# A larger step multiplies the noise less (what steps are worth is in {numref}`curvature-estimators`), and averaging helps, too. A server that
+# Set beside the losses of members and others, noise that size says what an attack on the loss keeps: all of it, where it is far below
+# both. A larger step multiplies the noise less (what steps are worth is in {numref}`curvature-estimators`), and averaging helps, too. A server that
 # returns the same noise for the same input stops the latter; one that returns labels alone stops the attack.
 #
 # ````{solution-end}
@@ -634,8 +643,8 @@ plotting.show(
 #
 # *The noise of a probe.* With independent $u$ and $v$ one probe has the variance $(n + 2)\lVert H\rVert_F^2 +
 # \operatorname{tr}(H)^2 - 4\sum_i H_{ii}^2$. Hutchinson's $u = v$ has $2(\lVert H\rVert_F^2 - \sum_i H_{ii}^2)$, about $n/2$
-# times less for an $H$ far from diagonal, for half the queries. And $\mathbb E|v^\top H u|$, what is released, is between
-# $2/\pi$ (rank one) and $\sqrt{2/\pi}$ (many directions) times the Frobenius norm $\lVert H\rVert_F$, the root of the sum of
+# times less for an $H$ far from diagonal, for half the queries. And $\mathbb E|v^\top H u|$, what is released, is about
+# $2/\pi$ (rank one) to $\sqrt{2/\pi}$ (many directions), where no few pixels dominate, times the Frobenius norm $\lVert H\rVert_F$, the root of the sum of
 # squared entries.
 #
 # ### The targets
@@ -726,8 +735,8 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.low_rates(plays), name="curvature-table-5",
-    caption="**Table 5 of the paper**, in percent: TPR at low FPR, ours with 95 % intervals, the paper's for CIFAR-100. Each "
-            "target here has {ours}`half` non-members; a rate that fewer than one of them would make is below resolution.")
+    caption="**Table 5 of the paper**, in percent: TPR at low FPR, ours with 95 % intervals, the paper's for CIFAR-100 (with one and with two views). "
+            "Chance is above the rate where non-members are {ref}`few <chance-tpr>`. Each target here has {ours}`half` non-members; a rate that fewer than one of them would make is below resolution.")
 
 # %% [markdown]
 # ### Why LR and NLL differ: the base of the logarithm, and more references
@@ -743,11 +752,11 @@ results.show_table(
 results.show_table(
     exhibits.references_table(counted, played, models - 2), name="curvature-references",
     caption="AUC in percent on {ours}`set`, two views, with fewer references: the log-likelihood ratio, the two released "
-            "scores, and these less the first.")
+            "scores; and less the first the step to variances alone and the two scores.")
 
 # %% [markdown]
-# A spread estimated from few references is off by much, and a reader may take that for the cause. The second table says
-# whether the loss goes away as references are added.
+# A spread estimated from few references is off by much, and a reader may take that for the cause. The second table has the step
+# that puts variances for standard deviations with few references and with many: does what it costs go away?
 #
 # ### What the number measures: all estimates, and the step
 
@@ -776,7 +785,8 @@ plotting.show(
 # ### What it costs (Appendix A.8)
 #
 # The paper concedes at least four times the queries of LiRA; with its own ten probes it is forty. In return, its Appendix A.8
-# says, LR with $64$ shadow models is at low rates about where LiRA is with $256$. It prints no number for the latter.
+# says, LR with $64$ shadow models is at low rates about where LiRA is with $256$, a quarter of whose number is taken here as nearly as the
+# numbers run allow. It prints no number for the latter.
 
 # %% tags=["hide-input"]
 few = exhibits.quarter_of(counted, models - 2)
@@ -826,7 +836,8 @@ else:
         alt="AUC of four attacks at each epsilon, a fitted curve, and the chance line at one half.")
 
 # %% [markdown]
-# Compare the last row of the table first: the leak that the recipe has without any noise bounds what noise can take away. And
+# Compare the last row of the table first: the leak that the recipe has without any noise bounds what noise can take away. An interval
+# that covers one half there leaves nothing to lose, and C8 cannot be decided. And
 # compare the row of the largest ε with it: the two differ by clipping, too. Nor is a fit of this form a test of the theorem.
 # Beyond $\epsilon = 5$ the curve is flat whatever its parameters, and any curve that rises and saturates fits as well. (The
 # paper's figure shows the AUC of the *negated* LR, so that a printed $.56$ is $.44$ of the score itself, and its code adds
@@ -926,13 +937,13 @@ claims.show("curvature", verdicts, {
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | data | CIFAR-10, CIFAR-100, ImageNet | {param}`pool` records of {ours}`sets` | `--preset cpu` for CIFAR-10; `--preset paper`, a graphics card |
+# | data | CIFAR-10, CIFAR-100, ImageNet | {param}`pool` records of {ours}`sets` | `--preset cpu` for CIFAR-10 and CIFAR-100; `--preset paper`, a graphics card |
 # | network | ResNet-18, ResNet-50 | {param}`architecture` | `--preset paper` |
 # | references, targets | 64 and 3 of other halves | {ours}`references` of {param}`models` models against each of {param}`targets` | `-p models 66` |
 # | training | 300 epochs, crops and mirroring | {param}`epochs` epochs, {param}`augmentation` | `--preset paper` |
 # | probes | 10, $h = 0.001$ | {param}`iterations`, $h =$ {param}`h` | `-p iterations 10 -p h 0.001` |
-# | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | {ours}`epsilon-count` epsilons, {param}`private_epochs` epochs | `-p epsilons ...` |
-# | Figures 6 and 7 | up to 45,000 records, 2 and 6 models a size | {param}`sizes` records, {param}`size_seeds` models a size | `-p size_seeds 10` |
+# | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | {ours}`epsilon-count` epsilons, {param}`private_epochs` epochs | `--preset cifar100` |
+# | Figures 6 and 7 | up to 45,000 records, 2 and 6 models a size | {param}`sizes` records, {param}`size_seeds` models a size | `--preset cifar100` |
 #
 # All targets come from one bank: they share records, and each serves as a reference against others. Intervals cover the choice
 # of target and of records, not that of the bank.

@@ -669,7 +669,7 @@ results.show_table(
     exhibits.spaces_table(search.tuned["gauss"], forest_search.tuned["gauss"]), name="quantile-tables-4-5",
     caption="**Tables 4 and 5 of the paper**: what is searched, and what was found for the Gaussian regression, in "
             "{param}`trials` trials for images and {param}`table_trials` for tables.")
-results.name({"table-set": credit.name})
+results.name({"table-set": credit.name, "least-sample": study.LEAST_SAMPLE})
 plotting.show(
     exhibits.tuning_figure(forest_search.tuned["gauss"]), name="quantile-tuning",
     caption="The trials for the Gaussian on {ours}`table-set`: pinball loss on the selection split against the learning "

@@ -272,11 +272,12 @@ def test_with_all_references_the_methods_are_those_of_the_play(bank, played):
     found = study.by_references(bank, [4, 6])
     assert list(found) == [4, 6] and {"nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed"} <= set(found[4])
     for name in found[6]:
-        np.testing.assert_array_equal(found[6][name], played.scores[name])
+        of_play = played.ladders["LR"] if name == study.SQUARED else played.scores
+        np.testing.assert_array_equal(found[6][name], of_play[name])
     few = [2, 3, 4, 5]  # the first four that serve against model 1
     scores = study.methods(*({name: one[which] for name, one in bank.signals.items()} for which in (1, few)),
                            bank.game.members[few])
-    for name in found[4]:
+    for name in study.COMPARED:
         np.testing.assert_array_equal(found[4][name][1], stats.rankdata(scores[name]))
     with pytest.raises(MiaError, match=r"reference_counts = \[4, 5\]: each must be even and from 4 to 6"):
         study.by_references(bank, [4, 5])

@@ -145,7 +145,7 @@ def probe_chart(found: study.Probe, h: float):
     scale = alt.Scale(type="log", nice=False)
     at = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5, grid=False))
     chosen = whole.transform_filter(f"datum.k == {k}")
-    lines = ["'Step ' + format(datum.h, '.2~g') + ', kinks crossed on the way to the four points: ' + datum.crossed",
+    lines = ["'Step ' + format(datum.h, '.2~g') + ', kinks crossed on the way to the four points: at least ' + datum.crossed",
              "'Four losses: q = ' + format(datum.q, '.3~g')",
              "'Hessian between kinks: ' + format(datum.exact, '.3~g')"]
     text = chosen.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
@@ -367,13 +367,14 @@ def base_table(found: Mapping[float, Mapping[str, np.ndarray]], members: np.ndar
 
 
 def references_table(counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int) -> pd.DataFrame:
-    """AUC of the log-likelihood ratio and of its two released variants with fewer references, in percent."""
-    every = {**counted, most: played.scores}
+    """AUC of the log-likelihood ratio with fewer references, of the same with variances for standard deviations, and of its two
+    released variants, in percent."""
+    every = {**counted, most: {**played.scores, study.SQUARED: played.ladders["LR"][study.SQUARED]}}
     return pd.DataFrame([{"references": n, **{SHORT[m]: percent(number(every[n][m], played.members))
                                               for m in ("log_ratio", "nll", "lr")},
-                          **{f"{SHORT[m]} less log ratio": percent(number(every[n][m], played.members,
-                                                                          minus=every[n]["log_ratio"]))
-                             for m in ("nll", "lr")}} for n in sorted(every)])
+                          **{f"{SHORT.get(m, m)}, less log ratio": percent(number(every[n][m], played.members,
+                                                                                  minus=every[n]["log_ratio"]))
+                             for m in (study.SQUARED, "nll", "lr")}} for n in sorted(every)])
 
 
 # ------------------------------------------------------------------------------------------------ what the number measures
@@ -748,10 +749,11 @@ def quarter_of(counted: Mapping[int, object], most: int) -> int:
 
 
 def held(verdict: claims.Verdict) -> dict[str, str]:
-    """How many parts of a claim lie above zero beyond chance, of how many, and which do not."""
+    """How many parts of a claim lie above zero beyond chance, how many below it, of how many, and which do not lie above."""
     parts = {name: part for name, part in verdict.parts.items() if part is not None}
     rest = [name.removeprefix("less ") for name, part in parts.items() if part.sign <= 0]
-    return {"won": str(len(parts) - len(rest)), "all": str(len(parts)), "rest": "; ".join(rest) or "none"}
+    lost = sum(part.sign < 0 for part in parts.values())
+    return {"won": str(len(parts) - len(rest)), "lost": str(lost), "all": str(len(parts)), "rest": "; ".join(rest) or "none"}
 
 
 def rejections(share: float, left_out: np.ndarray, most: float) -> Interval | None:

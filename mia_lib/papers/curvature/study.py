@@ -39,6 +39,7 @@ OURS = {"log_ratio": "Curv, log ratio", "lira_top": "LiRA, largest confidence, l
         "lira_fixed": "LiRA, true class, one variance", "rmia": "RMIA"}
 NAMES = PAPER | OURS
 FROM_SIGNALS = tuple(name for name in NAMES if name not in ("song", "rmia"))  # what `methods` gives
+SQUARED = "variance for standard deviation"  # a step of `attacks.curvature.LADDERS`
 COMPARED = ("nll", "lr", "log_ratio", "lira_released", "lira", "lira_fixed")  # with fewer references
 # Of image and mirror image; the others see the image.
 TWO_VIEWS = ("nll", "lr", "log_ratio", "lira_released", "lira_top", "lira_lr", "lira", "lira_fixed")
@@ -288,21 +289,28 @@ def _play(bank: Bank) -> dict[str, np.ndarray]:
 
 
 def by_references(bank: Bank, counts: Sequence[int]) -> dict[int, dict[str, np.ndarray]]:
-    """Methods against all targets with fewer references, two views; kept in the store.
+    """Methods, and the step of the ladder that puts variances for standard deviations, against all targets with fewer
+    references, two views; kept in the store.
 
     Args:
         counts: numbers of references, even.
 
     Returns:
-        number -> method -> ranks [T, N].
+        number -> method of `COMPARED`, or `SQUARED` -> ranks [T, N].
     """
+    def squared(target: int, count: int) -> np.ndarray:
+        references = bank.game.references(target, count)
+        log = bank.signals["curvature"]
+        return attack.ladder(log[target], log[references], bank.game.members[references])["LR"][SQUARED]
+
     def compute() -> dict[str, np.ndarray]:
-        found = {count: _ranks([_against(bank, t, count=count) for t in bank.game.attacked]) for count in counts}
-        return {f"{count}.{name}": of_count[name] for count, of_count in found.items() for name in COMPARED}
+        found = {count: _ranks([{**_against(bank, t, count=count), SQUARED: squared(t, count)} for t in bank.game.attacked])
+                 for count in counts}
+        return {f"{count}.{name}": of_count[name] for count, of_count in found.items() for name in (*COMPARED, SQUARED)}
 
     check_counts(bank, counts)
     kept = store.study("curvature.by_references", {**bank.spec, "counts": list(counts)}, compute)
-    return {count: {name: kept[f"{count}.{name}"] for name in COMPARED} for count in counts}
+    return {count: {name: kept[f"{count}.{name}"] for name in (*COMPARED, SQUARED)} for count in counts}
 
 
 def check_counts(bank: Bank, counts: Sequence[int]) -> None:

@@ -71,6 +71,7 @@ HEADS = {one.name: one for one in (
     Method("gauss_xy", "Gaussian, q(x, y)", "Quantile regression", "gauss", labelled=True),
     Method("pinball_x", "pinball, q(x)", kind="pinball"),
     Method("pinball_xy", "pinball, q(x, y)", kind="pinball", labelled=True))}
+LEAST_SAMPLE = 20  # records of a tree, in tuning
 REGRESSIONS = (MARGINAL, *HEADS.values())  # what needs no reference
 ALPHAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # nominal false positive rates
 LEVELS = (0.99, 0.999)  # of the pinball losses that are compared
@@ -796,11 +797,11 @@ def _image_space(trial, base: NetworkConfig, most_epochs: int) -> NetworkConfig:
 
 
 def _table_space(trial, base: TreeConfig, records: int) -> TreeConfig:
-    """Table 5, but that a tree sees 20 of the records at least: CatBoost refuses a handful."""
+    """Table 5, but that a tree sees `LEAST_SAMPLE` of the records at least: CatBoost refuses a handful."""
     return replace(base, depth=trial.suggest_int("depth", 1, 10),
                    l2_leaf_reg=trial.suggest_float("l2_leaf_reg", 1e-2, 1e6, log=True),
                    learning_rate=trial.suggest_float("learning_rate", 1e-6, 1.0, log=True),
-                   subsample=trial.suggest_float("subsample", max(1e-2, min(20 / records, 1.0)), 1.0, log=True),
+                   subsample=trial.suggest_float("subsample", max(1e-2, min(LEAST_SAMPLE / records, 1.0)), 1.0, log=True),
                    iterations=trial.suggest_int("iterations", 1, 1000, log=True))
 
 
