@@ -993,7 +993,7 @@ def test_a_probe_can_be_moved(bank, tmp_path):
 def test_a_claim_says_how_many_of_its_parts_hold():
     sure, open_ = metrics.t_interval([1.0, 1.1, 0.9]), metrics.t_interval([1.0, -1.1, 0.2])
     verdict = claims.judge("curvature", "C4", {"less a": sure, "less b": open_, "less c": None}, "not run")
-    assert exhibits.held(verdict) == {"won": "1", "all": "2", "rest": "b"}
+    assert exhibits.held(verdict) == {"won": "1", "lost": "0", "all": "2", "rest": "b"}
 
 
 def test_the_first_and_last_images_of_figure_1_curve_least_and_most(bank, played, closed):

@@ -367,7 +367,7 @@ def base_table(found: Mapping[float, Mapping[str, np.ndarray]], members: np.ndar
 
 
 def references_table(counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int) -> pd.DataFrame:
-    """AUC of the log-likelihood ratio with fewer references, of the same with variances for standard deviations, and of its two
+    """AUC of the log-likelihood ratio with fewer references, of the same with variances for standard deviations, and of both
     released variants, in percent."""
     every = {**counted, most: {**played.scores, study.SQUARED: played.ladders["LR"][study.SQUARED]}}
     return pd.DataFrame([{"references": n, **{SHORT[m]: percent(number(every[n][m], played.members))
