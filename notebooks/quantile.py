@@ -867,7 +867,7 @@ results.show_table(
 # %% [markdown]
 # A threshold set on the test set has the nominal rate there by construction, whatever the truth; the column of fresh records
 # has the truth. {says}`A3` What augmentation does to scores that are all taken alike is in the rows *everybody's*; what the
-# released way adds to that, or takes away, in the rows between. (Targets here were trained with augmentation
+# released way adds to that, or takes away, in the rows *the members' alone*. (Targets here were trained with augmentation
 # *{param}`augmentation`*, the paper's with crops and flips.)
 #
 # ### What it costs

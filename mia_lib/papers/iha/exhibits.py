@@ -253,6 +253,12 @@ def agreement_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
     return _matrix({**COMPARED, "gradient": "*gradient alone*", "truth": "truth"}, study.agreement(found, rate))
 
 
+def attained(found: study.LeftOut, rate: float) -> float:
+    """The largest false positive rate up to one of `AGREED` that the others of a target can make."""
+    others = (~found.members).sum(1)
+    return float(np.mean((rate * others + 1e-9).astype(int) / others))
+
+
 def printed_agreement(rate: float) -> pd.DataFrame:
     """The same from the paper."""
     keys, rates = {v: k for k, v in COMPARED.items()} | {"GT": "truth"}, {}
@@ -691,37 +697,41 @@ def partial_figure(found: study.Partial, fractions: Sequence[float]) -> plt.Figu
     return figure
 
 
-def _both_signs(axis: plt.Axes, values: np.ndarray) -> float:
-    """An x axis that is linear at zero and logarithmic far from it; returns where it turns."""
+def _both_signs(axis: plt.Axes, values: np.ndarray) -> None:
+    """Make the x axis linear at zero and logarithmic far from it."""
     unit = 10 ** np.round(np.log10(np.median(np.abs(values))))
     decades = unit * 10.0 ** np.arange(1, np.ceil(np.log10(np.abs(values).max() / unit)) + 1)[::2]
     axis.set_xscale("asinh", linear_width=unit)
     names = [f"10^{{{np.log10(one):.0f}}}$" for one in decades]
     axis.set_xticks([*-decades[::-1], 0, *decades], [*(f"$-{one}" for one in names[::-1]), "0", *(f"${one}" for one in names)])
     axis.minorticks_off()
-    return float(unit)
 
 
 def signal_figure(play: study.Play) -> plt.Figure:
-    """The first target's records: what both kinds share, and their scores, which take the record's own gradient out of I2."""
+    """The first target's records: what both kinds share; and by their scores, which take the record's own gradient out of I2,
+    how much likelier a score is among members, with intervals of the counts."""
     figure, (left, right) = panels.grid(["with the record left in", "with its own gradient taken out"], 4.2)
     (along, shift, _), members = play.scatter.astype(float), play.members[0]
     scores = np.where(members, shift, -shift) - along
     _both_signs(left, along)
-    unit = _both_signs(right, scores)
-    reach = np.arcsinh(np.abs(scores).max() / unit)
+    _both_signs(right, scores)
     for name, side in (("non-members", ~members), ("members", members)):
         look = plotting.STYLE[name]
         left.plot(along[side], shift[side], look["marker"], color=look["color"], ms=3.5, mew=0, alpha=0.5, label=name)
-        for how in ({"alpha": 0.3}, {"histtype": "step", "lw": 1.8, "ls": look["linestyle"]}):
-            right.hist(scores[side], unit * np.sinh(np.linspace(-reach, reach, 61)), color=look["color"], **how)
+    groups = np.array_split(np.argsort(scores), min(20, max(2, len(scores) // 10)))  # of equally many records
+    inside, others = (np.array([side[group].sum() for group in groups]) for side in (members, ~members))
+    ratio = np.log((inside + 0.5) / members.sum()) - np.log((others + 0.5) / (~members).sum())
+    spread = 1.96 * np.sqrt(1 / (inside + 0.5) + 1 / (others + 0.5))
+    panels.whiskers(right, [np.median(scores[group]) for group in groups], ratio, ratio - spread, ratio + spread,
+                    color=plotting.INK, marker="o", ms=4)
+    right.axhline(0, **panels.CHANCE)
     edge = np.geomspace(*np.quantile(shift, (0.02, 1)), 100)
     for sign in (-1, 1):
         left.plot(sign * edge, edge, color=plotting.INK, lw=1.4, ls=":",
                   label="above: the shift decides the sign" if sign > 0 else None)
     left.set(yscale="log", ylim=(edge[0], 2 * edge[-1]), xlabel=r"alignment $2\,x_D^\top x$",
              ylabel=r"shift $\Vert x\Vert^2/n$")
-    right.set(xlabel=r"$-(I_1+I_2)$", ylabel="records")
+    right.set(xlabel=r"$-(I_1+I_2)$", ylabel="log ratio of shares, members over others")
     panels.legend(figure, 3)
     return figure
 
