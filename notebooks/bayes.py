@@ -450,8 +450,7 @@ plotting.show(
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <bayes-claims>`.
-#
-# Where a sentence ends with a number of parts, the claim was put as that many numbers, and so many of them hold.
+# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
 #
 # **The theory.** {says}`C1` {says}`C2` {says}`C3` {says}`C3r` {says}`C4` {says}`C5`
 #

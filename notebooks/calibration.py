@@ -382,6 +382,7 @@ plotting.show(
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <calibration-claims>`.
+# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
 #
 # **Is calibration better?** {says}`C1` {says}`C2` {says}`C3` {says}`C7` {says}`C9` {says}`C4` {says}`C16`
 #
@@ -390,8 +391,6 @@ plotting.show(
 # **What does it depend on?** {says}`C8` {says}`C10` {says}`A2` {says}`C11` {says}`C11c`
 #
 # **More references, more data, less privacy.** {says}`C13` {says}`C13s` {says}`C14` {says}`C15`
-#
-# Where a sentence ends with a number of parts, the claim was put as that many numbers, and so many of them hold.
 
 # %% [markdown]
 # ## Exercises

@@ -293,6 +293,7 @@ results.show_table(
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <compare-claims>`.
+# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
 #
 # **Knowledge.** {says}`K1` {says}`K3` {says}`K4` {says}`K7`
 #

@@ -35,6 +35,8 @@
 # with one (Table 3.5) this book's.
 
 # %%
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -58,7 +60,8 @@ plotting.set_style()
 # %% tags=["hide-input"]
 results.show_table(
     attacks.threat_model({
-        "Curv ZO NLL, LR": attack.nll, "LiRA": baselines.lira_online, "Yeom": bayes.malt, "MAST (Sablayrolles)": bayes.mast,
+        "Curv ZO NLL, LR": attack.nll, "LiRA": baselines.lira_online,
+        "LiRA, as released": replace(baselines.lira_online.needs, access=baselines.modified_entropy.needs.access), "Yeom": bayes.malt, "MAST (Sablayrolles)": bayes.mast,
         "Watson": calibration.calibrate, "Attack R (Ye)": baselines.attack_r, "Song and Mittal": baselines.modified_entropy,
         "RMIA": baselines.rmia}),
     name="curvature-threat-model",
@@ -68,7 +71,8 @@ results.show_table(
 # %% [markdown]
 # *Yeom* takes minus the loss. *Watson* is last chapter's calibrated loss. {term}`MAST` is the same with the middle of the mean
 # losses IN and OUT. *Attack R* asks how far the loss lies below the lowest OUT loss. *Song and Mittal* take an entropy that
-# knows the label. {term}`LiRA` is a likelihood ratio of the log odds of a probability. {term}`RMIA` compares what a record
+# knows the label. {term}`LiRA` is a likelihood ratio of the log odds of a probability, of the true class or, as released here, of the
+# largest. {term}`RMIA` compares what a record
 # gains with what others gain.
 #
 # ## Parameters
@@ -165,8 +169,8 @@ results.name({"hand": float(hand), "twin": f"{np.max(twin, where=np.isfinite(twi
 # %% [markdown]
 # An {term}`AUC` of one half is guessing; this target's is {ours}`hand`, and {ours}`by-hand-row` in the study below. The
 # library's `curvature.of` asks for the same four losses as `four_points`, for many records at once, and its `attack.nll` is
-# `log_ratio`: the two differ by at most {ours}`twin` here. The complement of the target is left out, for the number of
-# references that hold a record would give the record away.
+# `log_ratio`: the two differ by at most {ours}`twin` here. The complement of the target, the model trained on the other half, is left out,
+# for the number of references that hold a record would give the record away.
 #
 # ## The idea
 #
@@ -460,6 +464,7 @@ plotting.show(
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <curvature-claims>`.
+# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
 #
 # **Curvature.** {says}`C1` {says}`C2` {says}`C13` {says}`A2`
 #

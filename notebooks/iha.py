@@ -418,6 +418,7 @@ plotting.show(
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <iha-claims>`.
+# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
 #
 # **Theory.** {says}`C1` {says}`C2` {says}`C7` {says}`C7w` {says}`C8` {says}`C9`
 #

@@ -428,6 +428,7 @@ plotting.show(
 # ## What held and what did not
 #
 # These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <quantile-claims>`.
+# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
 #
 # **The attack.** {says}`C5` {says}`C7` {says}`C11` {says}`C8` {says}`C10` {says}`C9` {says}`C3` {says}`C4` {says}`C12`
 #

@@ -137,8 +137,9 @@ def sentence(record: Mapping) -> str:
     """
     said = next((claim.get("says", {}) for claim in _file(record["paper"])["claims"] if claim["id"] == record["claim"]), {})
     if record["verdict"] in said:
-        share = f" ({_share(record)}.)" if record["verdict"] in (CONTRADICTED, INCONCLUSIVE) and _share(record) else ""
-        return " ".join(said[record["verdict"]].split()) + share
+        text = " ".join(said[record["verdict"]].split())
+        counted = record["verdict"] not in (CONTRADICTED, INCONCLUSIVE) or "-all`" in text  # the sentence says it itself
+        return text if counted or not _share(record) else f"{text} ({_share(record)}.)"
     number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
     verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
                NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",
