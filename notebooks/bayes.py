@@ -857,11 +857,11 @@ claims.show("bayes", verdicts, {
 # - **After Theorem 2** the text says that a larger $T$ lowers $s$. At fixed $\tau$ it lowers $|s|$, and so raises a negative $s$.
 # - **Table 1 and its text** disagree about mAP$_{test}$: the text calls MALT and MATT similar, the table has MATT ahead by
 #   {printed}`table1 | n = 400 | MATT | map_test` to {printed}`table1 | n = 400 | MALT | map_test` at $n = 400$.
-# - **Which references?** "Mean loss over models trained on subsamples" leaves open whether those with $z$ count. We use
+# - **Which references?** That the threshold is a mean loss over models trained on subsamples leaves open whether those with $z$ count. We use
 #   those without. (A fourth form, midway between the mean losses with $z$ and without, is how code released with
 #   [another paper](curvature.ipynb) has it.)
 # - **The shift of Table 3** is unscaled in the preset `paper`, which runs CIFAR-100 at its own 32 pixels.
-# - **The released code** ([facebookresearch/whitebox_blackbox](https://github.com/facebookresearch/whitebox_blackbox), of 2019) holds MATT
+# - **The released code** ([facebookresearch/whitebox_blackbox](https://github.com/facebookresearch/whitebox_blackbox), commit 81d8264 of 2019) holds MATT
 #   alone. Its L2 penalty is much weaker ({numref}`bayes-penalty`), it takes three sets of $n$ records instead of $n/2$, and it draws the
 #   shadow sets from public records only, where the text draws them from the pool that holds the records under attack.
 #

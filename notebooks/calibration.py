@@ -478,7 +478,7 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 further = [0, 1, 5, 20, 50]
 results.say(results.markdown_table(pd.DataFrame([
-    {"data": name, **{f"{count} epochs": value for count, value in
+    {"data": name, **{f"{count} epoch{'s' * (count != 1)}": value for count, value in
                       zip(further, study.forgetting_curve(one, further).mean(1), strict=True)},
      "from scratch, stopped": study.per_target(plays[name], ("loss", "scratch"), "auc").mean()}
     for name, one in games.items() if not one.models.records.is_image])))

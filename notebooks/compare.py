@@ -374,7 +374,8 @@ results.show_table(exhibits.sources_table(), name="compare-sources", caption="Th
 #
 # TPR at 1 % and 0.1 % FPR and precision at equal odds, case by case. A rate that the strangers cannot resolve is not printed. The
 # precision is that of a threshold drawn between two false alarms, and by lot among ties, so that its FPR is 1 % on average; it does
-# not follow from the TPR beside it, which is of a threshold that exists.
+# not follow from the TPR beside it, which is of a threshold that exists. Scores that are shares of few models, as Attack R's are, tie at
+# the top: then no threshold has so low a rate.
 
 # %% tags=["hide-input"]
 for place, (name, played) in enumerate(plays.items()):
@@ -478,7 +479,8 @@ results.show_table(
     exhibits.again_table(repeated), name="compare-again",
     caption="Of the records called under one target, the share called again under other targets of which they are members (or "
             "strangers) as well, less the share of all such records that are called there, in points. Records that vary much from "
-            "model to model are called again where nothing leaks, too: members found show in what the first column has over the second.")
+            "model to model are called again where nothing leaks, too: members found show in what the first column has over the second. Neither of two targets that are compared is a "
+            "reference of the other.")
 if first.pool.is_image:
     plotting.show(
         exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",

@@ -132,7 +132,7 @@ results.name({"first-name": first.name, "last-name": last.name, "members-each": 
 # ## The idea
 #
 # The auditor knows a training set but for one record $z$: is it in? With it there are $n$. Call $L_0$ the losses of the others, summed and divided by
-# $n$, and $L_1 = L_0 + \ell/n$ the same with $z$. Training ends near $w_0^*$ or $w_1^*$, the minimum of one of the two. Which one?
+# $n$, and $L_1 = L_0 + \ell/n$ the same with the loss $\ell$ of $z$. Training ends near $w_0^*$ or $w_1^*$, the minimum of one of the two. Which one?
 
 # %% tags=["hide-input"]
 idea = exhibits.idea(data.load("german_credit"), (1, 12), seed=seed)

@@ -199,7 +199,8 @@ def _same(claim: Mapping) -> float:
 def _number(interval: Interval, points: bool, times: bool = False) -> str:
     if times:
         return f"{interval.value:.2g} times"
-    return f"{100 * interval:.1f} points" if points else f"{interval:.3f}"
+    tiny = max(abs(interval.value), abs(interval.low), abs(interval.high)) < 0.001
+    return f"{100 * interval:.1f} points" if points else f"{interval:.1g}" if tiny else f"{interval:.3f}"
 
 
 def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | None, reason: str | None = None) -> Verdict:

@@ -495,7 +495,7 @@ def _judge_chosen_thresholds(games: Games, not_run: list[int], reason: str) -> c
             parts[f"{study.NAMES[attack]}, n = {n}"] = None if n in noisy else study.over(games[n], left)
     parts |= {f"n = {n}": None for n in not_run}
     at = ", ".join(map(str, noisy))
-    why = [f"choosing is worth more than {100 * most:g} points to random numbers at n = {at}"] * bool(noisy)
+    why = [f"choosing is worth more than the margin to random numbers at n = {at}"] * bool(noisy)
     return claims.judge("bayes", "C16", parts, "; ".join([*why, *[reason] * bool(not_run)]) or None, points=True)
 
 

@@ -143,6 +143,7 @@ def table_one(plays: Plays, all_games: Mapping[str, study.Games], run: bool = Tr
             continue  # the paper prints one row a set
         rows.append({"data": name or row, "train": tables.beside(ours["train"], theirs["train"]),
                      "test": tables.beside(ours["test"], theirs["test"]),
+                     "target": tables.NOTHING if name is None else f"{(ours['train'].value + ours['test'].value) / 2:.3f}",
                      "reference from scratch": tables.NOTHING if name is None else f"{ours['scratch'].value:.3f}",
                      "after forgetting": tables.NOTHING if name is None else f"{ours['forgetting'].value:.3f}"})
     return pd.DataFrame(rows)
