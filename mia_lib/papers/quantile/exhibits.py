@@ -679,7 +679,7 @@ def compared(found: study.Quarters) -> list[study.Method]:
 
 
 def quarters_figure(found: study.Quarters) -> plt.Figure:
-    """Pinball loss beside members found, in paired bars, by how hard a record is."""
+    """Pinball loss beside members found, in paired bars, by how hard a record is; strangers called as ticks on the latter."""
     figure, (losses, hits) = panels.grid(2, 4.0, sharey=True)
     methods, height = compared(found), np.arange(len(QUARTERS))[::-1]
     width = 0.8 / len(methods)
@@ -688,9 +688,10 @@ def quarters_figure(found: study.Quarters) -> plt.Figure:
         at = height + width * ((len(methods) - 1) / 2 - k)
         losses.barh(at, found.pinball[method.name].mean(0), width * 0.9, color=look["color"], label=method.title)
         hits.barh(at, 100 * found.tpr[method.name].mean(0), width * 0.9, color=look["color"])
+        hits.plot(100 * found.fpr[method.name].mean(0), at, ls="none", marker="|", ms=60 * width, mew=2.5, color=plotting.INK,
+                  label=None if k else "strangers called")
     losses.set(xlabel="pinball loss at 1 %", yticks=height, yticklabels=QUARTERS)
     hits.set(xlabel="members found (%), at 1 % of all strangers")
-    hits.axvline(1, **panels.CHANCE)
     panels.legend(figure, 2)
     return figure
 
@@ -707,7 +708,8 @@ def quarters_chart(found: study.Quarters):
     alt = plotting.altair()
     methods, size = compared(found), len(study.SPREADS)
     given = [{"attack": method.title, "quarter": name, "loss": float(found.pinball[method.name][:, q].mean()),
-              "tpr": float(found.tpr[method.name][:, q].mean())} for method in methods for q, name in enumerate(QUARTERS)]
+              "tpr": float(found.tpr[method.name][:, q].mean()), "fpr": float(found.fpr[method.name][:, q].mean())}
+             for method in methods for q, name in enumerate(QUARTERS)]
     losses = [{"mean": mean, "quarter": name, "half": int(q > 1), "k": k, "loss": float(found.spread_loss[m, q, k])}
               for m, mean in enumerate(study.MEANS) for q, name in enumerate(QUARTERS) for k in range(size)]
     halves = [{"key": f"{mean}{half}{k}", "loss": float(found.spread_loss[m, 2 * half:2 * half + 2, k].mean())}
@@ -739,8 +741,11 @@ def quarters_chart(found: study.Quarters):
     most_loss = 1.3 * max(row["loss"] for row in given)
     left = bars("loss", "losses", "datum.k == (datum.half ? easy : hard)", "pinball loss at 1 %",
                 alt.Scale(domain=[0, most_loss]))
-    right = bars("tpr", "hits", f"datum.k == {ratio}", "share of members found, at 1 % of all strangers",
-                 alt.Scale(domain=[0, max(1.2 * max(row["tpr"] for row in given), 1.1 * float(found.ratio_tpr.max()))]))
+    reach = alt.Scale(domain=[0, max(1.2 * max(row["tpr"] for row in given), 1.1 * float(found.ratio_tpr.max()))])
+    right = bars("tpr", "hits", f"datum.k == {ratio}", "share of members found, at 1 % of all strangers", reach)
+    right += alt.Chart(alt.NamedData("given")).mark_tick(thickness=2, color=plotting.INK).encode(
+        x=alt.X("fpr:Q", title="share of members found, at 1 % of all strangers", scale=reach), y=y, yOffset=offset,
+        tooltip=[alt.Tooltip("attack:N"), alt.Tooltip("fpr:Q", title="strangers called", format=".3~g")])
     spreads = "0.05 * pow(10, 0.05 * {})"
     told = [f"'{method.title}: loss {found.pinball[method.name].mean():.4f}, found "
             f"{100 * found.tpr[method.name].mean():.1f} %'" for method in methods]
