@@ -71,7 +71,7 @@ private_rate: float = 0.1  # learning rate of SGD with momentum, of both [1e-6..
 epsilon: float = 8.0  # that the private model may spend [0.1..1000.0]
 models: int = 8  # of each kind behind a claim, in complementary pairs [4..100; even]
 share: float = 0.2  # of the members that a planted leak gives away [0.01..1.0]
-games: int = 100  # audits without a leak, of each model [1..100000]
+games: int = 100  # audits without a leak, and as many with one, of each model [1..100000]
 minutes: float = 60.0  # budget of an audit, wide enough that nothing hangs on the clock [1.0..10000.0]
 seed: int = 0  # of everything random [0..1000000]
 
@@ -264,7 +264,7 @@ results.show_table(
 #
 # Models are trained on records *apart*, so they never saw the "members". Their audits must give chance. Then a leak is planted: for
 # some of the members, a share of {param}`share`, the same model is made surer of the true class, by nine tenths of what is missing to certainty. Now
-# audits should find something, if the share is not too small for so many records. `mia audit --test` does both for the audit as it is installed at your place.
+# audits should find something, if the share is not too small for so few records. `mia audit --test` does both for the audit as it is installed at your place.
 
 # %%
 apart = {kind: dealt[kind].apart for kind in ("forest", "private")}

@@ -350,8 +350,8 @@ results.show_table(
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
 # MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
 # paper's lead at $n = 400$, {printed}`table1 | n = 400 | MALT | attack_accuracy` against {printed}`table1 | n = 400 | 0-1 |
-# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. MALT gains {ours}`own-luck` by choosing at
-# $n =$ {ours}`n-small`, less than random numbers do: luck may explain much of such a lead, not surely all of it.
+# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. At $n =$ {ours}`n-small` here MALT gains
+# {ours}`own-luck` by choosing, random numbers {ours}`noise-small`: as far as the two are alike, luck may explain such a lead.
 #
 # **No contradiction to the theorem.** Where MATT, which has the parameters, is ahead of MALT, it need not be for them: MALT drops
 # $\tau(z)$, MATT keeps it. The loss less one reference's loss keeps it as well and needs no parameters; how far it is from MATT is the last
@@ -403,7 +403,7 @@ results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
             "{param}`references` (the paper: 30). Percent, with 95 % intervals for the draw of banks (with one bank: of targets) and of "
-            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; shadow models call at one half. AUC is in percent, too. MALT's ROC crosses chance, so its accuracy can be above its AUC. The targets are right about {ours}`fit-in` of their members and "
+            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; shadow models call at one half. AUC is in percent, too. Where an ROC crosses chance, accuracy can be above AUC. The targets are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 
 # %% [markdown]
@@ -419,8 +419,8 @@ results.show_table(
 # The paper trains ResNet-101 and VGG-16 on half of ImageNet with three strengths of augmentation. This run: {param}`sweep_architectures` on
 # {param}`sweep_dataset:title`, each trained on half of {param}`sweep_records` images in {param}`sweep_games` independent games, with the
 # recipes {param}`augmentations`. The paper's three go from weak to strong; a crop of five unscaled pixels, where it is run, is ours and has no place in
-# that order. A network called *leino_cnn* has dropout (a quarter after its convolutions, a half before its output), the others have none; dropout may be
-# why its lead differs, which no run here separates.
+# that order. A network called *leino_cnn* has dropout (a quarter after its convolutions, a half before its output), the others have none; if its lead
+# differs, dropout may be why, which no run here separates.
 
 # %%
 played_with = sweep.take(np.arange(sweep_games * sweep_records))

@@ -190,8 +190,8 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # costs as much as many losses, and {param}`probes` probes; LiRA is given as few where they are compared.
 #
 # IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
-# flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). So is self-influence (†), if less: a member's own
-# part is in the Hessian by which it weighs gradients ({numref}`iha-others`). Their AUC says how near the training came to
+# flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
+# own part is in the Hessian by which it weighs gradients ({numref}`iha-others`). The AUC of the first two says how near the training came to
 # a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
 # on no frontier and in no ranking, and nothing is claimed of them.
 #
@@ -264,8 +264,9 @@ repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira") if n
 if first.pool.is_image:
     plotting.show(
         exhibits.exposed_figure(plays[first.name], shown), name="compare-exposed",
-        caption="{ours}`first`: the most exposed records under the attacks {ours}`shown`. Above each its label, the share of attacks "
-                "and of targets trained on it that call it, and how many of the attacks call it under at least half of these targets.",
+        caption="{ours}`first`: the most exposed records under the attacks {ours}`shown`. Above each its label; the share of targets "
+                "trained on it that call it less that of the other targets, a mean over attacks; and for how many of the attacks that is a half "
+                "or more.",
         alt="Two rows of pictures, each with its label, the share of calls, and the number of attacks.")
 
 # %% [markdown]

@@ -412,7 +412,7 @@ plotting.show(
 #
 # :::{about} cpu
 # At the paper's size A2 is {verdict}`A2` (the gradient alone less IHA: {verdict}`A2:numbers`), and A3 {verdict}`A3`. With 30,000 members
-# each record's share of the gradient is smaller, and more is left in every direction ({numref}`iha-schedules`).
+# each record's share of the gradient is smaller, and more may be left in every direction.
 # :::
 #
 # ## What held and what did not

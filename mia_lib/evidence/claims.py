@@ -64,12 +64,15 @@ class Verdict:
 
     @property
     def brief(self) -> str:
-        """Our number; of more than two parts the one that decides: whose interval lies lowest where the claim is contradicted,
-        and else the one that carries least."""
+        """Our number; of more than two parts the one that decides: whose interval, widened for their number, lies lowest where
+        the claim is contradicted, which reaches furthest where there is no difference, and else which carries least."""
         run = {name: interval for name, interval in self.parts.items() if interval is not None}
         if len(run) <= 2:
             return self.estimate
-        name = min(run, key=lambda part: run[part].high if self.verdict == CONTRADICTED else run[part].low)
+        places = {CONTRADICTED: lambda part: widened(part, len(run)).high,
+                  NO_DIFFERENCE: lambda part: -max(-part.low, part.high)}
+        place = places.get(self.verdict, lambda part: part.low)
+        name = min(run, key=lambda part: place(run[part]))
         return f"least of {len(run)}: {name}: {_number(run[name], self.points, self.times)}"
 
     def record(self) -> dict:
@@ -79,6 +82,11 @@ class Verdict:
                 "kind": claim["kind"], "verdict": self.verdict, "said": self.said, "estimate": self.estimate,
                 "brief": self.brief, "hold": sum(part.sign > 0 for part in run), "parts": len(run), "data": self.data,
                 "evidence": claim["evidence"], "rule": claim["rule"], "reason": self.reason}
+
+
+def widened(part: Interval, parts: int) -> Interval:
+    """A part at Bonferroni's level for so many; as it is where it keeps neither draws nor a standard error, as ratios do."""
+    return part if parts == 1 or part.draws is None and part.se is None else part.at(1 - (1 - part.level) / parts)
 
 
 @cache
@@ -178,7 +186,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
         return Verdict(paper, claim_id, text, "not run", "", named, reason)
     if all(interval.sign > 0 for interval in run.values()):
         verdict = "reproduced"
-    elif any(((i if len(run) == 1 else i.at(1 - (1 - i.level) / len(run))) + _same(claim)).sign < 0 for i in run.values()):
+    elif any((widened(i, len(run)) + _same(claim)).sign < 0 for i in run.values()):
         verdict = "contradicted"
     elif all(not i.degenerate and max(-i.low, i.high) < _same(claim) for i in run.values()):
         verdict = "no difference"
@@ -199,7 +207,7 @@ def _same(claim: Mapping) -> float:
 def _number(interval: Interval, points: bool, times: bool = False) -> str:
     if times:
         return f"{interval.value:.2g} times"
-    tiny = max(abs(interval.value), abs(interval.low), abs(interval.high)) < 0.001
+    tiny = 0 < max(abs(interval.value), abs(interval.low), abs(interval.high)) < 0.001
     return f"{100 * interval:.1f} points" if points else f"{interval:.1g}" if tiny else f"{interval:.3f}"
 
 

@@ -124,6 +124,15 @@ def test_every_claim_is_judged():
     assert set(found["A6"].parts) == {"calibrated loss", "LiRA"}
 
 
+def test_what_all_audits_find_is_found():
+    every = Trials(np.full(8, 0.5), np.full(8, 0.7), np.zeros(8), np.ones(8), 40)
+    found = verdicts(tests={"forests": every})
+    assert found["A1"].verdict == found["A2"].verdict == "reproduced"
+    none = Trials(np.full(8, 0.5), np.full(8, 0.5), np.ones(8), np.zeros(8), 40)
+    found = verdicts(tests={"forests": none, "others": every})
+    assert found["A1"].verdict == found["A2"].verdict == "contradicted"
+
+
 def test_what_was_not_run_says_why():
     found = verdicts(private=None, lacking="Opacus is not installed", references=None, leaves=[1])
     assert {claim for claim, one in found.items() if one.verdict == "not run"} == {"A4", "A5", "A6", "A7"}

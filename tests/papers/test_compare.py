@@ -286,8 +286,9 @@ def test_exposure_counts_the_targets_that_were_trained_on_a_record():
     for _, row in frame.head(20).iterrows():
         record = int(row["record"])
         for name in ("a", "b"):
-            calls = [study.called(scores[name], members)[t, record] for t in range(6) if members[t, record]]
-            assert row["targets"] == len(calls) >= 2 and row[name] == pytest.approx(np.mean(calls))
+            calls, others = ([study.called(scores[name], members)[t, record] for t in range(6) if members[t, record] == side]
+                             for side in (True, False))
+            assert row["targets"] == len(calls) >= 2 and row[name] == pytest.approx(np.mean(calls) - np.mean(others))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -351,6 +352,15 @@ def test_every_claim_is_judged_and_every_situation_of_the_guide_has_its_attack(l
     assert_array_equal(auc["labels"].values["linear"], metrics.auc(played.ranks["gap"], played.members)[2:])
     gap = np.mean([auc["public"].values[case] - auc["labels"].values[case] for case in plays])
     assert auc["public"].beyond(auc["labels"]) == pytest.approx(gap)
+
+
+def test_who_is_told_who_is_a_member_stands_in_no_ranking():
+    members = membership.balanced_halves(200, 4)
+    played = made_up({"malt": RNG.normal(size=(4, 200)), "gap": RNG.normal(size=(4, 200)) + members, "iha": 9.0 * members,
+                      "influence": 3.0 * members}, members)
+    for figure in (exhibits.ranking_figure({"one": played}), exhibits.matrix_figure(played)):
+        labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        assert sorted(labels) == sorted([ATTACKS["gap"].title, ATTACKS["malt"].title])
 
 
 def test_an_attack_is_chosen_on_one_half_of_the_targets_and_judged_on_the_other():

@@ -1446,7 +1446,10 @@ def test_the_signal_is_what_is_taken_out(played):
     assert metrics.auc(score, members) == pytest.approx(played.terms["I1, I2"][0, 0])
     [drawn] = right.containers
     place, ratio = drawn.lines[0].get_data(orig=False)
-    assert len(place) and (np.abs(place) <= np.abs(score).max()).all()
+    lowest = np.array_split(np.argsort(score), len(place))[0]
+    inside, others = members[lowest].sum(), (~members[lowest]).sum()
+    assert place[0] == np.median(score[lowest])
+    assert np.exp(ratio[0]) == pytest.approx((inside + 0.5) / members.sum() / ((others + 0.5) / (~members).sum()))
     assert ratio[place > 0].mean() > ratio[place < 0].mean()
 
 

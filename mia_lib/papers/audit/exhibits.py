@@ -17,7 +17,7 @@ from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.planning import BLIND, RUNS
 from mia_lib.audit.report import NUMBERS, PAGE
 from mia_lib.evidence import claims, panels, plotting, tables
-from mia_lib.metrics.interval import Interval, over_pairs
+from mia_lib.metrics.interval import Interval, over_pairs, share_over
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
 
@@ -221,9 +221,16 @@ def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
         "AUC without a leak": f"{over_pairs(one.strange, (0.0, 1.0), 'models'):.3f}",
         "AUC with a planted one": f"{over_pairs(one.planted, (0.0, 1.0), 'models'):.3f}",
         "audits of each kind": one.games * len(one.alarms),
-        "alarms without a leak (%)": tables.format_percent(over_pairs(one.alarms, (0.0, 1.0), "models")),
-        "alarms with one (%)": tables.format_percent(over_pairs(one.found, (0.0, 1.0), "models"))}
+        "alarms without a leak (%)": tables.format_percent(_alarms(one.alarms, one)),
+        "alarms with one (%)": tables.format_percent(_alarms(one.found, one))}
         for title, one in tests.items()])
+
+
+def _alarms(share: np.ndarray, of: Trials) -> Interval:
+    """A share of audits, of models and of the games played with each; all of them say no more than all but one."""
+    if np.mean(share) > 0.5:
+        return -1 * _alarms(1 - share, of) + 1
+    return share_over(share, of.games * len(share), what="models")
 
 
 # ------------------------------------------------------------------------------------------------------------------ verdicts
@@ -240,9 +247,8 @@ def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], pri
     """
     least, most = f"leaf {leaves[0]}", f"leaf {leaves[-1]}"
     parts: dict[str, dict[str, Interval] | Interval | None] = {
-        "A1": {title: over_pairs(one.found, what="models") - claims.margin("audit", "A1", "least")
-               for title, one in tests.items()},
-        "A2": {title: -1 * over_pairs(one.alarms, what="models") + (1 - LEVEL) for title, one in tests.items()},
+        "A1": {title: _alarms(one.found, one) - claims.margin("audit", "A1", "least") for title, one in tests.items()},
+        "A2": {title: -1 * _alarms(one.alarms, one) + (1 - LEVEL) for title, one in tests.items()},
         "A3": beyond(forests, least, "blind"), "A4": None, "A5": None, "A6": None, "A7": None}
     reasons = {"A4": lacking, "A5": lacking, "A6": "the audit of the network had no references",
                "A7": "one size of leaves in this run"}

@@ -389,10 +389,11 @@ def matrix_figure(played: study.Play) -> Figure:
 
 def ranking_figure(plays: Plays) -> Figure:
     """Ranks of the attacks in each case, and which ranks the differences leave open."""
-    figure, axes = panels.grid(list(plays), height=0.19 * len(_together(plays)) + 1.2)
     places = {case: dict(zip(pairs(one).names, 1 + np.argsort(np.argsort(-pairs(one).value)), strict=True))
               for case, one in plays.items()}
-    names = sorted(_together(plays), key=lambda name: np.mean([one[name] for one in places.values() if name in one]))
+    ranked = [name for name in _together(plays) if any(name in one for one in places.values())]
+    names = sorted(ranked, key=lambda name: np.mean([one[name] for one in places.values() if name in one]))
+    figure, axes = panels.grid(list(plays), height=0.19 * len(names) + 1.2)
     for axis, (case, played) in zip(axes, plays.items(), strict=False):
         found, place = pairs(played), places[case]
         for row, name in enumerate(names):

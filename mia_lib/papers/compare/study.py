@@ -336,7 +336,7 @@ def combined(played: Play, attacks: Sequence[str]) -> Combined:
 def _chosen(played: Play, attacks: Sequence[str], metric: str) -> tuple[str, ...]:
     """For each target the attack that has the highest mean of a metric over the targets of other pairs."""
     values = np.stack([metrics.auc(played.ranks[name], played.members) if metric == "auc" else
-                       metrics.conformal_tpr_at_fpr(played.ranks[name], played.members, CALL) for name in attacks])
+                       metrics.tpr_at_fpr(played.ranks[name], played.members, CALL) for name in attacks])
     pair = np.array(played.case.bank.attacked) // 2
     return tuple(attacks[int(values[:, pair != own].mean(1).argmax())] for own in pair)
 
@@ -392,14 +392,17 @@ def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[
 
 
 def _without_each_other(case: Case, attack: Attack) -> np.ndarray:
-    """What an attack calls under each target without each other one among the references, bool [T, T, N]."""
+    """What an attack calls under each target without each other one among the references, bool [T, T, N]; nothing where the
+    other is of the same pair."""
     targets = case.bank.attacked
     count = min(case.counts[-1], len(case.bank.members) - 4)
 
     def compute() -> dict[str, np.ndarray]:
-        scores = np.stack([[attack.score(Seen(case, target, count, (other,))) for other in targets] for target in targets])
-        calls = np.stack([called(rows, np.broadcast_to(members, rows.shape))
-                          for rows, members in zip(scores, case.members, strict=True)])
+        calls = np.zeros((len(targets), *case.members.shape), bool)
+        for t, target in enumerate(targets):
+            for u, other in enumerate(targets):
+                if target // 2 != other // 2:
+                    calls[t, u] = called(attack.score(Seen(case, target, count, (other,)))[None], case.members[t][None])[0]
         return {"calls": np.packbits(calls, -1)}
 
     spec = {**case.spec, "attack": attack.name, "options": dict(attack.options), "references": count}
@@ -426,16 +429,20 @@ def quarters(hardness: np.ndarray) -> np.ndarray:
 
 
 def exposure(played: Play, attacks: Sequence[str]) -> pd.DataFrame:
-    """How exposed each record is: under how many of the targets that were trained on it attacks call it.
+    """How exposed each record is: under how many of the targets that were trained on it attacks call it, beyond the others.
 
     Returns:
-        DataFrame, a row a record that was in at least two targets, most exposed first: "record", "targets" that were trained
-        on it, and for each attack the share of these under which it is called; "mean" of them.
+        DataFrame, a row a record that was in at least two targets and out of two, most exposed first: "record", "targets" that
+        were trained on it, and for each attack the share of these under which it is called less that of the others; "mean" of
+        them.
     """
-    inside = played.members.sum(0)
-    rows = np.flatnonzero(inside >= 2)
-    shares = {name: ((called(played.ranks[name], played.members) & played.members).sum(0) / np.maximum(inside, 1))[rows]
-              for name in attacks}
+    inside, outside = played.members.sum(0), (~played.members).sum(0)
+    rows = np.flatnonzero((inside >= 2) & (outside >= 2))
+    shares = {}
+    for name in attacks:
+        calls = called(played.ranks[name], played.members)
+        shares[name] = ((calls & played.members).sum(0)[rows] / inside[rows]
+                        - (calls & ~played.members).sum(0)[rows] / outside[rows])
     frame = pd.DataFrame({"record": rows, "targets": inside[rows], **shares})
     frame["mean"] = frame[list(attacks)].mean(axis=1)
     return frame.sort_values(["mean", "targets", "record"], ascending=[False, False, True], ignore_index=True)
