@@ -32,8 +32,8 @@
 #
 # *The main line* below takes about half an hour to read. *In depth*, after the exercises, are the proofs, the other exhibits, every
 # claim with its verdict, and where text and code differ, each folded. A number without a dot is the paper's (Theorem 1, Property 2, Eq. 15,
-# Table 2), one with a dot this book's (Theorem 1.1, Table 1.5). {eq}`bayes-gibbs`, {eq}`bayes-score` and {eq}`bayes-tau` are the paper's Eqs. 2, 15
-# and 14.
+# Table 2), one with a dot this book's (Theorem 1.1, Table 1.5). {eq}`bayes-gibbs`, {eq}`bayes-score` and {eq}`bayes-tau` are the paper's Eq. 2,
+# Eq. 15 and Eq. 14.
 
 # %%
 from dataclasses import replace
@@ -194,7 +194,7 @@ plotting.explore(
 # $$
 # ````
 #
-# (The paper prints $\mathbb E_{\mathcal T}$; ours is corrected, as {ref}`depth <bayes-slips>` says.) {eq}`bayes-gibbs` tells what the ratio inside is,
+# (The paper prints $\mathbb E_{\mathcal T}$; ours is {ref}`corrected <bayes-slips>`.) {eq}`bayes-gibbs` tells what the ratio inside is,
 # and the next theorem computes it.
 #
 # *An example first.* Let a record have loss 2 under half of the models that never saw it and loss 0 under the rest, at $T = 1$. A model

@@ -191,7 +191,7 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 #
 # IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
 # flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
-# own part is in the Hessian by which it weighs gradients ({numref}`iha-others`). The AUC of the first two says how near the training came to
+# own part is in the Hessian by which it weighs gradients. The AUC of the first two says how near the training came to
 # a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
 # on no frontier and in no ranking, and nothing is claimed of them.
 #

@@ -911,7 +911,7 @@ claims.show("iha", verdicts, {
 
 # %% [markdown]
 # :::{about} cpu
-# In the recorded run (image sets at the paper's size, C10 and C11 with 256 members): C3 {verdict}`C3`, C4 {verdict}`C4`, C5 {verdict}`C5`, C6
+# In the recorded run (image sets at the paper's size, C10 and C11 in a smaller game): C3 {verdict}`C3`, C4 {verdict}`C4`, C5 {verdict}`C5`, C6
 # {verdict}`C6`, C7 {verdict}`C7`, C8 {verdict}`C8`, C9 {verdict}`C9`, C10 {verdict}`C10`, C11 {verdict}`C11`, C12 {verdict}`C12`, C13 {verdict}`C13`, C14
 # {verdict}`C14`, C15 {verdict}`C15`, C16 {verdict}`C16`. All parts are on the [scorecard](../book/scorecard.md).
 # :::

@@ -43,7 +43,7 @@ def test_params_breaks_no_name_however_narrow_the_terminal(repo, monkeypatch):
 def test_help_names_every_preset_of_the_repository(repo, monkeypatch):
     there = {preset for notebook in parameters.notebooks(repo) for preset in parameters.presets(notebook, repo)}
     assert there == set(parameters.PRESETS)
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("COLUMNS", "2000")
     for command in ("build", "run", "sweep", "params"):
         said = mia(command, "--help").output
         assert all(re.search(rf"\b{preset}: \w", said) for preset in there), command
