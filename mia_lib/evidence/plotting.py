@@ -418,7 +418,7 @@ def _rounded(part, data: bool):
         return part
     if not math.isfinite(part):
         return None
-    return int(part) if part.is_integer() and abs(part) < 2**53 else float(f"{part:.6g}")
+    return int(part) if part.is_integer() and abs(part) < 2**53 else float(f"{part:.4g}")
 
 
 def _picture(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
