@@ -69,7 +69,7 @@ class Verdict:
         run = {name: interval for name, interval in self.parts.items() if interval is not None}
         if len(run) <= 2:
             return self.estimate
-        places = {CONTRADICTED: lambda part: widened(part, len(run)).high,
+        places = {CONTRADICTED: lambda part: part.high if self.times else widened(part, len(run)).high,  # ratios are counts
                   NO_DIFFERENCE: lambda part: -max(-part.low, part.high)}
         place = places.get(self.verdict, lambda part: part.low)
         name = min(run, key=lambda part: place(run[part]))
@@ -85,8 +85,8 @@ class Verdict:
 
 
 def widened(part: Interval, parts: int) -> Interval:
-    """A part at Bonferroni's level for so many; as it is where it keeps neither draws nor a standard error, as ratios do."""
-    return part if parts == 1 or part.draws is None and part.se is None else part.at(1 - (1 - part.level) / parts)
+    """A part at Bonferroni's level for so many."""
+    return part if parts == 1 else part.at(1 - (1 - part.level) / parts)
 
 
 @cache

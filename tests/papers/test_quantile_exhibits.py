@@ -46,7 +46,7 @@ def made(strengths=STRENGTHS, targets=3, records=800, classes=4, fpr=1.0, calibr
     """
     members, labels = games(targets, records, seed), np.arange(records) % classes
     jitter = 1 + 0.02 * np.linspace(-1, 1, targets)[:, None]
-    own = [name for name in strengths if name in exhibits.REGRESSIONS]
+    own = [name for name in strengths if name in {one.name for one in study.REGRESSIONS}]
     heads = [name for name in own if name != "marginal"]
     pinball = {name: np.array([0.2, 0.03]) * np.exp(-0.3 * strength) * np.ones((targets, 1))
                for name, strength in strengths.items()}

@@ -29,7 +29,6 @@ OURS = "gauss_xy"  # the paper's attack
 IMAGES = ("CIFAR-10", "CIFAR-100", "CINIC-10", "ImageNet-1k")  # columns of Table 1
 RATE = "conformal_tpr_at_fpr={:g}"  # whose chance level is the rate, however few non-members there are
 FEW = "too few non-members for this false positive rate"
-REGRESSIONS = tuple(one.name for one in study.REGRESSIONS)
 PRINTED = {one.paper: one for one in (study.MARGINAL, study.HEADS[OURS], *map(study.lira, (2, 4, 6, 8, 16, 32, 64)))}
 PAIRS = (("gauss_x", "gauss_xy"), ("pinball_x", "pinball_xy"))  # without and with the label
 SIX = (study.MARGINAL.name, OURS, *(study.lira(n).name for n in (2, 4, 6, 8)))  # methods of Tables 6 and 7
