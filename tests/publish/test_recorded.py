@@ -170,6 +170,29 @@ def test_where_there_is_no_room_arrays_of_stale_records_go_and_what_they_show_st
     assert {state.preset for state, _, _ in recorded.exhibits("tiny", shelf)} == {"paper", "other"}
 
 
+@pytest.mark.parametrize("dear", ["old", "new"])
+def test_where_there_is_still_no_room_what_is_cheapest_for_its_size_goes(shelf, monkeypatch, dear):
+    presets = shelf / "notebooks" / "presets"
+    (presets / "tiny.other.yaml").write_text("# minutes: 1 on 2 CPU cores\nsize: 70\n")
+    recording.record("tiny", "paper", shelf)
+    recording.record("tiny", "other", shelf)
+    whole = recording._size(recorded.layer(shelf), set())
+    of = {preset: recorded.run_folder("tiny", preset, shelf) / "manifest.json" for preset in ("paper", "other")}
+    old = json.loads(of["paper"].read_text())
+    old["entries"] = [entry | {"seconds": 1e6 if dear == "old" else 0.0} for entry in old["entries"]]
+    of["paper"].write_text(json.dumps(old))
+    monkeypatch.setattr(recording, "TOTAL_LIMIT", whole - 200)
+    assert ("left out and computed when asked for" in recording.record("tiny", "other", shelf)) == (dear == "old")
+    left = {preset: json.loads(path.read_text())["left_out"] for preset, path in of.items()}
+    assert {preset for preset, names in left.items() if names} == {"other" if dear == "old" else "paper"}
+    assert all(name.endswith("(no room)") for names in left.values() for name in names)
+    held = {preset: [p for entry in json.loads(path.read_text())["entries"]
+                     for p in recorded.layer(shelf).rglob(f"{entry['key']}.npz")] for preset, path in of.items()}
+    assert not held["other" if dear == "old" else "paper"] and held["paper" if dear == "old" else "other"]
+    assert recording._size(recorded.layer(shelf), set()) <= whole - 200
+    assert {state.preset for state, _, _ in recorded.exhibits("tiny", shelf)} == {"paper", "other"}
+
+
 @pytest.mark.parametrize("name,preset,words", [
     ("tinny", "paper", "Did you mean 'tiny'"), ("tiny", "quick", "paper"), ("tiny", "smoke", "paper"),
     ("tiny", "papr", "paper")])

@@ -78,11 +78,22 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     new = {layer / path: source.read_bytes() for path, source in copies.items()}
 
     def total() -> int:
-        return _size(layer, without={*new, *folder.glob("*")}) + sum(map(len, [*files.values(), *new.values()]))
+        kept = sum(len(content) for path, content in new.items() if path.with_suffix(".npz") not in dropped)
+        return _size(layer, without={*new, *replaced, *dropped, *shown}) + kept + sum(map(len, files.values()))
 
+    dropped: set[Path] = set()
+    shown = {path for path in folder.glob("*") if path.name != "manifest.json"}  # the old one is about as large as the new
+    replaced = _only_of(layer, folder)
     if total() > TOTAL_LIMIT:
         _drop_arrays_of_stale(layer, root)
+        for path in _cheapest_first(layer, folder, entries, new):
+            if total() <= TOTAL_LIMIT:
+                break
+            dropped |= {path, path.with_suffix(".json")}
     _check_limits(too_large, total())
+    left_out += [f"{entry['study']} (no room)" for entry in entries if layer / _path(entry["kind"], entry["key"]) in dropped]
+    entries = [entry for entry in entries if layer / _path(entry["kind"], entry["key"]) not in dropped]
+    new = {path: content for path, content in new.items() if path not in dropped}
     for path, content in new.items():
         if not path.is_file() or path.read_bytes() != content:
             store.write(path, content)
@@ -97,9 +108,10 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
         store.write(folder / recorded.stored_name(one, hashes[one]), content)
     # With this one step the new record takes the place of the old; killed before it, the old one stands.
     store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    _leave_out(layer, folder, dropped)
     _prune(layer)
     said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
-    return said + (f"; too large and computed when asked for: {', '.join(left_out)}" if left_out else "")
+    return said + (f"; left out and computed when asked for: {', '.join(left_out)}" if left_out else "")
 
 
 def _seconds(run: dict) -> float:
@@ -165,17 +177,66 @@ def _drop_arrays_of_stale(layer: Path, root: Path) -> None:
     _prune(layer)
 
 
+def _manifests(layer: Path, but: Path | None = None) -> list[Path]:
+    """Those of all runs, but the one in a folder."""
+    return [path for path in sorted(layer.glob("runs/*/manifest.json")) if path.parent != but]
+
+
+def _cheapest_first(layer: Path, folder: Path, entries: list[dict], new: dict[Path, bytes]) -> list[Path]:
+    """Arrays of all records, those of the run in `folder` as they are to be, by what computing them again takes for their
+    size."""
+    worth = {}
+    for manifest in _manifests(layer, but=folder):
+        for entry in json.loads(manifest.read_text(encoding="utf-8"))["entries"]:
+            path = layer / _path(entry["kind"], entry["key"])
+            if path.is_file():
+                worth[path] = entry["seconds"] / path.stat().st_size
+    for entry in entries:
+        path = layer / _path(entry["kind"], entry["key"])
+        worth[path] = entry["seconds"] / len(new[path])
+    return sorted(worth, key=worth.get)
+
+
+def _leave_out(layer: Path, folder: Path, dropped: set[Path]) -> None:
+    """Take arrays for which there is no room out of the manifests of the other runs, which say so."""
+    for path in _manifests(layer, but=folder):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        gone = [entry for entry in manifest["entries"] if layer / _path(entry["kind"], entry["key"]) in dropped]
+        if gone:
+            manifest["entries"] = [entry for entry in manifest["entries"] if entry not in gone]
+            manifest["left_out"] = [*manifest["left_out"], *(f"{entry['study']} (no room)" for entry in gone)]
+            store.write(path, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+
+
+def _named_by(*manifests: Path) -> set[Path]:
+    """The files of runs that their manifests name.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError: a manifest that cannot be read.
+    """
+    named: set[Path] = set()
+    for path in filter(Path.is_file, manifests):
+        manifest, layer = json.loads(path.read_text(encoding="utf-8")), path.parents[2]
+        named |= {path.with_name(recorded.stored_name(*item)) for item in manifest["files"].items()}
+        named |= {layer / _path(entry["kind"], entry["key"]).with_suffix(end) for entry in manifest["entries"]
+                  for end in (".npz", ".json")}
+    return named
+
+
+def _only_of(layer: Path, folder: Path) -> set[Path]:
+    """The files of a run that no other names; none where a manifest cannot be read."""
+    try:
+        return _named_by(folder / "manifest.json") - _named_by(*_manifests(layer, but=folder))
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
 def _prune(layer: Path) -> None:
     """Remove what no manifest names any more; a manifest that cannot be read keeps everything where it is."""
-    named: set[Path] = set()
-    for path in layer.glob("runs/*/manifest.json"):
-        try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            named |= {path.with_name(recorded.stored_name(*item)) for item in manifest["files"].items()}
-            named |= {layer / entry["kind"] / entry["key"][:2] / f"{entry['key']}{end}" for entry in manifest["entries"]
-                      for end in (".npz", ".json")}
-        except (OSError, ValueError, KeyError, TypeError):
-            return
+    try:
+        named = _named_by(*_manifests(layer))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
     for path in [*layer.glob("study/*/*"), *layer.glob("runs/*/*")]:
         if path not in named and path.name != "manifest.json":
             path.unlink()
