@@ -46,7 +46,7 @@ plotting.set_style()
 # %% [markdown]
 # ## Parameters
 #
-# Three models, in the order of the page. Square brackets say what is allowed.
+# Three models. Square brackets say what is allowed.
 
 # %% tags=["parameters"]
 network_data: str = "fashion_mnist_20k"  # of the residual network; images (see `mia data ls`) [data set]
@@ -82,10 +82,10 @@ seed: int = 0  # of everything random [0..1000000]
 # [game](../book/game.md) of all chapters, with one difference. An attacker has what they have; an auditor has what the owner of the
 # model is willing to give, and every further thing permits further attacks:
 #
-# - **outputs** for members and for non-members: attacks with one threshold;
+# - **outputs** for members and for non-members: attacks with one threshold, and, where the outputs are smooth, the curvature;
 # - **public records** of the same kind, besides: a regression that says how high a score is for such a record;
 # - **a recipe** for the training: reference models, and what a change of the recipe would bring;
-# - **weights**: gradients and curvature, and of a small network the Hessian.
+# - **weights**: gradients, and of a small network the Hessian.
 #
 # Members and non-members must come from one distribution. If members are last year's patients and non-members this year's, a
 # classifier can tell them apart without any model. So every audit first lets one try, as a control.
@@ -144,7 +144,7 @@ plotting.show(
     exhibits.roc_figure({"": reports["forest"]}), name="audit-forest-roc",
     caption="The forest on {ours}`forest-title`: {term}`ROC` on logarithmic axes, from one record on; what is below one is shaded. The band is the "
             "pointwise 95 % interval of the attack that speaks for the audit.",
-    alt="The forest: curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
+    alt="The forest: curves of up to four attacks and a dashed line of chance, that of the attack that speaks thicker and with a band; a grey margin at the left and "
         "below.")
 results.show_table(
     exhibits.rates_table({"the forest": reports["forest"]}), name="audit-forest-rates",
@@ -162,7 +162,7 @@ exhibits.show_report(reports["forest"], "audit-forest")
 # - **Epsilon is a lower bound.** It says which promises of differential privacy the finding refutes, on the conditions that the report
 #   names. A bound of zero refutes none.
 #
-# A leaf that holds one record answers with that record's own label. So full-grown trees know their members by heart, which accuracy on
+# A leaf of this forest holds {param}`leaf` or more records. One that holds a single record answers with that record's own label. So full-grown trees know their members by heart, which accuracy on
 # a test set does not show. {says}`A3` {says}`A7`
 #
 # ## A network, with a recipe
@@ -188,7 +188,7 @@ plotting.show(
     exhibits.roc_figure({"": reports["network"]}), name="audit-network-roc",
     caption="The network on {ours}`network-title`, as {numref}`audit-forest-roc` has the forest. Among the attacks are now those that compare "
             "with references.",
-    alt="The network: curves of up to four attacks above or along a dashed line of chance, the first with a band; a grey margin at the left and "
+    alt="The network: curves of up to four attacks and a dashed line of chance, that of the attack that speaks thicker and with a band; a grey margin at the left and "
         "below.")
 results.show_table(
     exhibits.rates_table({"the network": reports["network"]}), name="audit-network-rates",
@@ -321,13 +321,13 @@ plotting.show(
 # :class: dropdown
 # Non-members, if there are fewer than some thousand: below $1/n$ no rate exists, so nothing can be said at the limit that the hospital
 # has set. Once that rate is resolved, the script: it permits references, which open as many rows of {numref}`audit-plan` as anything
-# here. Weights open gradients and curvature, which the [chapter that compares](compare.ipynb) finds dear for what they add. More members only narrow intervals.
+# here. Weights open gradients, which the [chapter that compares](compare.ipynb) finds dear for what they add. More members only narrow intervals.
 # ````
 #
 # ````{exercise} A forest that forgets
 # :label: audit-exercise-leaf
 # Before running: what will larger leaves do to the AUC of the loss, and to the accuracy on non-members? Then run
-# `mia run audit -p leaf 20` and read the forest's report again. Which row of the table changes most?
+# `mia run audit -p leaf 1` and `mia run audit -p leaf 20` and read the forest's report in both. Which row of the table changes most?
 # ````
 #
 # ````{solution} audit-exercise-leaf

@@ -31,9 +31,9 @@
 # They differ in how they guess the typical loss of a record.
 #
 # *The main line* below takes about half an hour to read. *In depth*, after the exercises, are the proofs, the other exhibits, every
-# claim with its verdict, and where text and code differ, each folded. A number without a dot is the paper's (Theorem 1, Property 2, Eq. 15,
-# Table 2), one with a dot this book's (Theorem 1.1, Table 1.5). {eq}`bayes-gibbs`, {eq}`bayes-score` and {eq}`bayes-tau` are the paper's Eq. 2,
-# Eq. 15 and Eq. 14.
+# claim with its verdict, and where text and code differ, each folded. A number that is a link or heads a caption is this book's, any other the
+# paper's (Theorem 1, Property 2, Eq. 15, Table 2). {eq}`bayes-gibbs`, {eq}`bayes-score` and {eq}`bayes-tau` are the paper's Eq. 2, Eq. 15 and
+# Eq. 14.
 
 # %%
 from dataclasses import replace
@@ -330,7 +330,6 @@ results.name({"own-luck": 100 * study.over(games[small], lambda g: g.numbers["ma
 results.name({"lead-small": lead("matt", "malt", "attack_accuracy"),
               "lead-shown": 100 * float((games[small][0].numbers["matt", "attack_accuracy"]
                                          - games[small][0].numbers["malt", "attack_accuracy"]).mean()),
-              "rehearsed-lead-small": lead("matt", "malt", "rehearsed_accuracy"),
               "rehearsed-gap-small": lead("malt", "gap", "rehearsed_accuracy"),
               "peak-gap-small": lead("malt", "gap", "attack_accuracy"),
               "noise-small": 100 * float(study.peak_of_noise(small, 100).mean() - 0.5),
@@ -338,9 +337,9 @@ results.name({"lead-small": lead("matt", "malt", "attack_accuracy"),
 results.name({"dropped-share": float(np.mean(games[large][0].second_spread) / np.mean(games[large][0].first_spread))}, ".0%")
 results.show_table(
     exhibits.table_one(games, list(games)), name="bayes-table-1",
-    caption="**Table 1 of the paper, accuracies in percent** ({ours}`pair`): ours, the mean of {param}`seeds` splits, and the paper's behind "
-            "the slash. *Peak*: the threshold is the best on the very records that are judged, as in the paper; 0-1 has none to choose. "
-            "*Rehearsed*: the threshold comes from other splits, with 95 % intervals over splits. *Noise*: the peak of random numbers."
+    caption="**Table 1 of the paper, accuracies in percent** ({ours}`pair`): ours, the mean of {param}`seeds` splits, and, for a size "
+            "that it prints, the paper's behind the slash. *Peak*: the threshold is the best on the very records that are judged, as in the paper; 0-1 has none to choose. "
+            "*Rehearsed*: the threshold comes from other splits, with 95 % intervals over splits, three or more. *Noise*: the peak of random numbers."
             + (f" Not run: n = {', '.join(map(str, not_run))}, for {reason}." if reason else ""))
 
 # %% [markdown]
@@ -350,8 +349,8 @@ results.show_table(
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
 # MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
 # paper's lead at $n = 400$, {printed}`table1 | n = 400 | MALT | attack_accuracy` against {printed}`table1 | n = 400 | 0-1 |
-# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. At $n =$ {ours}`n-small` here MALT gains
-# {ours}`own-luck` by choosing, random numbers {ours}`noise-small`: as far as the two are alike, luck may explain such a lead.
+# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. That is the most that luck explains, for a
+# score that finds members can gain less by choosing (at $n =$ {ours}`n-small` here MALT {ours}`own-luck`, random numbers {ours}`noise-small`).
 #
 # **No contradiction to the theorem.** Where MATT, which has the parameters, is ahead of MALT, it need not be for them: MALT drops
 # $\tau(z)$, MATT keeps it. The loss less one reference's loss keeps it as well and needs no parameters; how far it is from MATT is the last
@@ -403,7 +402,7 @@ results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
             "{param}`references` (the paper: 30). Percent, with 95 % intervals for the draw of banks (with one bank: of targets) and of "
-            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; shadow models call at one half. AUC is in percent, too. Where an ROC crosses chance, accuracy can be above AUC. The targets are right about {ours}`fit-in` of their members and "
+            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; shadow models call at one half. AUC is in percent, too. Where an ROC crosses chance, accuracy can be above AUC. The models of the banks are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 
 # %% [markdown]
@@ -440,8 +439,8 @@ table_3 = exhibits.table_three_intervals(swept, own_halves)
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.table_three_figure(table_3, augmentations), name="bayes-table-3-figure",
-    caption="**Table 3 of the paper**: attack accuracy against augmentation. Filled: our networks, with 95 % "
-            "intervals over {param}`sweep_games` games; hollow: the paper's networks on ImageNet, at the recipes nearest to ours. Numbers "
+    caption="**Table 3 of the paper**: attack accuracy against augmentation. Filled: our networks, the mean of {param}`sweep_games` games, with 95 % "
+            "intervals where these are three or more; hollow: the paper's networks on ImageNet, at the recipes nearest to ours. Numbers "
             "are in {numref}`bayes-table-3`.",
     alt="Two panels, one a network. Attack accuracy of MALT and 0-1 against augmentation; the paper's values, "
         "for ImageNet, start at {printed}`table3 | ResNet-101 | augmentation: None | MALT` percent for MALT without augmentation.")
@@ -702,7 +701,7 @@ plotting.show(
         "printed bound as a dashed line. The largest excess of a dot over the printed bound is {ours}`excess-1`.")
 
 # %% [markdown]
-# ### Table 1: average precision, and every size that the paper prints
+# ### Table 1: average precision, and pairs of classes
 
 # %% tags=["hide-input"]
 if not_run:
@@ -711,7 +710,7 @@ if not_run:
 results.show_table(
     exhibits.table_one_averages(games, sizes), name="bayes-table-1-map",
     caption="**Table 1 of the paper, mean average precision in percent**: mAP$_{test}$ finds non-members by high loss, "
-            "mAP$_{train}$ finds members by low loss. Ours with 95 % intervals over splits / the paper's; 50 is chance.")
+            "mAP$_{train}$ finds members by low loss. Ours with 95 % intervals over splits / the paper's, where it prints the size; 50 is chance.")
 
 # %% [markdown]
 # The intervals cover which records were drawn from this pool, and which of them were members. The feature extractor and, for
@@ -742,7 +741,7 @@ results.show_table(exhibits.second_term(games), name="bayes-second-term",
 # ### The strength of the penalty
 #
 # The released code does not choose it: it has $C = 10^4$, $C$ being the inverse strength. Compare both columns down each $n$: a weak
-# penalty need not move accuracy and AUC the same way.
+# penalty need not move accuracy and AUC equally far.
 
 # %%
 def with_penalty(n):
@@ -817,8 +816,9 @@ plotting.show(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.table_three(table_3, augmentations), name="bayes-table-3",
-    caption="**Table 3 of the paper**, on {param}`sweep_dataset:title`. Attack accuracy in percent: ours with 95 % intervals over "
-            "{param}`sweep_games` independent games, the paper's behind the slash. MALT's threshold comes from the other games. "
+    caption="**Table 3 of the paper**, on {param}`sweep_dataset:title`. Attack accuracy in percent: ours over "
+            "{param}`sweep_games` independent games, with 95 % intervals where these are three or more, and the paper's behind the slash. "
+            "MALT's threshold comes from games other than the one judged. "
             "The paper's values are for ImageNet: ResNet-101 beside our first network, VGG-16 beside the second.")
 
 # %% [markdown]
@@ -870,9 +870,9 @@ claims.show("bayes", verdicts, {
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
 # | Figure 1 | $n = 100$, $d = 2000$ | $n = 100$, $d =$ {param}`gaussian_dimension` | `-p gaussian_dimension 2000` where it is another |
-# | Table 1 | CIFAR-10 truck and ship, ResNet-18 of CIFAR-100 | {param}`dataset:title` {ours}`pair`, CNN of {param}`feature_dataset:title` | `--preset cpu` for the data, `--preset paper` and a graphics card for the ResNet |
+# | Table 1 | CIFAR-10 truck and ship, ResNet-18 of CIFAR-100, $n$ = 400 to 6000 | {param}`dataset:title` {ours}`pair`, CNN of {param}`feature_dataset:title`, $n$ = {param}`sizes` | `--preset cpu` for the data, `--preset paper` and a graphics card for the ResNet |
 # | Table 2 | CIFAR-10, 15,000 members, 30 references | {param}`dataset:title`, half of {param}`bank_records`, {param}`references` references, {param}`banks` banks | `--preset cpu` |
-# | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs of SGD, a quarter of 600,000 images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs of Adam | ImageNet in a folder and weeks of a graphics card |
+# | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs of SGD, a quarter of 600,000 images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs of Adam, {param}`sweep_records` records a game, {param}`sweep_games` games | ImageNet in a folder and weeks of a graphics card |
 #
 # The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. Where it names no
 # optimiser, batch size or width (Table 2), we use Adam with batches of 64 and the widths in the parameters.

@@ -25,7 +25,7 @@
 # The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.
 # Which attack do I run, what does it cost me, and how sure can I be?* No paper answers it, since each compares its own attack
 # with a few others, on data, references and views of its own choosing. Here models, records and views are the same for all, and so
-# are references, but for attacks that cost many times as much and have fewer; {numref}`compare-costs` counts what each had.
+# are references, but that shadow models and the attacks that cost many times as much have fewer; {numref}`compare-costs` counts what each had.
 #
 # In this run the highest mean AUC with up to {ours}`most` references has "{ours}`guide-many`", with {ours}`least` "{ours}`guide-few`",
 # and without any "{ours}`guide-public`". Which attacks are told apart with all references, case by case, is in {numref}`compare-ranking`.
@@ -174,8 +174,8 @@ results.name({"hand": float(hand), "row": float(metrics.auc(plays[first.name].ra
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.auc_table(plays), name="compare-auc",
-    caption="AUC of every attack, mean over {param}`targets` targets, with half the width of its 95 % interval; bold: the "
-            "highest of a case. †: told who is a member, see below. Rates at low FPR: {numref}`compare-rates`.")
+    caption="AUC of every attack, mean over {param}`targets` targets, with half the width of its 95 % interval; bold: of those "
+            "without †, the highest of a case. †: told who is a member, see below. Rates at low FPR: {numref}`compare-rates`.")
 results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in enumerate(plays.values())
               for word, which in (("malt", "malt"), ("lira", "lira"), ("quantile", "quantile"))})
 
@@ -187,7 +187,7 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # of no use to accuse with; the [guide](../book/guide.md) keeps the two apart.
 #
 # **What parameters add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
-# costs as much as many losses, and {param}`probes` probes; LiRA is given as few where they are compared.
+# costs as much as several losses (probes of the curvature: {param}`probes`); LiRA is given as few where they are compared.
 #
 # IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
 # flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
@@ -204,10 +204,10 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 plotting.show(
     exhibits.cost_figure(plays), name="compare-cost",
     caption="AUC against the operations that an attack spends before it judges the first record: training references and "
-            "regressions, decomposing a Hessian (not counted: the classifiers of the shadow models). The line is the frontier. "
-            "Queries, seconds and memory: {numref}`compare-costs`.",
-    alt="A panel for each case: AUC against operations on a logarithmic axis, with a rising staircase through the attacks that "
-        "none beats at the same cost or less.")
+            "regressions, decomposing a Hessian (not counted: the classifiers of the shadow models). The line is the frontier "
+            "of the attacks that are not told who is a member. Queries, seconds and memory: {numref}`compare-costs`.",
+    alt="A panel for each case: AUC against operations on a logarithmic axis, with a rising staircase through the attacks that, of those not "
+        "told who is a member, none beats at the same cost or less.")
 
 # %% [markdown]
 # ## Two attacks at your own price
@@ -246,8 +246,8 @@ plotting.show(
 # %% [markdown]
 # An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
 # spreads estimate a variance for each record from the models of each kind, of which the left end has two. Compare there the
-# attacks that fit spreads with those that do not, and then how much each gains on its way to the right. The least number that
-# is enough to be ahead of MALT is in {numref}`compare-least`.
+# attacks that fit spreads with those that do not, and then how much each gains on its way to the right. From which number on an attack is
+# measurably ahead of MALT is in {numref}`compare-least`.
 #
 # ## Who is exposed?
 # Call, in each target, the records that pass the threshold of 1 % false alarms. The targets were trained on other halves of the
@@ -318,7 +318,7 @@ results.show_table(
 # :class: dropdown
 # The 0-1 attack and MALT; access is taken as nested here, so that who has the loss has the label. 0-1 is on the frontier
 # wherever it is in the picture, since nothing needs less; MALT where its name stands beside it. To do better than both, add models
-# trained without the record: a calibrated loss sees no more of the target. Here the regression takes the margin of the outputs; one
+# trained without the record: a calibrated loss sees no more of the target; whether it does better, {numref}`compare-knowledge` says. Here the regression takes the margin of the outputs; one
 # on the log odds, which are a function of the loss, was not run.
 # ````
 #
@@ -326,14 +326,14 @@ results.show_table(
 # :label: compare-exercise-budget
 # With a budget for $M$ models in all you can have $M - 2$ references, and then every model of the bank can be a target as
 # well. Why are intervals over targets then not independent, and why does leaving out the complement matter? Run
-# `mia run compare -p targets 4` and say what becomes of the intervals.
+# `mia run compare -p targets 4` (where it had more) and say what becomes of the intervals.
 # ````
 #
 # ````{solution} compare-exercise-budget
 # :class: dropdown
 # Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units, where
 # there are four, and adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
-# member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With half the
+# member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With four
 # targets there are too few pairs, and single targets become the unit ([statistics](../book/statistics.md)). Since the errors of
 # complementary targets cancel in part, which is then not seen, the interval grows by more than the smaller number asks for.
 # ````
@@ -410,7 +410,7 @@ plotting.show(
     exhibits.matrix_figure(plays[first.name]), name="compare-matrix",
     caption="{ours}`first`: paired differences of AUC, the attack of the row less that of the column, sorted by AUC. Grey: not "
             "told apart after {term}`Holm's correction` over all pairs; attacks with like errors are told apart sooner.",
-    alt="A square of cells, blue above the diagonal and red below it, grey along it where attacks are not told apart.")
+    alt="A square of cells, blue above the diagonal and red below it, where two attacks are told apart, and grey where they are not.")
 plotting.show(
     exhibits.ranking_figure(plays), name="compare-ranking",
     caption="Rank by AUC in each case (mark), and the ranks that the corrected differences leave open (bar).",
@@ -537,14 +537,15 @@ plotting.show(
 # %% [markdown]
 # ### What this run trains, and where it stops short
 #
-# All cases are small. Attacks that need a Hessian are judged on small networks alone. Curvature has {param}`probes` probes and
-# its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
-# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, not the choice of the bank or of the public records.
+# All cases are small. Attacks that need a Hessian are judged on small networks alone. The curvature has fewer probes ({param}`probes`)
+# than in its paper, ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
+# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of sweeps and of the
+# least number of references targets alone, and none covers the choice of the bank or of the public records.
 
 # %% tags=["hide-input"]
 results.show_table(
     study.plan(cases, {"members": sizes, "epochs": lengths}), name="compare-plan",
-    caption="What this run trains, counting models once where cases share them.")
+    caption="What this run trains. Cases with the same data, network and recipe share their models, which are trained once.")
 results.show_table(
     exhibits.accuracy_table(known), name="compare-accuracy",
     caption="Accuracy of the targets, in percent: how far each case overfits.")

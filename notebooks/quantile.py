@@ -13,8 +13,8 @@
 #
 # **One regression on public records predicts how high a stranger's score would be, and what lies above is called a member.
 # It trains one model where LiRA trains many. It knows of what kind a record is; reference models know this very record. The
-# paper's measure of an attack, a mean loss over strangers, can put attacks in order; it cannot say how many members lie
-# between them.**
+# paper measures an attack by a mean loss over strangers: whether that puts attacks in order is tried below; how many members lie
+# between them it cannot say.**
 #
 # Martin Bertran, Shuai Tang, Michael Kearns, Jamie Morgenstern, Aaron Roth and Zhiwei Steven Wu, *Scalable Membership
 # Inference Attacks via Quantile Regression* {cite}`bertran2023scalable`.
@@ -333,7 +333,7 @@ plotting.show(
     exhibits.pinball_figure_central(plays), name="quantile-central",
     caption="Pinball loss on public records and TPR at 1 %, for the paper's six methods against each network. Left is a "
             "lower loss, up more members; an arrow goes from the regression to LiRA with most references. Bars are 95 % "
-            "intervals of the TPR. {numref}`quantile-tables-6-7` has the numbers.",
+            "intervals of the TPR, where there are three targets or more. {numref}`quantile-tables-6-7` has the numbers.",
     alt="A panel for each architecture of the target, TPR against pinball loss on logarithmic axes, a mark a method, and an"
         " arrow from the regression to LiRA with the most references.")
 results.show_table(
@@ -376,15 +376,15 @@ plotting.explore(
     caption="{ours}`set`, first architecture: pinball loss of strangers beside the members found, by how hard a record is, "
             "from the hardest quarter to the easiest. One threshold of each ranking gives 1 % FPR over all quarters; ticks are "
             "the strangers called in each, to be taken off. Numbers: {numref}`quantile-quarters`.",
-    alt="Two panels of bars in pairs, one pair a quarter: on the left the pinball loss of the regression and of LiRA, on "
+    alt="Two panels of bars in groups, one group a quarter: on the left the pinball loss of the regression and of LiRA, on "
         "the right the share of members that each finds, with a tick for the share of strangers that it calls.")
 
 # %% [markdown]
 # On the easiest quarter the regression's loss is {ours}`regression-pinball-easy` and LiRA's {ours}`lira-pinball-easy`; of
 # the members there they find {ours}`regression-tpr-easy` and {ours}`lira-tpr-easy` %. On the hardest the losses are
 # {ours}`regression-pinball-hard` and {ours}`lira-pinball-hard`, and the members found {ours}`regression-tpr-hard` and
-# {ours}`lira-tpr-hard` %. There false alarms gather, too: of the strangers of the hardest quarter they call
-# {ours}`regression-fpr-hard` and {ours}`lira-fpr-hard` %.
+# {ours}`lira-tpr-hard` %. Of the strangers of the hardest quarter they call {ours}`regression-fpr-hard` and {ours}`lira-fpr-hard` %, of those of the
+# easiest {ours}`regression-fpr-easy` and {ours}`lira-fpr-easy` %.
 #
 # Two things come apart in the sliders. *The same factor on both spreads* moves every threshold and so the loss, but no
 # record passes another: the ranking, and the members found, stay. *A wider spread on records that training does not move*
@@ -416,7 +416,7 @@ plotting.show(
     exhibits.mismatch_figure(mixed, rate), name="quantile-figure-4",
     caption="**Figure 4 of the paper**: LiRA with {param}`shadows` shadow models of each architecture against targets of "
             "each, at {ours}`figure-4-rate` FPR; the paper's rate is 0.1 %. Circles: the attacker guessed right. Dashed: "
-            "chance. Numbers at both rates: {numref}`quantile-mismatch`.",
+            "chance. Numbers at both rates: {numref}`quantile-mismatch` and {numref}`quantile-mismatch-low`.",
     alt="For each architecture of the target, precision and TPR with one mark for each architecture of the shadow models; "
         "the matching one is circled.")
 
@@ -436,7 +436,7 @@ plotting.show(
 #
 # **Its measure, and how it is used.** {says}`C6` {says}`C6u` {says}`C13` {says}`A2` {says}`A3` {says}`A4`
 #
-# To take away: a stranger's score is predictable in part; how far, and what a threshold that follows it gains on one threshold
+# To take away: a stranger's score is predictable in part; how far, and what a threshold that follows it gains or loses against one threshold
 # for all, is in {numref}`quantile-tables-6-7`. But a regression on other records does not know this one. References do, and
 # that is what they cost.
 
@@ -779,8 +779,8 @@ results.show_table(
 plotting.show(
     exhibits.class_figure(others, first.pool.classes), name="quantile-classes",
     caption="{ours}`set`: false positive rate in each class where one in twenty was asked for: one threshold for all, the "
-            "regression calibrated as a whole, and calibrated class by class. Bars cover targets, the records of the pool "
-            "and, by class, those for calibration.",
+            "regression calibrated as a whole, and calibrated class by class. Bars, where there are three targets or more, cover targets, the records of "
+            "the pool and, by class, those for calibration.",
     alt="One column a class with three marks: the false positive rate of the baseline, of the regression, and of the "
         "regression calibrated by class, and a line at the rate asked for.")
 

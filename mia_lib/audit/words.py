@@ -49,6 +49,9 @@ def answer(given: Given, judged: Judgement) -> str:
         found = ", ".join(one.name for one in judged.attacks if one.p is not None and one.p < 1 - judged.level)
         return (f"The model gives its members away to at least one attack ({found}), all attacks and tests accounted for; "
                 f"{on_half}, whose interval holds 0.5.")
+    if ahead:
+        return (f"With all attacks and tests accounted for nothing is beyond chance, though {on_half}, alone above the 0.5 of "
+                f"chance. More records or more references may settle it.")
     return (f"No attack found anything beyond chance: {on_half}. That is no proof of safety: a stronger attack, more "
             f"records or more references may find what these did not.")
 
@@ -85,8 +88,8 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                     f"{alone.p:.2g}, where {ALONE:g} would count), as far as a simple classifier sees. What attacks find "
                     "comes from the model.")
     if judged.leak:
-        said.append("The finding holds for all attacks together: of tests of each, corrected by Holm's method, at least "
-                    f"one is below {1 - judged.level:.2g}.")
+        said.append("The finding holds for all attacks together: of both tests of each attack, corrected by Holm's method, at "
+                    f"least one is below {1 - judged.level:.2g}.")
     else:
         said.append("Nothing found is not nothing there. These are the attacks that ran, with these references, on these "
                     "records; each gives a lower limit of what the model gives away.")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -65,15 +66,16 @@ class Verdict:
     @property
     def brief(self) -> str:
         """Our number; of more than two parts the one that decides: whose interval, widened for their number, lies lowest where
-        the claim is contradicted, which reaches furthest where there is no difference, and else which carries least."""
+        the claim is contradicted, which reaches furthest where there is no difference, and else which carries least, as one
+        without an interval does."""
         run = {name: interval for name, interval in self.parts.items() if interval is not None}
         if len(run) <= 2:
             return self.estimate
         places = {CONTRADICTED: lambda part: part.high if self.times else widened(part, len(run)).high,  # ratios are counts
                   NO_DIFFERENCE: lambda part: -max(-part.low, part.high)}
         place = places.get(self.verdict, lambda part: part.low)
-        name = min(run, key=lambda part: place(run[part]))
-        return f"least of {len(run)}: {name}: {_number(run[name], self.points, self.times)}"
+        name = min(run, key=lambda part: np.nan_to_num(place(run[part]), nan=-np.inf))
+        return f"decided by {name} (of {len(run)}): {_number(run[name], self.points, self.times)}"
 
     def record(self) -> dict:
         """The verdict as plain data, for the output of a notebook and the scorecard."""
@@ -314,8 +316,8 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
         choose("exhibit", exhibit, _file(paper).get("data", {}))
     records = [replace(of_paper[claim], data=_whose(paper, claim, data or {})).record() for claim in claims(paper)]
     whose = "this chapter" if {one["kind"] for one in records} == {"ours"} else "the paper"
-    caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets. Where a claim "
-               f"has many parts, the one that decides its verdict. {tally(records)}")
+    caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets where there "
+               f"was enough for one. Where a claim has many parts, the one that decides its verdict. {tally(records)}")
     bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     tables.display_bundle({**bundle, MIME: records})
     lines = [f"**{one['claim']}.** *Rule:* {one['rule']} *Found:* {one['estimate'] or 'not run'}."

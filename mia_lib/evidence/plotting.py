@@ -306,10 +306,12 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
             shift = gap * (place - (len(names) - 1) / 2)  # side by side, so that bars do not hide each other
             at = at * 10 ** shift if log else at + shift
             value, look = rows[y].to_numpy(float), styles[name]
-            pieces.whiskers(ax, at, value, *(() if low is None else (rows[low], rows[high])), label=name, **look)
+            run = np.isfinite(value)  # a line goes on past what only the paper has
+            ends_of = () if low is None else (rows[low].to_numpy(float)[run], rows[high].to_numpy(float)[run])
+            pieces.whiskers(ax, at[run], value[run], *ends_of, label=name, **look)
             if paper is not None:
                 ax.plot(at, rows[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
-            last[name] = value[np.isfinite(value)][-1] if np.isfinite(value).any() else chance or 0.0
+            last[name] = value[run][-1] if run.any() else chance or 0.0
         if chance is not None:
             ax.axhline(chance, **CHANCE)
         if log:

@@ -139,7 +139,7 @@ class Interval:
 
 
 def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-np.inf, np.inf)) -> Interval:
-    """Student t interval of a mean over independent repetitions: mean +- t_{G-1} s / sqrt(G).
+    """Student t interval of a mean over independent repetitions: mean +- t_{G-1} s / sqrt(G). Two give no interval.
 
     Args:
         values: [G], one number a repetition (bank, seed).
@@ -158,7 +158,8 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     # Equal values differ from their rounded mean by an ulp: that is no spread.
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
-    return Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds).at(level)
+    found = Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds)
+    return found.without(f"{covers}: too few for an interval") if count < LEAST else found.at(level)
 
 
 def over(values, what: str = "targets", bounds=(-np.inf, np.inf)) -> Interval:

@@ -54,7 +54,8 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
     # What draws explorable figures would be a fifth of the file.
     made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="")
-    _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base))
+    bound = any(":::{about}" in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown")
+    _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base, bound))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 
     files = {f"book/{path.relative_to(root / 'book').as_posix()}": path.read_bytes()
@@ -118,7 +119,7 @@ def command(record: dict, changes: dict[str, tuple]) -> str:
     return shlex.join(words)
 
 
-def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | None) -> str:
+def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | None, bound: bool = True) -> str:
     """What stands under the title of a rerun, in MyST Markdown: which run this is, and how it differs from the book's.
 
     Args:
@@ -126,6 +127,7 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
         changes: from `changed_from_preset`.
         notebook: file name of the executed notebook, which lies beside the page.
         base: where the built book is, seen from the page; None where there is none.
+        bound: whether the notebook has parts that were written about one preset.
     """
     from mia_lib.progress import duration
 
@@ -133,17 +135,26 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
     here = "the page in the book"
     if base:
         here = f'<a href="{html.escape(base)}notebooks/{record["notebook"]}.html">{here}</a>'
+    elsewhere = ("What was written about other numbers is left out and said so; it is on" if bound else
+                 "The preset's own numbers are on")
     return f"""```{{admonition}} A run of this notebook on its own
 :class: important
 
 - **Preset:** {_code(record["preset"])}
 - **Changed from it:** {what or "nothing"}
-- **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}
+- **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}{_kept(record)}
 - **Again:** {_code(command(record, changes))}
 
 Tables, figures, verdicts and the numbers in the text are of this run (<a href="{html.escape(notebook)}">as a notebook</a>).
-What was written about other numbers is left out and said so; it is on {here}, with recorded runs at larger scale.
+{elsewhere} {here}, with recorded runs at larger scale.
 ```"""
+
+
+def _kept(record: dict) -> str:
+    """How much of it was not computed in the time that the banner names."""
+    sources = [entry["source"] for entry in record.get("entries", [])]
+    kept = len(sources) - sources.count("computed")
+    return f"; {kept} of its {len(sources)} results and models were there before" if kept else ""
 
 
 def _code(value) -> str:

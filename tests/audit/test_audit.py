@@ -307,6 +307,8 @@ def test_a_sentence_says_what_its_numbers_say(report):
     assert "no more than chance" in words.agreement(chance)
     calm = replace(report.judged, leak=False, headline=replace(report.judged.headline, auc=Interval(0.5, 0.4, 0.6)))
     assert words.answer(report.given, calm).startswith("No attack found anything beyond chance")
+    alone = replace(calm, headline=replace(calm.headline, auc=Interval(0.55, 0.51, 0.59)))
+    assert "alone above the 0.5 of chance" in words.answer(report.given, alone)
 
 
 def test_command_line(sets, memorised, tmp_path, monkeypatch):

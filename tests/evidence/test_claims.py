@@ -155,7 +155,7 @@ def test_work_is_judged_beyond_a_margin(ratios, verdict):
 def test_work_that_was_not_counted_is_named():
     judged = claims.judge_work("quantile", "C10", {"a": 3.0, "b": None, "c": 2.0, "d": 4.0}, "no backbone")
     assert judged.said == "reproduced for a, c, d; b not run" and judged.reason == "no backbone"
-    assert judged.brief == "least of 3: c: 2 times"
+    assert judged.brief == "decided by c (of 3): 2 times"
     nothing = claims.judge_work("quantile", "C10", {}, "not counted")
     assert nothing.verdict == "not run" and nothing.reason == "not counted"
 
@@ -270,12 +270,14 @@ def test_show_refuses_a_claim_left_out_or_given_twice():
 
 def test_of_many_parts_the_least_is_shown():
     judged = claims.judge("bayes", "C7", {"a": around(3), "b": around(1), "c": around(2), "d": None}, "too slow")
-    assert judged.brief.startswith("least of 3: b: 1.000")
+    assert judged.brief.startswith("decided by b (of 3): 1.000")
     wide = Interval(-0.1, -0.6, 0.4, 0.95, "4 targets", se=0.15, dof=3)
     narrow = Interval(-0.3, -0.35, -0.25, 0.95, "4 targets", se=0.015, dof=3)
     against = claims.judge("bayes", "C7", {"wide": wide, "narrow": narrow, "above": around(1)})
     assert against.verdict == "contradicted" and "narrow" in against.brief  # not the one that covers zero
     assert claims.judge("bayes", "C7", {"a": around(3), "b": around(1)}).brief.count(":") == 2
+    open_ = claims.judge("bayes", "C7", {"a": around(1), "b": around(9).without("2 games: too few"), "c": around(2)})
+    assert open_.verdict == "inconclusive" and "by b" in open_.brief  # which has no interval, and so leaves it open
 
 
 def test_counts_of_nothing():

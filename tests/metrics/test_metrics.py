@@ -372,6 +372,12 @@ def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     assert same.exact and same.sign == 0 and (same + 0.01).sign == 1  # the same scores, which no chance tells apart
 
 
+def test_two_repetitions_give_no_interval():
+    two = metrics.t_interval([0.1, 0.3], covers="2 games")
+    assert two.value == pytest.approx(0.2) and np.isnan(two.low) and two.sign == 0 and "too few" in two.covers
+    assert np.isfinite(metrics.t_interval([0.1, 0.2, 0.3]).low)
+
+
 def test_a_peak_accuracy_has_no_interval():
     scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
     peak = metrics.bootstrap("balanced_accuracy", scores, members, draws=20)

@@ -72,8 +72,16 @@ def test_table_one_stands_beside_every_printed_number(games):
     assert float(table["noise, peak"][0]) > 52
     averages = exhibits.table_one_averages(games, [400])
     assert averages.iloc[0, 1:].tolist() == ["not run / 55.8", "not run / 60.1", "not run / 51.9", "not run / 57.1"]
+
+
+def test_the_figure_of_table_one_has_the_sizes_run_and_those_printed(games):
     figure = exhibits.table_one_figure(games)
     assert len(figure.axes) == 3
+    for axis in figure.axes:
+        lines = {bars.get_label(): bars.lines[0] for bars in axis.containers}
+        np.testing.assert_allclose(np.round(lines["MATT"].get_xdata(), -1), [100, 200], atol=20)
+        assert np.isfinite(lines["MATT"].get_ydata()).all()
+        assert len(axis.get_xticks()) == 2 + 5  # beside the paper's, none of which was run
 
 
 def test_intervals_are_over_pairs_of_classes_where_there_are_enough(games):

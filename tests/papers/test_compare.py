@@ -313,6 +313,8 @@ def test_the_least_number_is_where_it_stays_ahead():
     auc = {"a": np.array([ahead, behind, ahead]), "b": np.array([behind, ahead, ahead]), "c": np.array([ahead, ahead, behind])}
     swept = study.Swept("references", np.array([4, 8, 16]), auc, {}, base)
     assert [swept.first(name) for name in "abc"] == [16, 8, None]
+    lost = replace(swept, auc={"malt": swept.auc["b"][::-1]})  # ahead of MALT with few references and not with the most
+    assert exhibits.least_table({"case": lost})["case"].tolist() == ["at 4, 8, not at the most"]
 
 
 def test_a_mirror_image_is_the_image_in_a_mirror(images, linear):

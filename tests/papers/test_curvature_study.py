@@ -606,8 +606,9 @@ def test_the_difference_of_two_estimates_has_welch_s_interval():
     welch = stats.ttest_ind(one, other, equal_var=False)
     assert (found.value, found.dof) == pytest.approx((one.mean() - other.mean(), welch.df))
     assert (found.low, found.high) == pytest.approx(tuple(welch.confidence_interval(0.95)))
-    still = difference(metrics.t_interval([2.0, 2.0]), metrics.t_interval([1.0, 1.0]))
+    still = difference(metrics.t_interval([2.0] * 3), metrics.t_interval([1.0] * 3))
     assert (still.low, still.value, still.high) == (1, 1, 1)
+    assert np.isnan(difference(metrics.t_interval([2.0, 2.0]), metrics.t_interval(one)).low)
 
 
 def test_the_gap_of_means_is_that_of_a_loop():

@@ -140,6 +140,7 @@ def test_a_plan_tells_sizes_and_what_the_attack_does_not_cover(case, other, monk
     assert float(row["Hessian, GB"]) == pytest.approx(8e-9 * case.parameters**2, rel=0.05)
     assert row["Eq. 8 does not cover"] == "nothing"
     assert plan.loc[other.name, "Eq. 8 does not cover"] == "schedule = 'cosine'"
+    assert study.plan([other], case)["targets"].tolist() == [str(len(other.bank.attacked)), "2"]  # no two complements
 
 
 # ----------------------------------------------------------------------------------------------------------- the attacks
@@ -1409,7 +1410,7 @@ def test_auc_is_drawn_against_epsilon_and_left_out_where_there_is_none(case, oth
     np.testing.assert_allclose(lines["I₁ + I₂ alone, low rank"].get_ydata(),
                                conditioned.kept["thresholds", "pair"][..., 0].mean(0))
     np.testing.assert_allclose(lines["indefinite with this damping"].get_xdata(), [0.01])
-    np.testing.assert_allclose(lines["gradient alone, no Hessian"].get_ydata(), conditioned.gradient[:, 0].mean())
+    np.testing.assert_allclose(lines["gradient alone, without weight decay"].get_ydata(), conditioned.gradient[:, 0].mean())
     np.testing.assert_allclose(lines["IHA, damping by percentile"].get_xdata(), conditioned.epsilon[:, 1].mean())
 
 

@@ -644,6 +644,9 @@ def test_the_axis_of_pinball_losses_has_numbers(play, low, high):
 
 def test_circles_are_where_architectures_match():
     found = crossed()
+    fine = exhibits.mismatch_figure(found, 0.001)  # too few false alarms for a precision
+    assert not fine.axes[0].containers and fine.axes[1].containers
+    assert fine.axes[0].texts[0].get_text() == tables.BELOW
     figure = exhibits.mismatch_figure(found)
     for axis, of in zip(figure.axes, (exhibits.precision, exhibits.tpr), strict=True):
         circles = [np.ravel(line.get_xydata()) for line in axis.lines if line.get_markersize() == 14]

@@ -250,6 +250,10 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     for part in ("`quick`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``", "2026-01-02 03:04 UTC",
                  "1 min 15 s", "an abacus"):
         assert part in text, part
+    assert "left out and said so" in text and "there before" not in text
+    record["entries"] = [{"source": source} for source in ("computed", "cache", "recorded")]
+    text = run_page.banner(record, changes, "small.ipynb", None, bound=False)
+    assert "an abacus; 2 of its 3 results and models were there before" in text and "left out" not in text
 
 
 def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, tmp_path, monkeypatch):

@@ -97,11 +97,12 @@ def _roc(axis: Axes, report: Report) -> None:
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
              xlabel="False positive rate (logarithmic)")
     shown = [one for one in _plain(report) if len(np.unique(report.scores[one.name])) > 2][:CURVES]  # others have no curve
-    for place, one in enumerate(shown):
+    for one in shown:
+        speaks = one.name == report.judged.headline.name
         look = {**LOOK[one.name], "marker": "none"}
         tpr, floor, ceiling = (np.maximum(part, low / 2) for part in (one.curve.tpr, one.curve.low, one.curve.high))
-        axis.plot(one.curve.fpr, tpr, drawstyle="steps-post", label=one.name, lw=2.4 if not place else 1.4, **look)
-        if one.name == report.judged.headline.name:
+        axis.plot(one.curve.fpr, tpr, drawstyle="steps-post", label=one.name, lw=2.4 if speaks else 1.4, **look)
+        if speaks:
             axis.fill_between(one.curve.fpr, floor, ceiling, step="post", color=look["color"], alpha=0.18, lw=0)
     axis.plot([low, 1], [low, 1], **panels.CHANCE)
     axis.axvspan(low, others, color="#E2E2E2", lw=0, zorder=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -262,11 +263,12 @@ def table_one_averages(games: Games, sizes: list[int]) -> pd.DataFrame:
 def table_one_figure(games: Games) -> Figure:
     """Peak accuracy and both average precisions against n, with the paper's values hollow. A peak has no interval."""
     titles = {PEAK: "accuracy, best threshold", "map_test": "mAP test", "map_train": "mAP train"}
-    keys, rows = {name: attack for attack, name in study.NAMES.items()}, []
-    for (n, name, metric), value in _printed_by_n().items():
-        if metric not in titles:
-            continue
-        found = games[n][0].numbers[keys[name], metric] if n in games else None
+    keys, printed, rows = {name: attack for attack, name in study.NAMES.items()}, _printed_by_n(), []
+    for n, name, metric in product(sorted({n for n, _, _ in printed} | set(games)), keys, titles):
+        found = games[n][0].numbers.get((keys[name], metric)) if n in games else None
+        value = printed.get((n, name, metric), np.nan)
+        if found is None and np.isnan(value):
+            continue  # 0-1 ranks nothing
         ours = plotting.ends(None if found is None else study.over_splits(found))
         if metric == PEAK and found is not None:
             ours |= {"low": ours["value"], "high": ours["value"]}

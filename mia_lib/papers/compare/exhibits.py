@@ -192,8 +192,10 @@ def least_table(swept: Mapping[str, study.Swept]) -> pd.DataFrame:
     for name in next(iter(swept.values())).auc:
         row = {"attack": title(name)}
         for case, one in swept.items():
-            first = one.first(name)
-            row[case] = "not with those tried" if first is None else f"{first:.0f}"
+            leads = zip(one.values, one.beyond(name), strict=True)
+            first, ahead = one.first(name), [f"{value:.0f}" for value, lead in leads if lead.sign > 0]
+            row[case] = (f"{first:.0f}" if first is not None else f"at {', '.join(ahead)}, not at the most" if ahead
+                         else "not with those tried")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -549,7 +551,7 @@ def choices(plays: Plays, swept: Mapping[str, study.Swept], metric: str = "auc")
 
 
 LADDER = (("labels", "predicted labels", None), ("losses", "losses", "labels"), ("outputs", "output vectors", "losses"),
-          ("public", "and public records", "outputs"), ("apart", "and {few} models without it", "public"),
+          ("public", "and public records", "outputs"), ("apart", "and {half} models without it", "public"),
           ("few", "and {few} models, half with it", "apart"), ("many", "and up to {many} models", "few"),
           ("parameters", "public records and\nthe parameters", "public"))
 PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "apart": (1.15, 0), "few": (2.3, 0),
@@ -567,8 +569,8 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
         (x, y), choice = PLACES[situation], found[situation]
         axis.add_patch(FancyBboxPatch((x - 0.38, y - 0.28), 0.76, 0.56, boxstyle="round,pad=0.02", fc="white",
                                       ec=COLOURS[ATTACKS[choice.name].needs.references], lw=1.6))
-        axis.text(x, y + 0.14, words.format(few=min(counts), many=max(counts)), ha="center", va="center", fontsize=7.5,
-                  color=panels.FAINT)
+        axis.text(x, y + 0.14, words.format(few=min(counts), half=min(counts) // 2, many=max(counts)), ha="center",
+                  va="center", fontsize=7.5, color=panels.FAINT)
         axis.text(x, y - 0.12, f"{title(choice.name)}\nAUC {choice.mean.value:.3f}", ha="center", va="center", fontsize=8.5,
                   weight="bold")
         if before in found:

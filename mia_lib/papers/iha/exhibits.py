@@ -377,7 +377,7 @@ def conditioning_table(conditionings: Mapping[str, study.Swept], sweep: study.Sw
                     over_targets(found.kept[way, form][:, given.index(epsilon), 0]) for form in FORMS)
             rows.append(row | {f"paper, {data}": theirs[data, f"{word.replace(' ', '-')}; eps = {epsilon:g}"]
                                for data in DATA[1:]})
-    rows.append({"conditioning": "*gradient alone, no Hessian*"} | {
+    rows.append({"conditioning": "*gradient alone, no Hessian, without weight decay*"} | {
         f"{case}: {' / '.join(FORMS.values())}": over_targets(found.gradient[:, 0])
         for case, found in conditionings.items()})
     return pd.DataFrame(rows).fillna(tables.NOTHING)
@@ -637,7 +637,7 @@ def conditioning_figure(conditionings: Mapping[str, study.Swept], sweep: study.S
     figure, axes = panels.grid(list(conditionings), 4.4, "AUC", sharey=True)
     for axis, found in zip(axes, conditionings.values(), strict=True):
         alone = over(found.gradient[:, 0], bounds=(0, 1))
-        axis.axhline(alone.value, color=plotting.PINK, ls="-.", label="gradient alone, no Hessian")
+        axis.axhline(alone.value, color=plotting.PINK, ls="-.", label="gradient alone, without weight decay")
         axis.axhspan(alone.low, alone.high, color=plotting.PINK, alpha=0.13, lw=0)
         for (way, form), look in CURVES.items():
             there = _over_targets(axis, getattr(sweep, way), found.kept[way, form][..., 0], ms=5, **look,
@@ -973,7 +973,8 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
     return [claims.judge_identity("iha", "C6", worst, claims.margin("iha", "C6", "deviations"),
                                   "largest distance in standard deviations of the score"),
-            claims.judge("iha", "C10", ten), claims.judge("iha", "C11", over(study.agreement_gap(left_out, 0.3))),
+            claims.judge("iha", "C10", ten),
+            claims.judge("iha", "C11", over(study.agreement_gap(left_out, 0.3), bounds=(-1, 1))),
             claims.judge("iha", "C11r", eleven, few_missed),
             claims.judge_work("iha", "C12", twelve),
             claims.judge("iha", "C13", thirteen, reason),

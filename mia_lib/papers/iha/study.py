@@ -232,16 +232,21 @@ def check_fractions(fractions: Sequence[float]) -> None:
         raise MiaError(f"fractions = {list(fractions)}: each must be above 0 and at most 1, and there must be one.")
 
 
-def plan(cases: Sequence[Case]) -> pd.DataFrame:
-    """What a run trains and inverts, before anything is trained; says what of the recipes Eq. 8 does not cover."""
+def plan(cases: Sequence[Case], left_out: Case | None = None) -> pd.DataFrame:
+    """What a run trains and inverts, before anything is trained; says what of the recipes Eq. 8 does not cover.
+
+    Args:
+        left_out: the case of `leave_one_out`, which attacks every second of its targets.
+    """
     rows = []
-    for one in cases:
+    for one in [*cases, *([] if left_out is None else [left_out])]:
+        attacked = one.bank.attacked[::2] if one is left_out else one.bank.attacked
         p = one.parameters
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             beyond = iha.assumed(one.models.config)
         rows.append({"case": one.name, "members of each": f"{int(one.models.members[0].sum()):,}", "models": len(one.models),
-                     "targets": len(one.bank.attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
+                     "targets": len(attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
                      "records judged": f"{len(one.rows):,}", "Eq. 8 does not cover": "; ".join(
                          sentence.split(":")[0] for sentence in beyond) or "nothing"})
     return pd.DataFrame(rows).astype(str)

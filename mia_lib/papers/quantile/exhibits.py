@@ -106,16 +106,19 @@ def cells_at(found, name, rate: float) -> tuple[str, str]:
     """
     if not resolved(found, rate):
         return results.BELOW, results.BELOW
-    enough = (~found.members).sum() * rate >= 10
-    return (percent(precision(found, name, rate)) if enough else results.BELOW,
+    return (percent(precision(found, name, rate)) if _alarms_enough(found, rate) else results.BELOW,
             percent(tpr(found, name, rate), 2 if rate < 0.01 else 1))
 
 
-def said(found, name, rate: float, minus=None, digits: int = 1) -> str:
+def _alarms_enough(found, rate: float) -> bool:
+    return (~found.members).sum() * rate >= 10
+
+
+def said(found, name, rate: float, minus=None) -> str:
     """A TPR in percent, or its paired difference in points, for a sentence."""
     if not resolved(found, rate):
         return "(below resolution)"
-    return percent(tpr(found, name, rate, minus), digits)
+    return percent(tpr(found, name, rate, minus), 2 if rate < 0.01 else 1)
 
 
 def printed(table: str) -> dict[tuple[str, str, str, str], float]:
@@ -629,7 +632,7 @@ def printed_figure(play: study.Play | None = None, name: str = "ours") -> plt.Fi
     handles = {f"at {rate} FPR: {word}": panels.hollow(marker, color) if word == "implied by the paper" else
                Line2D([], [], marker=marker, color=color, ls="none", ms=7)
                for rate, (marker, color) in marks.items()
-               for word in ("implied by the paper", *(["ours, with its interval"] if play is not None else []))}
+               for word in ("implied by the paper", *(["ours"] if play is not None else []))}
     panels.legend(figure, marks={**handles, "chance": Line2D([], [], **panels.CHANCE)})
     return figure
 
@@ -783,6 +786,8 @@ def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
         color, marker = plotting.style_of(f"shadow models: {shadow}", k)["color"], "osD^vP"[k % 6]
         at = np.arange(len(names)) + 0.6 * (k - (len(names) - 1) / 2) / len(names)
         for axis, of in zip(axes, (precision, tpr), strict=True):
+            if of is precision and not _alarms_enough(found, rate):
+                continue
             values = [of(found, (target, shadow), rate) for target in names]
             panels.bars(axis, at, values, 100, ls="none", marker=marker, color=color, label=f"shadow models: {shadow}")
             axis.plot(at[k], 100 * values[k].value, "o", ms=14, mfc="none", mec="#C00000", mew=1.8)
@@ -792,6 +797,8 @@ def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
                  xlim=(-0.6, len(names) - 0.4))
         slanted = len(names) > 2 and max(map(len, names)) > 8
         axis.set_xticks(range(len(names)), names, rotation=25 * slanted, ha="right" if slanted else "center")
+    if not _alarms_enough(found, rate):
+        axes[0].text(0.5, 0.6, results.BELOW, transform=axes[0].transAxes, ha="center")
     panels.legend(figure, marks={"matched": Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")})
     return figure
 
