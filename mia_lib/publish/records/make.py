@@ -22,7 +22,7 @@ from mia_lib.publish import prose, runner
 from mia_lib.publish.parameters import find_root, notebooks, presets, validate
 from mia_lib.publish.records import state as recorded
 
-FILE_LIMIT, TOTAL_LIMIT = 8 * 2**20, 60 * 2**20  # bytes
+FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 60_000_000  # bytes
 TOLERANCE = 1e-4  # of a number computed anew on another machine, relative to the largest of its kind
 
 
@@ -69,7 +69,7 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
         if held is None:
             continue
         if (size := held.stat().st_size) > FILE_LIMIT:
-            left_out.append(f"{entry['study']} ({size / 2**20:.0f} MB)")
+            left_out.append(f"{entry['study']} ({size / 1e6:.0f} MB)")
             continue
         entries.append({name: entry[name] for name in KEPT})
         copies |= {path: held, path.with_suffix(".json"): held.with_suffix(".json")}
@@ -161,11 +161,11 @@ def _size(layer: Path, without: set[Path]) -> int:
 
 def _check_limits(too_large: list[str], total: int) -> None:
     if too_large:
-        raise MiaError(f"{', '.join(too_large)} would be larger than {FILE_LIMIT >> 20} MB, the limit of a recorded file. "
+        raise MiaError(f"{', '.join(too_large)} would be larger than {FILE_LIMIT / 1e6:.0f} MB, the limit of a recorded file. "
                        "Record less: scores of the targets, not signals of every reference.")
     if total > TOTAL_LIMIT:
-        raise MiaError(f"data/recorded would hold {total / 2**20:.1f} MB; {TOTAL_LIMIT >> 20} MB is the limit. Remove a "
-                       "record, or record less.")
+        raise MiaError(f"data/recorded would hold {total / 1e6:.1f} MB; {TOTAL_LIMIT / 1e6:.0f} MB is the limit. Remove "
+                       "a record, or record less.")
 
 
 def _drop_arrays_of_stale(layer: Path, root: Path) -> None:
@@ -267,7 +267,7 @@ def _record_ensemble(name: str, root: Path) -> str:
     for weights in layer.glob("ensemble/*/*.safetensors"):
         if weights not in packed:
             weights.unlink()
-    return f"{path}: {len(held)} models, {size / 2**20:.1f} MB"
+    return f"{path}: {len(held)} models, {size / 1e6:.1f} MB"
 
 
 def _code_of(ensemble) -> dict:
