@@ -11,7 +11,7 @@ import pytest
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
 from mia_lib.publish import readme
-from mia_lib.publish.parameters import find_root
+from mia_lib.publish.parameters import find_root, notebooks
 from mia_lib.publish.records import state
 
 ROOT = find_root()
@@ -23,8 +23,7 @@ def test_readme_is_in_step_with_the_records():
 
 def test_every_claim_of_a_recorded_run_is_counted_once():
     rows = [line for line in readme.found().splitlines() if line.startswith("| ") and "preset" in line]
-    recorded = [(one, shown) for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare")
-                for one, shown, _ in state.exhibits(name)]
+    recorded = [(one, shown) for name in notebooks(ROOT) for one, shown, _ in state.exhibits(name)]
     assert len(rows) == len(recorded)
     for one, shown in recorded:
         [row] = [line for line in rows if f"`{one.name.split('.')[0]}`, preset `{one.preset}`" in line]

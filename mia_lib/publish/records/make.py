@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,7 +112,8 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     _leave_out(layer, folder, dropped)
     _prune(layer)
     said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
-    return said + (f"; left out and computed when asked for: {', '.join(left_out)}" if left_out else "")
+    without = ", ".join(f"{count} of {one}" if count > 1 else one for one, count in Counter(left_out).items())
+    return said + (f"; left out and computed when asked for: {without}" if left_out else "")
 
 
 def _seconds(run: dict) -> float:
