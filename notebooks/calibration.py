@@ -160,6 +160,8 @@ results.name({"hand-orig": float(auc["Orig"]), "hand-cal": float(auc["Cal."])})
 results.name({"ablated-data": ablated.name.removesuffix(", softmax twice")})
 results.name({"first-table": table.name, "images-name": images.name, "ablated": ablated.name, "plays": len(table),
               "members-each": int(table.models.members[0].sum()), "image-members": int(images.models.members[0].sum())})
+results.name({f"{name}-members": said for name, said in exhibits.called_in_idea(plays[table.name]).items()})
+results.name({"intervals": exhibits.intervals(games)})
 results.name({f"top-{variant}": exhibits.top_share(plays[table.name], variant, 0.1, table.covers) for variant in study.VARIANTS}, ".0%")
 results.name({f"tip-{variant}": exhibits.top_share(plays[images.name], variant, 0.01, images.covers) for variant in study.VARIANTS}, ".0%")
 
@@ -176,15 +178,15 @@ plotting.show(
     exhibits.idea(plays[table.name]), name="calibration-idea",
     caption="Each dot is a record of one play ({ours}`first-table`), by how hard it is for the target and for a reference that never saw it, from "
             "the easiest to the hardest. Below the solid line is the tenth of the records that one threshold for all calls first; rings mark the "
-            "tenth that the calibrated loss calls first. Members are {ours}`top-original` of the former and {ours}`top-scratch` of the latter "
-            "(means over {ours}`plays` plays, 95 % intervals), and half of all records.",
+            "tenth that the calibrated loss calls first. In this play members are {ours}`line-members` of the former and {ours}`rings-members` of the "
+            "latter; over {ours}`plays` plays {ours}`top-original` and {ours}`top-scratch` (means, 95 % intervals). Half of all records are members.",
     alt="Scatter plot of members and non-members, rank of the loss under the target against rank of the loss under the reference, with the diagonal. A "
-        "horizontal line has a tenth of the records below it; another tenth has rings. Members among them: {ours}`top-original:value` and "
-        "{ours}`top-scratch:value`.")
+        "horizontal line has a tenth of the records below it, of which {ours}`line-members` are members; another tenth has rings, of which "
+        "{ours}`rings-members` are.")
 
 # %% [markdown]
-# One threshold for all takes the records that are easiest for the target. Calibration takes those that are easier for this target than for a
-# model that never saw them: dots far below the diagonal.
+# One threshold for all takes the records that are easiest for the target. Calibration takes those whose loss under this target is furthest below
+# that under a model that never saw them. Only a record that is hard for the latter can fall far: rings stand at the right.
 #
 # ## The method
 #
@@ -268,13 +270,13 @@ plotting.show(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.table_of(plays, games, "auc", "table2"), name="calibration-table-2",
-    caption="**Table 2 of the paper**: AUC, ours with 95 % intervals over plays and records, the paper's behind the slash. Orig: not calibrated. "
+    caption="**Table 2 of the paper**: AUC, ours with {ours}`intervals` over plays and records, the paper's behind the slash. Orig: not calibrated. "
             "Cal.: one reference from scratch. Cal.-F: forgetting. What *softmax twice* is: {numref}`calibration-softmax`. FashionMNIST, where it is run, stands beside the "
             "paper's MNIST. Rows of the paper that were not run are in {ref}`depth <calibration-not-run>`.")
 
 # %% [markdown]
-# Compare within a row first: what calibration adds. Then compare rows: how near each network comes to the printed numbers. What gives a
-# member away is often that the model has changed its mind about the label. Confidence does not see the label, so it cannot see that.
+# Compare within a row first: what calibration adds. Then compare rows: how near each network comes to the printed numbers. Where a
+# model has changed its mind about a label, that gives the member away; confidence does not see the label, so it cannot see that.
 #
 # ## Whom can the attack name?
 #
@@ -328,7 +330,7 @@ results.name({"to-the-end": exhibits.interval(plays, games, table.name, exhibits
 by_hand = stopped[table.name].auc.mean(1)
 results.name({"hand-epoch": int(stopped[table.name].epochs[by_hand.argmax()])})
 results.name({"hand-best": float(by_hand.max())}, ".3f")
-results.name({"best-epoch": int(np.median(plays[table.name].epoch)), "last-epoch": table.models.config.epochs})
+results.name({"best-epoch": f"{np.median(plays[table.name].epoch):g}", "last-epoch": table.models.config.epochs})
 plotting.explore(
     exhibits.stopping_chart(stopped, plays),
     exhibits.stopping_figure(stopped, plays, {name: games[name].covers for name in stopped}), name="calibration-stopping",
@@ -342,7 +344,7 @@ plotting.explore(
         "validates best ({ours}`stopped:value` on {ours}`first-table`) and one for the loss as it is.")
 
 # %% [markdown]
-# Here text and released code part again, and this bears on every calibrated number. The text stops a reference at its best validation
+# Here text and released code part again, and every number called Cal. hangs on it. The text stops a reference at its best validation
 # accuracy. The code never stops: each epoch overwrites the checkpoint, and the last one is used. On {ours}`first-table` the median best epoch is
 # {ours}`best-epoch` of {ours}`last-epoch`. One reference trained to the end gives {ours}`to-the-end`, one stopped {ours}`stopped`; the paper
 # prints {printed}`table2 | German Credit | Loss Cal.` for German credit. {says}`A1` (One trained to the end has another seed than those of
@@ -516,7 +518,7 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````{solution-end}
 # ````
 #
-# ````{exercise} Why does confidence see so little?
+# ````{exercise} What can confidence not see?
 # :label: calibration-exercise-confidence
 # Take a non-member that is labelled 1 and looks like a 0 to every model. What are its loss, its confidence, and both calibrated? Take the
 # same record as a member of the target that has been learned by heart.
@@ -561,7 +563,7 @@ plotting.show(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.table_one(plays, games), name="calibration-table-1",
-    caption="**Table 1 of the paper**: accuracy of the targets on members (train) and non-members (test), ours with 95 % intervals "
+    caption="**Table 1 of the paper**: accuracy of the targets on members (train) and non-members (test), ours with {ours}`intervals` "
             "over plays, the paper's behind the slash; and, of ours, accuracy on all private records, half of which are members: of the "
             "target, of the reference from scratch, and of the copy after forgetting, which shows what forgetting costs it.")
 
@@ -594,7 +596,7 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.table_of(plays, games, "accuracy", "table3"), name="calibration-table-3",
-    caption="**Table 3 of the paper**: balanced accuracy at the rehearsed threshold, ours with 95 % intervals over plays and records, the "
+    caption="**Table 3 of the paper**: balanced accuracy at the rehearsed threshold, ours with {ours}`intervals` over plays and records, the "
             "paper's behind the slash. For the gap attack, which has no threshold, it equals the AUC.")
 results.show_table(
     exhibits.table_of(plays, games, "accuracy", "table3", run=False), name="calibration-table-3-rest",
@@ -614,7 +616,7 @@ results.show_table(
     at_thresholds, name="calibration-thresholds",
     caption="Balanced accuracy of the attacks of the paper's Table 3 at three thresholds: rehearsed on public records; zero, the default that the paper "
             "suggests for calibrated scores; and the best one for the very records judged (its peak), beside what the paper "
-            "prints. 95 % intervals over plays and records; a peak has none.")
+            "prints. With {ours}`intervals` over plays and records; a peak has none.")
 
 # %% [markdown]
 # A peak is {ref}`flattered by small samples <peak-accuracy>`. Of the {ours}`threshold-cells` cells on the paper's own data and, where it is run, with
@@ -627,7 +629,7 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.low_rates(plays, games), name="calibration-low-rates",
-    caption="True positive rate at 1 % and 0.1 % false positives, in percent, with 95 % intervals over plays and records. *Chance*: what "
+    caption="True positive rate at 1 % and 0.1 % false positives, in percent, with {ours}`intervals` over plays and records. *Chance*: what "
             "{ref}`scores that know nothing and do not tie have on average <chance-tpr>`. *Below resolution*: a target has too few non-members for that "
             "rate. The paper prints none of these.")
 
@@ -668,7 +670,7 @@ readings = exhibits.readings(label_only, games)
 results.show_table(
     readings, name="calibration-readings",
     caption="AUC of label-only scores calibrated in four ways: distances of wrongly classified records negative "
-            "(the table above), zero, the released code's slip (where the reference is wrong, the target's own distance is "
+            "(as in {numref}`calibration-table-4`), zero, the released code's slip (where the reference is wrong, the target's own distance is "
             "subtracted), and ranks in the place of distances. 95 % intervals over plays and records.")
 
 # %% [markdown]
@@ -687,7 +689,7 @@ size_rows = exhibits.sizes_frame(by_size, size_games)
 plotting.show(
     exhibits.sizes_figure(size_rows), name="calibration-figure-3",
     caption="**Figure 3 of the paper**, on {ours}`images-name`: AUC and accuracy of the loss against the number of training records, "
-            "with 95 % intervals over {param}`image_games` games. The paper's curves, for CIFAR-10, rise towards small sets; it prints no numbers.",
+            "with 95 % intervals over {param}`image_games` games where these are three or more. The paper's curves, for CIFAR-10, rise towards small sets; it prints no numbers.",
     alt="Two panels, AUC and accuracy, against the number of training records, for the gap attack, the loss, and the loss calibrated in both ways.")
 
 # %% [markdown]
@@ -724,9 +726,13 @@ lacking = dp.lacking()
 private_models = None if lacking else study.private_training(ablated, epsilons, private_config, private_games)
 
 # %% tags=["hide-input"]
+near = "No ε near 1 was run."
 if private_models is None:
     results.say(f"*Not run: {lacking}.*")
 else:
+    if exhibits.near_one(epsilons):
+        at_least = private_models.scores["scratch"][int(np.argmin(epsilons))]
+        near = f"At ε = {min(epsilons):g} Cal. has an AUC of {metrics.auc(at_least, private_models.members).mean():.3f}."
     results.show_table(
         exhibits.private_table(private_models, epsilons, ablated), name="calibration-private-table",
         caption="{ours}`ablated-data` under DP-SGD, trained with the plain cross-entropy: the ε asked for, spent by the accountant's count, and the noise it "
@@ -737,6 +743,7 @@ else:
                 "it, its TPR at an FPR of one in a hundred (the rate that is fair to ties), against the ε asked for, with 95 % intervals. Cal. has one reference that was trained to the "
                 "end in the same private way. The paper draws ROC and precision against recall.",
         alt="AUC, and the true positive rate at few false positives, against epsilon, with training without privacy last, for the loss calibrated and not.")
+results.name({"near-one": near})
 
 # %% [markdown]
 # (calibration-law-part)=
@@ -747,16 +754,16 @@ results.show_table(
     exhibits.reference_table(plays, games), name="calibration-references",
     caption="AUC of the loss calibrated with different references: trained to the end like the target, one or all there are (their "
             "number in parentheses); one trained to the end on all public records, twice as many; and one kept at its best validation accuracy, "
-            "reached at the epoch in the last column (median). 95 % intervals over plays and records; of the one on all public records, over plays.")
+            "reached at the epoch in the last column (median). With {ours}`intervals` over plays and records; of the one on all public records, over plays.")
 results.show_table(
     exhibits.law_table(plays, games), name="calibration-law-table",
     caption="The ingredients of {eq}`calibration-law`, measured (nats): spread of difficulty over records, noise over references trained to the end, "
-            "gain of members. And the change of AUC by one such reference: what the law says, and what was measured, with 95 % intervals.")
+            "gain of members. And the change of AUC by one such reference: what the law says, and what was measured, with {ours}`intervals`.")
 plotting.show(
     exhibits.law_figure(plays), name="calibration-law-figure",
     caption="AUC of the loss against the number of references trained to the end: measured, the law {eq}`calibration-law` with "
-            "spreads measured on the same losses, and its one-parameter fit. Dotted: not calibrated. Dash-dotted: one stopped reference.",
-    alt="A panel for each data set: AUC against the number of references, as measured, by the law and by its fit.")
+            "spreads measured on the same losses, and, where there are more than two references, its one-parameter fit. Dotted: not calibrated. Dash-dotted: one stopped reference.",
+    alt="A panel for each data set: AUC against the number of references, as measured, by the law and, with more than two, by its fit.")
 
 # %% [markdown]
 # A stopped reference also sees the other public half, if only to know when to stop. Two assumptions of the law fail. References drawn from one
@@ -800,13 +807,13 @@ used = {name: one.models.records.name for name, one in games.items()}
 claims.show("calibration", verdicts, {
     "Table 2, largest gains": [data for data in used.values() if data in ("german_credit", "cifar10")],
     **dict.fromkeys(["Table 2", "Table 3", "Tables 2 and 3", "Section 4.1", "Figure 2"], used.values()),
-    "Table 4": [used[name] for name in label_only], **dict.fromkeys(["Figure 3", "Figure 4"], image_dataset),
+    "Table 4": [used[name] for name in label_only], "Section 4.3": used[ablated.name], **dict.fromkeys(["Figure 3", "Figure 4"], image_dataset),
     **dict.fromkeys(["Figure 5", "Figure 6"], used[ablated.name])})
 
 # %% [markdown]
 # ### Where text and released code differ
 #
-# For the loss two differences matter most, and both are in the main line: the second softmax, and references that are never stopped. Others, measured:
+# Two differences bear on the loss and are in the main line: the second softmax, and references that are never stopped. Others, measured:
 
 # %%
 on_tables = {name: one for name, one in games.items() if not one.models.records.is_image}
@@ -833,7 +840,7 @@ results.show_table(
     pd.concat([gradients, released, left_on]), name="calibration-differences",
     caption="AUC of gradient scores by two norms, of what the released code computes, and of dropout. Its infinity norm is no norm and no difference of scores: it is the largest entry, sign "
             "kept, of the target's gradient less the reference's, and there is none without calibration. Losses may be computed with the network in "
-            "training mode. 95 % intervals over plays.")
+            "training mode. With {ours}`intervals` over plays.")
 
 # %% [markdown]
 # - **Validation**: the text speaks of validation accuracy without naming the records. The code measures it on the test split and does not act on
@@ -855,10 +862,12 @@ results.show_table(
 # | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | images run: {param}`image_dataset:title` | `--preset cifar10` for the first; `--preset paper -p image_dataset cifar100` and a graphics card for the other |
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
 # | Figures 1 to 4 | CIFAR-10 | {ours}`images-name` | `--preset cifar10` |
-# | Figures 5 and 6 | CIFAR-10 | {ours}`ablated` | `--preset cifar10 -p ablations images` |
+# | Figure 5 | CIFAR-10, ten copies | {ours}`ablated`, {param}`copies` copies | `--preset cifar10 -p ablations images` |
+# | Figure 6 | CIFAR-10, epsilon 1000, 100, 10 and about 1 | {ours}`ablated-data`, one softmax; epsilon {param}`epsilons` | `--preset cifar10 -p ablations images` |
+# | games | 5 on tables | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5` |
 #
-# Intervals cover the splits, and so the choice of members, references and seeds. All splits of a table are of one pool: other records might
-# differ.
+# Intervals cover the splits, and so the choice of members, references and seeds; those over plays and records also which records are
+# judged. Where two games stand there is none. All splits of a table are of one pool.
 #
 # ### What this run trains
 

@@ -122,6 +122,8 @@ def bank_of(name):
 banks = {one.name: one for one in map(bank_of, datasets)}
 bank = next(iter(banks.values()))
 plan = study.plan(banks, sizes, size_seeds, epsilons, private_seeds, private_config, steps, reference_counts)
+results.name({"intervals": exhibits.intervals(targets), "private-intervals": exhibits.intervals(private_seeds),
+              "size-intervals": exhibits.intervals(size_seeds)})
 results.name({"queries": 4 * iterations, "half": pool // 2, "references": models - 2, "epsilon-count": len(epsilons)})
 results.name({"set": bank.name, "sets": " and ".join(banks)})
 
@@ -311,7 +313,7 @@ results.name({"lead-released": lead(played.scores["nll"], played.scores[best]),
               "lira-over-ratio": lead(played.one_view["lira"], played.one_view["log_ratio"])}, ".1f")
 results.show_table(
     exhibits.table_one(plays, exhibits.MAIN), name="curvature-table-1",
-    caption="**Table 1 of the paper**, in percent: AUC with 95 % intervals over targets and records; the same with one view "
+    caption="**Table 1 of the paper**, in percent: AUC {ours}`intervals`; the same with one view "
             "for every method; balanced accuracy at the best threshold, a {ref}`peak <peak-accuracy>`, which has no "
             "interval. The paper's as AUC / accuracy. The upper eight run as in the released code; those in italics are "
             "ours. LiRA's repairs one by one are in {numref}`curvature-lira`.")
@@ -337,8 +339,8 @@ results.name({f"tpr-{m.replace('_', '-')}": f"{100 * rate:.1f}" if resolved else
 plotting.show(
     exhibits.roc(plays), name="curvature-figure-4",
     caption="**Figure 4 of the paper** for five methods, on {ours}`sets`: {term}`ROC` on logarithmic axes, the mean over "
-            "{param}`targets` targets. It begins where one non-member is one false alarm. TPR at the rates of the paper, for "
-            "all methods and with intervals, is in {numref}`curvature-table-5`.",
+            "{param}`targets` targets. It begins where one non-member is one false alarm. TPR of "
+            "all methods at 1 % and 0.1 %, {ours}`intervals`, is in {numref}`curvature-table-5`.",
     alt="A panel for each data set: true positive rate against false positive rate on logarithmic axes, for Curv ZO NLL and "
         "LR, MAST and two forms of LiRA, with a dashed chance line.")
 
@@ -370,7 +372,7 @@ results.name({"spread-in": float(spread[0]), "spread-out": float(spread[1])}, ".
 results.show_table(
     exhibits.ladder_table(plays), name="curvature-ladder",
     caption="From the log-likelihood ratio to the released NLL and LR, in percent, two views; in brackets each change "
-            "against the step before with its paired 95 % interval. Controls are against the first step. Rates that no "
+            "against the step before, paired, {ours}`intervals`. Controls are against the first step. Rates that no "
             "threshold can reach are left out.")
 
 # %% [markdown]
@@ -388,7 +390,7 @@ results.show_table(
 # balance of the two then depends on the unit of $c$, even on the base of the logarithm, which no likelihood ratio does
 # ({numref}`curvature-base`). With one spread for both hypotheses the record's own term is zero, and these two cannot be out of
 # balance; records are still weighted differently. As references are added, spreads are estimated better and the term stays: it belongs to the rule
-# ({numref}`curvature-references`: the step costs {ours}`squared-few` points with {ours}`fewest` references, {ours}`variance-step` with all).
+# ({numref}`curvature-references`: the step changes AUC by {ours}`squared-few` points with {ours}`fewest` references, by {ours}`variance-step` with all).
 #
 # (curvature-what)=
 # ## What does the number measure?
@@ -407,13 +409,13 @@ results.name({f"signal-{name}": 100 * exhibits.number(one.ranks, found.members) 
     ("exact", found.named["exact_norm"]), ("released", found.released), ("own-label", found.named["own_label"]))}, ".1f")
 results.show_table(
     exhibits.signals_table(found, h, iterations), name="curvature-signals",
-    caption="AUC of the log-likelihood ratio on several signals, in percent with 95 % intervals, on {ours}`signal-records` "
+    caption="AUC of the log-likelihood ratio on several signals, in percent {ours}`intervals`, on {ours}`signal-records` "
             "records and one view. The last two rows are no curvature. More estimates are in {numref}`curvature-estimators`.")
 
 # %% [markdown]
 # Exact curvature needs the parameters; the likeliest class's confidence needs one query, and no label either. The true class's
-# confidence needs one query and the label. Models miss the label of {ours}`wrong-in` of their members and of {ours}`wrong-out`
-# of the others in this run.
+# confidence needs one query and the label. On these records models miss the label of {ours}`wrong-in` of those that they were
+# trained on and of {ours}`wrong-out` of the others (mean over all models).
 #
 # ## Training sets by design: the paper's Figure 7
 #
@@ -457,7 +459,7 @@ plotting.show(
 # %% [markdown]
 # NLL on coresets, the largest less the smallest: {ours}`coreset-rise` points of AUC. On the largest coreset less on random
 # sets of that size: {ours}`coreset-lead` points. How much of a coreset is told without a target, {ours}`told-smallest` % and
-# {ours}`told-largest` %, is what an attack on records' ease could have. NLL compares a record with itself, so part of the ease
+# {ours}`told-largest` %, is what records' ease alone tells. NLL compares a record with itself, so part of the ease
 # cancels; on matched sets, where members and others are equally easy, nothing is left but membership. (A matched set
 # needs twice its size in the pool; larger ones have the other control only.)
 #
@@ -572,8 +574,8 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````{exercise} A defence by noise
 # :label: curvature-exercise-noise
 # A server adds Gaussian noise of standard deviation $s$ to every loss it returns. By how much does that move a probe $q$? How
-# large must $s$ be to drown the median $|q|$ of {numref}`curvature-steps` (printed in the solution), and what does it do to an
-# attack on the loss?
+# large must $s$ be to drown the median $|q|$ at the $h$ of this run (printed in the solution), and what does it do to an attack
+# on the loss?
 # ````
 #
 # ````{solution-start} curvature-exercise-noise
@@ -583,8 +585,8 @@ results.say(results.markdown_table(pd.DataFrame([
 # Four independent noises of variance $s^2$ over $4h^2$: $q$ moves by a standard deviation of $2s/4h^2 = s/2h^2$.
 
 # %%
-scale = study.step_sizes(bank, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1])
-typical = float(np.median(scale.expected))
+scale = study.step_sizes(bank, sorted({1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, h}))
+typical = scale.typical(h)
 results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats. Median "
             f"losses of members are {np.mean(played.median_in):.1e}, of others {np.mean(played.median_out):.1e}. Noise is "
             f"multiplied by {0.5 / h**2:,.0f}.")
@@ -657,8 +659,8 @@ plotting.show(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.targets_table(plays), name="curvature-targets",
-    caption="The targets: accuracy and median loss on members and non-members, and the gap between mean log curvatures with "
-            "its 95 % interval.")
+    caption="The targets: accuracy and median loss on members and non-members, and the gap between mean log curvatures, "
+            "{ours}`intervals`.")
 
 # %% [markdown]
 # ### Figure 1: which images curve
@@ -729,7 +731,7 @@ results.show_table(
 results.show_table(
     exhibits.views_table(plays), name="curvature-table-2",
     caption="**Tables 2 to 4 of the paper**, in percent: AUC from the image alone and with its mirror image, and the paired "
-            "gain, 95 % intervals; the paper's for one and two views.")
+            "gain, {ours}`intervals`; the paper's for one and two views.")
 
 # %% [markdown]
 # With flips in training the mirror image is a view that training saw, for half of the epochs; without them it would be a
@@ -740,7 +742,7 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.low_rates(plays), name="curvature-table-5",
-    caption="**Table 5 of the paper**, in percent: TPR at low FPR, ours with 95 % intervals, the paper's for CIFAR-100 (with one and with two views). "
+    caption="**Table 5 of the paper**, in percent: TPR at low FPR, ours {ours}`intervals`, the paper's for CIFAR-100 (with one and with two views). "
             "Chance is above the rate where non-members are {ref}`few <chance-tpr>`. Each target here has {ours}`half` non-members; a rate that fewer than one of them would make is below resolution.")
 
 # %% [markdown]
@@ -770,7 +772,7 @@ results.show_table(
     exhibits.estimators_table(found, h, iterations), name="curvature-estimators",
     formats={"rank correlation with the norm": ".2f"},
     caption="Estimates of curvature, on {ours}`signal-records` records and one view: what they need of the target, AUC of "
-            "the log-likelihood ratio in percent with 95 % intervals, the same among records that all models get right, rank "
+            "the log-likelihood ratio in percent {ours}`intervals`, the same among records that all models get right, rank "
             "correlation with the exact Frobenius norm (mean over models), and median size over that norm, where models give "
             "the record's label and where they do not. The last two rows are no curvature. The trace as printed is negative "
             "for {ours}`negative` of the values.")
@@ -799,14 +801,14 @@ low = metrics.resolves(played.members, 0.001)
 def with_few(other):
     if not low:
         return "below resolution"
-    return f"{100 * exhibits.number(counted[few]['lr'], played.members, exhibits.LOWEST, played.scores[other]):.1f}"
+    return f"{100 * exhibits.number(counted[few]['lr'], played.members, exhibits.LOWEST, played.scores[other]):.2f}"
 
 results.name({"few": few, "c7-released": with_few("lira_released"), "c7-fixed": with_few("lira_fixed")})
 plotting.show(
     exhibits.costs_figure(found, counted, played, models - 2, iterations), name="curvature-costs",
-    caption="TPR at 1 % FPR against the number of references (left, two views, all targets) and against the queries of a "
-            "record (right, one view, {ours}`signal-records` records). 95 % intervals.",
-    alt="Left, true positive rates of six attacks against the number of references. Right, those of the curvature's log "
+    caption="Left: TPR at 1 % FPR against the number of references (two views, all targets). Right: AUC against the queries of "
+            "a record, on {ours}`signal-records` records with one view, which are too few for the rate. Both {ours}`intervals`.",
+    alt="Left, true positive rates of six attacks against the number of references. Right, the AUC of the curvature's log "
         "ratio against the number of queries, and of two confidences at one query.")
 
 # %% [markdown]
@@ -832,7 +834,7 @@ else:
     results.show_table(
         exhibits.private_table(private, epsilons, privately), name="curvature-private-table",
         caption="Targets under DP-SGD: the ε asked for and the ε spent, the noise it takes, accuracy on members / others, "
-                "and AUC in percent with 95 % intervals. *No privacy*: the same recipe and epochs without clipping or noise.")
+                "and AUC in percent, {ours}`private-intervals`. *No privacy*: the same recipe and epochs without clipping or noise.")
     plotting.show(
         exhibits.private_figure(private, epsilons, privately), name="curvature-figure-5",
         caption="**Figure 5 of the paper**: AUC against ε, the mean over {param}`private_seeds` targets, and a fit of $[s(1 "
@@ -844,7 +846,7 @@ else:
 # Compare the last row of the table first: the leak that the recipe has without any noise bounds what noise can take away. An interval
 # that covers one half there leaves nothing to lose, and C8 cannot be decided. And
 # compare the row of the largest ε with it: the two differ by clipping, too. Nor is a fit of this form a test of the theorem.
-# Beyond $\epsilon = 5$ the curve is flat whatever its parameters, and any curve that rises and saturates fits as well. (The
+# Beyond $\epsilon = 5$ the curve is flat whatever its parameters, and any curve that flattens fits as well. (The
 # paper's figure shows the AUC of the *negated* LR, so that a printed $.56$ is $.44$ of the score itself, and its code adds
 # $0.015$ to the fitted curve.)
 #
@@ -872,7 +874,7 @@ plotting.show(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.coreset_table(swept, told, drawn), name="curvature-coreset-table",
-    caption="AUC in percent on each kind of training set, 95 % intervals; *no target at all* chooses the coreset by one half "
+    caption="AUC in percent on each kind of training set, {ours}`size-intervals`; *no target at all* chooses the coreset by one half "
             "of the models and ranks records by the other half.")
 
 # %% [markdown]
@@ -890,8 +892,8 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.easiest_table(played), name="curvature-easiest",
-    caption="AUC among the records of lowest mean curvature under the references of each target, in percent, with 95 % "
-            "intervals over targets and records (one view for Yeom's attack, two for the others).")
+    caption="AUC among the records of lowest mean curvature under the references of each target, in percent, "
+            "{ours}`intervals` (one view for Yeom's attack, two for the others).")
 
 # %% [markdown]
 # The paper's Appendices A.9 and A.10 ask whether a choice of training records can serve as a defence. That is not run here.
@@ -948,10 +950,10 @@ claims.show("curvature", verdicts, {
 # | training | 300 epochs, crops and mirroring | {param}`epochs` epochs, {param}`augmentation` | `--preset paper` |
 # | probes | 10, $h = 0.001$ | {param}`iterations`, $h =$ {param}`h` | `-p iterations 10 -p h 0.001` |
 # | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | {ours}`epsilon-count` epsilons, {param}`private_epochs` epochs | `--preset cifar100` |
-# | Figures 6 and 7 | up to 45,000 records, 2 and 6 models a size | {param}`sizes` records, {param}`size_seeds` models a size | `--preset cifar100` |
+# | Figures 6 and 7 | up to 45,000 records, 2 and 6 models a size | {param}`sizes` records, {param}`size_seeds` models a size | `--preset cifar100` for more models, `--preset paper` for the sizes |
 #
-# All targets come from one bank: they share records, and each serves as a reference against others. Intervals cover the choice
-# of target and of records, not that of the bank.
+# All targets come from one bank: they share records and references. Where there are intervals they cover the choice of target
+# and of records, not that of the bank.
 #
 # ### What this run trains
 

@@ -18,12 +18,13 @@ KEPT = ("$schema", "datasets")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def table(spec: dict, version: str) -> str:
+def table(spec: dict, version: str, what: str = "this chart") -> str:
     """A folded table in HTML: what the chart says at a few settings; nothing of a chart without a view "said".
 
     Args:
         spec: in Vega-Lite, as `plotting.explore` displays it.
         version: of Vega-Lite.
+        what: the page calls the chart.
     """
     view = _view(spec)
     if view is None:
@@ -37,7 +38,7 @@ def table(spec: dict, version: str) -> str:
         lines = _said(json.dumps({**alone, "params": fixed + params}, sort_keys=True), version)
         rows.append(f'<tr><th scope="row">{escape(words)}</th><td>{"<br>".join(map(escape, lines)) or "nothing"}</td></tr>')
     head = '<thead><tr><th scope="col">setting</th><th scope="col">what the chart says</th></tr></thead>'
-    return ('<details class="mia-fold mia-words"><summary>Open: this chart in words, at a few settings</summary>'
+    return ('<details class="mia-fold mia-words"><summary>Open: ' + what + ' in words, at a few settings</summary>'
             f'<table class="table">{head}<tbody>{"".join(rows)}</tbody></table></details>')
 
 

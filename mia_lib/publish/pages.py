@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -368,7 +368,7 @@ def shown_again(text: str, where: str, charts: dict[str, tuple[dict, str]]) -> s
 
 
 def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bool = True,
-         audits: str = "../audits/") -> dict:
+         audits: str = "../audits/", again: str | None = None) -> dict:
     """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
 
     Args:
@@ -376,6 +376,7 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
         runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
         explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
         audits: where what `collect_audits` finds lies, seen from this page.
+        again: the command that repeats the run; that of its preset when None.
 
     Returns:
         A new notebook, as JSON.
@@ -401,7 +402,7 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
     cells = in_depth(cells)
     # What this run does not show, such as a table of a study that it leaves out.
     cells += [_folded(state, shown, name) for state, shown in runs for name in _exhibits(shown) if name not in folded]
-    cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record)})
+    cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record, again)})
     notebook["cells"] = cells
     return notebook
 
@@ -504,6 +505,9 @@ def _charts(cell: dict, explorable: bool) -> list[dict]:
     figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
     charts = [output["data"].pop(prose.VEGA_LITE) for output in cell.get("outputs", [])
               if prose.VEGA_LITE in output.get("data", {})]
+    if charts and figure and not explorable:
+        shown = cell["metadata"]["mystnb"]["figure"]
+        shown["caption"] = shown["caption"].replace("In the chart,", "In the book's chart,")
     cells = []
     for chart in charts if figure else []:
         source = _holder(chart, figure, explorable)
@@ -516,7 +520,8 @@ def _holder(chart: dict, figure: str, explorable: bool = True) -> str:
     spec = json.dumps(chart, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
     live = (f'<div class="{EXPLORABLE}" data-figure="{figure}" hidden><script type="application/json">{spec}</script></div>'
             if explorable else "")
-    parts = [live, in_words.table(chart, VERSION)]
+    what = "this chart" if explorable else "the book's chart, with this run's numbers,"
+    parts = [live, in_words.table(chart, VERSION, what)]
     return "```{raw} html\n" + "\n".join(filter(None, parts)) + "\n```" if any(parts) else ""
 
 
@@ -549,15 +554,21 @@ def _captioned(cell: dict) -> list[dict]:
     return cells
 
 
-def rerun_command(record: dict) -> str:
-    """The command that repeats a run."""
+def rerun_command(record: dict, changes: Mapping[str, tuple] | None = None) -> str:
+    """The command that repeats a run.
+
+    Args:
+        changes: parameter -> (value in the run, value in its preset).
+    """
     words = ["mia", "run", record["notebook"]]
     if record["preset"] != QUICK:
         words += ["--preset", record["preset"]]
+    for name, (value, _) in (changes or {}).items():
+        words += ["-p", name, str(value)]
     return shlex.join(words)
 
 
-def provenance(record: dict) -> str:
+def provenance(record: dict, again: str | None = None) -> str:
     """The footer of a page in MyST Markdown: how its numbers came about, and how to make them again."""
     different = ", ".join(f"`{k} = {v!r}`" for k, v in record["changed"].items()) or "none"
     rows = {
@@ -569,7 +580,7 @@ def provenance(record: dict) -> str:
         "Versions": _versions(record),
         "Read from recorded results": _read_from_records(record),
         "Hash of the code that bears on it, data and parameters": f"`{record['key']}`",
-        "Again, or with other parameters": f"`{rerun_command(record)} -p NAME VALUE`",
+        "Again, or with other parameters": f"`{again or rerun_command(record)} -p NAME VALUE`",
     }
     table = "\n".join(f"| {left} | {right} |" for left, right in rows.items())
     title = "```{admonition} How the numbers on this page came about"

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import csv
 import difflib
 import re
 from collections.abc import Mapping
@@ -335,7 +336,5 @@ def _printed(paper: str, asked: str, where: str) -> str:
     if len(frame) != 1:
         raise MiaError(f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
                        f"row, for example {' | '.join(str(one) for one in frame.iloc[0][identifying] if one)}.")
-    value, unit = frame.iloc[0][["value", "unit"]]
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.1f}" if unit == "percent" and round(value, 1) == value else f"{value:g}"
+    with open(tables.PAPERS / f"{paper}_{table}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))[frame.index[0]]["value"]  # with the digits that the paper has

@@ -16,13 +16,12 @@ import json
 import mimetypes
 import os
 import re
-import shlex
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib.publish.parameters import QUICK, find_root, plain, validate
+from mia_lib.publish.parameters import find_root, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
 TERM = re.compile(r"\{term\}`(?:[^`<]*<([^`>]*)>|([^`<]*))`")
@@ -53,9 +52,11 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
     base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
     # What draws explorable figures would be a fifth of the file.
-    made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="")
+    changes = changed_from_preset(record, root)
+    again = pages.rerun_command(record, changes)
+    made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
     bound = any(":::{about}" in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown")
-    _put_banner(made, banner(record, changed_from_preset(record, root), notebook.name, base, bound))
+    _put_banner(made, banner(record, changes, notebook.name, base, bound))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 
     files = {f"book/{path.relative_to(root / 'book').as_posix()}": path.read_bytes()
@@ -63,7 +64,8 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     place = f"notebooks/{record['notebook']}"
     files[f"{place}.ipynb"] = json.dumps(made).encode()
     files["_toc.yml"] = f"format: jb-book\nroot: {place}\n".encode()
-    files["_config.yml"] = json.dumps(_config(root, built if base else None, base)).encode()  # JSON is YAML, too
+    config = _config(root, built if base else None, base, _chapter(record["notebook"], root))
+    files["_config.yml"] = json.dumps(config).encode()  # JSON is YAML, too
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
         pages.stage(files, staged)
@@ -85,7 +87,16 @@ def _base(built: Path, folder: Path) -> str:
     return path + "/"
 
 
-def _config(root: Path, built: Path | None, base: str | None) -> dict:
+def _chapter(name: str, root: Path) -> int:
+    """The number of a notebook among the numbered chapters of the book; 0 where it has none."""
+    import yaml
+
+    parts = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
+    numbered = [Path(one["file"]).name for part in parts if part.get("numbered") for one in part["chapters"]]
+    return numbered.index(name) + 1 if name in numbered else 0
+
+
+def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> dict:
     """The book's configuration, without buttons that lead to the unchanged notebook."""
     import yaml
 
@@ -98,7 +109,7 @@ def _config(root: Path, built: Path | None, base: str | None) -> dict:
         own["extensions"].append(__name__)
     else:
         config["sphinx"].setdefault("extra_extensions", []).append(__name__)
-    own |= {"mia_inventory": str(built / "objects.inv") if built else "", "mia_base": base or ""}
+    own |= {"mia_inventory": str(built / "objects.inv") if built else "", "mia_base": base or "", "mia_chapter": chapter}
     return config
 
 
@@ -107,16 +118,6 @@ def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tup
     values = validate(record["notebook"], {}, record["preset"], root)
     both = {name: (plain(value), plain(values.get(name))) for name, value in record["parameters"].items()}
     return {name: (value, was) for name, (value, was) in both.items() if value != was}
-
-
-def command(record: dict, changes: dict[str, tuple]) -> str:
-    """The command that repeats a run."""
-    words = ["mia", "run", record["notebook"]]
-    if record["preset"] != QUICK:
-        words += ["--preset", record["preset"]]
-    for name, (value, _) in changes.items():
-        words += ["-p", name, str(value)]
-    return shlex.join(words)
 
 
 def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | None, bound: bool = True) -> str:
@@ -130,6 +131,7 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
         bound: whether the notebook has parts that were written about one preset.
     """
     from mia_lib.progress import duration
+    from mia_lib.publish.pages import rerun_command
 
     what = ", ".join(f"{_code(name)} = {_code(value)} in place of {_code(was)}" for name, (value, was) in changes.items())
     here = "the page in the book"
@@ -143,7 +145,7 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
 - **Preset:** {_code(record["preset"])}
 - **Changed from it:** {what or "nothing"}
 - **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}{_kept(record)}
-- **Again:** {_code(command(record, changes))}
+- **Again:** {_code(rerun_command(record, changes))}
 
 Tables, figures, verdicts and the numbers in the text are of this run (<a href="{html.escape(notebook)}">as a notebook</a>).
 {elsewhere} {here}, with recorded runs at larger scale.
@@ -151,10 +153,13 @@ Tables, figures, verdicts and the numbers in the text are of this run (<a href="
 
 
 def _kept(record: dict) -> str:
-    """How much of it was not computed in the time that the banner names."""
-    sources = [entry["source"] for entry in record.get("entries", [])]
-    kept = len(sources) - sources.count("computed")
-    return f"; {kept} of its {len(sources)} results and models were there before" if kept else ""
+    """How much of it was not computed in the time that the banner names. Models that a result trains are not asked for."""
+    entries = record.get("entries", [])
+    results = [entry for entry in entries if entry["kind"] != "model"]
+    before = sum(entry["source"] != "computed" for entry in results)
+    models = sum(entry["kind"] == "model" and entry["source"] != "computed" for entry in entries)
+    there = [f"{before} of its {len(results)} results"] * bool(before) + [f"{models} model{'s' * (models > 1)}"] * bool(models)
+    return f"; before it there were {' and '.join(there)}" if there else ""
 
 
 def _code(value) -> str:
@@ -219,16 +224,26 @@ def setup(app) -> dict:
     """Called by Sphinx: references to pages that are not here are answered, and nothing is drawn around the page."""
     app.add_config_value("mia_inventory", "", "env", str)  # objects.inv of the built book
     app.add_config_value("mia_base", "", "env", str)  # the built book, seen from the page
+    app.add_config_value("mia_chapter", 0, "env", int)  # the page's number in the book
     app.connect("config-inited", _plain_page)
     app.connect("builder-inited", _read_inventory)
     app.connect("doctree-read", _answer_links)
     app.connect("missing-reference", _answer)
+    app.connect("env-check-consistency", _number_as_in_the_book)  # numbers are there by then
     return {"parallel_read_safe": True}
 
 
 def _plain_page(app, config) -> None:
     config.html_theme_options |= {"article_header_start": [], "use_download_button": False, "show_prev_next": False}
     config.html_sidebars = {"**": []}
+
+
+def _number_as_in_the_book(app, env) -> None:
+    """Tables, figures, equations and the like by chapter, "Table 3.5", for numbers without a dot are the paper's."""
+    if app.config.mia_chapter:
+        for kinds in env.toc_fignumbers.values():
+            for kind, numbers in kinds.items():
+                kinds[kind] = {one: (app.config.mia_chapter, number[-1]) for one, number in numbers.items()}
 
 
 def _read_inventory(app) -> None:

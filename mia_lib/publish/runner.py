@@ -398,8 +398,8 @@ class _Session:
         found, start = {}, 0
         lines = [json.loads(line) for line in self._traced()]
         for end, section in [*self._ended, (len(lines), "")]:
-            for line in lines[start:end]:
-                found[line["key"]] = {**line, "section": found.get(line["key"], {}).get("section", section)}
+            for line in lines[start:end]:  # what is asked for again was there by then
+                found.setdefault(line["key"], {**line, "section": section})
             start = max(start, end)
         return list(found.values())
 

@@ -395,6 +395,43 @@ def test_most_cells_are_those_that_no_interval_denies():
     assert exhibits.most_of([cell(1), cell(2), cell(-1)]).sign == 1
     assert exhibits.most_of([cell(1), cell(-2), cell(-1)]).sign == -1
     assert exhibits.most_of([cell(1), cell(2), cell(-1)]).at(0.99).sign == 1
+    alone = Interval(0.3, 0.2, 0.4, se=0.1).without("2 games: too few for an interval")
+    mixed = exhibits.most_of([cell(1), cell(2), alone, replace(alone, value=-0.3), cell(-1)])
+    assert (mixed.low, mixed.value, mixed.high) == pytest.approx((-0.1, 0.1, 0.3)), "what has no interval denies nothing"
+    assert mixed.at(0.99).low <= mixed.value <= mixed.at(0.99).high
+
+
+def test_a_mean_over_data_sets_has_an_interval_only_where_each_has_one():
+    many, two = metrics.t_interval([0.1, 0.2, 0.3, 0.2]), metrics.t_interval([0.1, 0.2])
+    assert exhibits.mean_of_intervals([many, many]).sign == 1
+    found = exhibits.mean_of_intervals([many, two])
+    assert found.value == pytest.approx(0.175) and np.isnan(found.low) and found.sign == 0
+
+
+def test_networks_on_the_same_data_are_one_data_set_to_labels_alone(shown, monkeypatch):
+    games = shown[0]["FashionMNIST"]
+    which = games.private & (np.cumsum(games.private, 1) <= 200)
+    monkeypatch.setattr(study, "label_only_records", lambda private, members: which)
+    members = np.tile(np.arange(200) % 2 == 0, (6, 1))
+    noise = RNG.normal(size=members.shape)
+    found = study.LabelOnly(members, {}, {"original": noise, "scratch": noise + 0.4 * members, "forgetting": noise}, {}, 1.0)
+    other = replace(games, paper="Hepatitis")
+    alone, twice, apart = (exhibits.judge_label_only(dict.fromkeys(names, found), names).parts["Cal. - Orig"]
+                           for names in ({"a": games}, {"a": games, "b": games}, {"a": games, "b": other}))
+    assert (twice.value, twice.low, twice.high) == pytest.approx((alone.value, alone.low, alone.high)), "one data set, not two"
+    assert apart.high - apart.low < 0.9 * (alone.high - alone.low)
+
+
+def test_a_claim_about_epsilon_near_one_is_judged_near_one(shown):
+    all_games, plays = shown
+    played, one = plays["FashionMNIST"], all_games["FashionMNIST"]
+    scores = np.stack([played.scores["loss", "scratch"]] * 3)
+    private = study.PrivateTraining(played.members, {v: scores for v in ("original", "scratch")}, np.ones(2), np.ones(2),
+                                    np.ones((3, 6)), np.ones((3, 6)))
+    near, far = (exhibits.judge_private(private, epsilons, one, "") for epsilons in ([1.0, 10.0], [10.0, 100.0]))
+    assert near.parts["near chance from above, ε = 1"].sign == -1
+    assert far.parts["near chance from above, ε = 10"] is None and far.reason == "no epsilon near 1"
+    assert "not run" in far.said
 
 
 def test_the_threshold_of_greatest_accuracy_is_the_one_on_the_records_judged(shown):

@@ -615,6 +615,8 @@ def test_the_gap_of_means_is_that_of_a_loop():
     log, members = RNG.normal(size=(4, 60)).astype(np.float32), membership.balanced_halves(60, 4)
     log += RNG.normal(size=60) + ~members  # records differ, too
     found = exhibits.mean_gap(log, members)
+    assert np.isnan(exhibits.mean_gap(log[:2], members[:2]).low), "two targets have no interval"
+    assert "too few" in exhibits.intervals(2) and exhibits.intervals(3).startswith("with 95 %")
     gaps = [log[t][~members[t]].mean() - log[t][members[t]].mean() for t in range(4)]
     assert found.value == pytest.approx(np.mean(gaps), rel=1e-5) and found.sign == 1
     drawn = []

@@ -85,6 +85,8 @@ def test_a_page_without_a_run_has_to_say_whose_number_it_wants():
 
 def test_the_papers_numbers_are_there_without_a_run():
     assert prose.prose("{printed}`bayes table1 | n = 400 | MATT | attack_accuracy`", "index.md") == "57.0"
+    with_its_digits = "{printed}`calibration table4 | German Credit | HopSkipJump Cal. | auc`"
+    assert prose.prose(with_its_digits, "index.md") == "0.640"
 
 
 def test_a_chapters_answer_is_the_bold_text_under_its_title():

@@ -110,7 +110,12 @@ def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
     injected = sum("injected-parameters" in cell["metadata"].get("tags", []) for cell in sources.values())
     assert len(article.select("details.above-input")) == hidden + injected > 5, "code that the book hides is hidden"
     numbered = [f.get_text().strip() for f in article.select("figure figcaption")]
-    assert numbered and all(re.match(r"Figure \d+ \S", text) for text in numbered)
+    chapter = CHAPTERS.index(name) + 1
+    assert numbered and all(re.match(rf"Figure {chapter}\.\d+ \S", text) for text in numbered), "without a dot: the paper's"
+    tabled = [one.get_text().strip() for one in article.select("table caption")]
+    assert tabled and all(text.startswith(f"Table {chapter}.") for text in tabled)
+    for equation in article.select("span.eqno"):
+        assert equation.get_text().startswith(f"({chapter}.")
     assert article.select(".citation") and article.select("dl.glossary dt")
     banner = article.select_one("h1 + .admonition").get_text(" ")
     assert "Preset: smoke" in " ".join(banner.split()) and "Changed from it: nothing" in " ".join(banner.split())
@@ -245,15 +250,16 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     record["parameters"] = {"steps": 5, "word": "it's"}
     changes = run_page.changed_from_preset(record, small)
     assert changes == {"steps": (5, 3), "word": ("it's", "a`b")}
-    assert run_page.command(record, changes) == "mia run small -p steps 5 -p word 'it'\"'\"'s'"
+    assert book.rerun_command(record, changes) == "mia run small -p steps 5 -p word 'it'\"'\"'s'"
     text = run_page.banner(record, changes, "small.ipynb", None)
     for part in ("`quick`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``", "2026-01-02 03:04 UTC",
                  "1 min 15 s", "an abacus"):
         assert part in text, part
     assert "left out and said so" in text and "there before" not in text
-    record["entries"] = [{"source": source} for source in ("computed", "cache", "recorded")]
+    record["entries"] = [{"source": source, "kind": kind} for source, kind in (
+        ("computed", "study"), ("cache", "study"), ("recorded", "study"), ("computed", "model"), ("recorded", "model"))]
     text = run_page.banner(record, changes, "small.ipynb", None, bound=False)
-    assert "an abacus; 2 of its 3 results and models were there before" in text and "left out" not in text
+    assert "an abacus; before it there were 2 of its 3 results and 1 model" in text and "left out" not in text
 
 
 def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, tmp_path, monkeypatch):

@@ -505,6 +505,16 @@ def test_provenance_says_what_came_from_records_part_by_part():
     assert "nothing: all was computed by this code" in pages.provenance({**RECORD, "entries": asked[2:]})
 
 
+def test_what_a_run_computed_and_asked_for_again_was_computed(tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(json.dumps({"key": key, "source": source}) + "\n" for key, source in (
+        ("a", "computed"), ("b", "cache"), ("a", "cache"), ("a", "cache"))))
+    session = object.__new__(runner._Session)
+    session._trace, session._ended = trace, [(1, "One"), (4, "Two")]
+    assert session.asked_for() == [{"key": "a", "source": "computed", "section": "One"},
+                                   {"key": "b", "source": "cache", "section": "Two"}]
+
+
 FOLDED = """Before.
 
 ## In depth

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from scipy.stats import norm, rankdata
 from mia_lib import metrics
 from mia_lib.attacks import baselines
 from mia_lib.evidence import claims, explore, panels, plotting, tables
-from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, share_over
+from mia_lib.metrics.interval import LEAST, Interval, beyond_chance, combined, difference, share_over
 from mia_lib.metrics.numbers import chance
 from mia_lib.papers.calibration import study, theory
 
@@ -48,6 +48,12 @@ def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]
     return rows
 
 
+def intervals(all_games: Mapping[str, study.Games]) -> str:
+    """What captions call intervals over plays, with the games that are too few to have any."""
+    few = [name for name, games in all_games.items() if len(games) < LEAST]
+    return "95 % intervals" + (f" (none for {', '.join(few)}, with too few games)" if few else "")
+
+
 # ------------------------------------------------------------------------------------------------------------- the idea
 
 
@@ -59,9 +65,8 @@ def idea(played: study.Play, share: float = 0.1) -> plt.Figure:
         share: of the records that each of two thresholds calls members: one for all, drawn as a line, and one for the
             calibrated score, whose records have rings.
     """
-    loss, gain = -played.scores["loss", "original"][0].astype(float), played.scores["loss", "scratch"][0].astype(float)
-    members, called = played.members[0], rankdata(-gain, "ordinal") <= share * len(gain)
-    target, reference = (100 * (rankdata(one, "ordinal") - 0.5) / len(one) for one in (loss, loss + gain))
+    target, reference, called = _ranks(played, share)
+    members = played.members[0]
     figure, (axis,) = panels.grid(1, 5.4, width=5.8)
     for name, kind in (("non-members", ~members), ("members", members)):
         look = plotting.STYLE[name]
@@ -75,6 +80,21 @@ def idea(played: study.Play, share: float = 0.1) -> plt.Figure:
              ylabel="loss under the target, rank from easy to hard (%)")
     panels.legend(figure)
     return figure
+
+
+def _ranks(played: study.Play, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the first play, [N'] each: ranks in percent of the losses under target and reference, and what the calibrated score
+    calls first."""
+    loss, gain = -played.scores["loss", "original"][0].astype(float), played.scores["loss", "scratch"][0].astype(float)
+    target, reference = (100 * (rankdata(one, "ordinal") - 0.5) / len(one) for one in (loss, loss + gain))
+    return target, reference, rankdata(-gain, "ordinal") <= share * len(gain)
+
+
+def called_in_idea(played: study.Play, share: float = 0.1) -> dict[str, str]:
+    """What the figure of `idea` shows: how many of the records below its line, and of those with rings, are members."""
+    target, _, called = _ranks(played, share)
+    return {name: f"{int((one & played.members[0]).sum())} of {int(one.sum())}"
+            for name, one in (("line", target < 100 * share), ("rings", called))}
 
 
 def members_among(scores: np.ndarray, members: np.ndarray, called: np.ndarray) -> np.ndarray:
@@ -527,7 +547,7 @@ def reference_table(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.Da
                      "one, all public records": tables.NOTHING if games.models.records.is_image else
                      study.over(study.whole_public_half(games), games.covers),
                      "one, stopped": interval(plays, all_games, name, ("loss", "scratch"), "auc"),
-                     "best epoch": f"{np.median(played.epoch):.0f} of {games.models.config.epochs}"})
+                     "best epoch": f"{np.median(played.epoch):g} of {games.models.config.epochs}"})
     return pd.DataFrame(rows)
 
 
@@ -686,14 +706,11 @@ def largest_spread(row: str) -> float:
 def mean_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, weights: Mapping[Attack, float]) -> Interval:
     """Mean over data sets of a weighted sum of a metric of several attacks, over plays and records.
 
-    Games on the same row of the paper's tables have their splits in common: they are averaged play by play first. What is
-    left is independent; degrees of freedom are those of Welch and Satterthwaite.
+    Games on the same data have their splits in common: they are averaged play by play first. What is left is independent;
+    degrees of freedom are those of Welch and Satterthwaite.
     """
-    rows: dict[str, list[str]] = {}
-    for name in plays:
-        rows.setdefault(all_games[name].paper, []).append(name)
     each = []
-    for names in rows.values():
+    for names in on_the_same_data(plays, all_games):
         found = [(weight / len(names), *scored(plays[name], attack, metric)) for name in names
                  for attack, weight in weights.items()]
         [core] = {core for *_, core in found}
@@ -702,10 +719,20 @@ def mean_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, wei
     return mean_of_intervals(each)
 
 
+def on_the_same_data(names: Iterable[str], all_games: Mapping[str, study.Games]) -> list[list[str]]:
+    """Names of games, those that stand in the same row of the paper's tables together."""
+    rows: dict[str, list[str]] = {}
+    for name in names:
+        rows.setdefault(all_games[name].paper, []).append(name)
+    return list(rows.values())
+
+
 def mean_of_intervals(each: list[Interval]) -> Interval:
-    """Mean over data sets of independent numbers with Student's t intervals."""
-    return combined(float(np.mean([one.value for one in each])), [one.se**2 / len(each)**2 for one in each],
+    """Mean over data sets of independent numbers with Student's t intervals; without one where one of them has none."""
+    found = combined(float(np.mean([one.value for one in each])), [one.se**2 / len(each)**2 for one in each],
                     [one.dof for one in each], covers=f"{len(each)} data sets, the plays and records of each")
+    alone = [one for one in each if np.isnan(one.low)]
+    return found.without(alone[0].covers) if alone else found
 
 
 def _pairs(all_games: Mapping[str, study.Games]) -> list[tuple[str, str]]:
@@ -725,8 +752,9 @@ def false_positives(played: study.Play, variant: str, games: study.Games) -> Int
 
 def most_of(cells: list[Interval]) -> Interval:
     """The share of numbers above zero, less one half: between the share of those whose intervals say so and of those whose
-    intervals do not deny it, as if all erred the same way."""
-    value, ends = (np.array(one) for one in ([i.value for i in cells], [(i.low, i.high) for i in cells]))
+    intervals do not deny it, as if all erred the same way. A number without an interval says nothing and denies nothing."""
+    value = np.array([one.value for one in cells])
+    ends = np.array([(-np.inf, np.inf) if np.isnan(one.low) else (one.low, one.high) for one in cells])
     spread = np.ptp(ends, axis=1) / (2 * norm.isf((1 - cells[0].level) / 2))
     draws = np.mean(value + norm.ppf((np.arange(400) + 0.5) / 400)[:, None] * spread > 0, 1) - 0.5
     return Interval(float(np.mean(value > 0)) - 0.5, *(float(np.mean(side > 0)) - 0.5 for side in ends.T),
@@ -747,9 +775,14 @@ def best_calibrated(played: study.Play, covers: str) -> Interval:
 
 
 def judge_label_only(found: Labelled, all_games: Mapping[str, study.Games]) -> claims.Verdict:
-    """The verdict on C10."""
-    parts = {f"{study.VARIANTS[variant]} - Orig": mean_of_intervals([of_labels(
-        one, all_games[name], [(1.0, one.scores[variant]), (-1.0, one.scores["original"])]) for name, one in found.items()])
+    """The verdict on C10; networks on the same data are averaged play by play first, as in `mean_of`."""
+    def gain(names: list[str], variant: str) -> Interval:
+        return of_labels(found[names[0]], all_games[names[0]], [
+            (sign / len(names), found[name].scores[of]) for name in names
+            for sign, of in ((1.0, variant), (-1.0, "original"))])
+
+    parts = {f"{study.VARIANTS[variant]} - Orig": mean_of_intervals(
+        [gain(names, variant) for names in on_the_same_data(found, all_games)])
         for variant in ("scratch", "forgetting")} if found else None
     return claims.judge("calibration", "C10", parts, None if parts else "no label-only attack was run")
 
@@ -817,10 +850,16 @@ def judge_private(found: study.PrivateTraining | None, epsilons: list[float], ga
 
     small, large = int(np.argmin(epsilons)), int(np.argmax(epsilons))
     near, within = auc((1.0, "scratch", small)) - 0.5, claims.margin("calibration", "C14", "chance")
+    low = near_one(epsilons)
     parts = {**{f"no privacy less ε = {epsilons[small]:g}, {study.VARIANTS[variant]}": auc(
         (1.0, variant, -1), (-1.0, variant, small)) for variant in ("original", "scratch")},
              f"Cal. - Orig, ε = {epsilons[large]:g}": auc((1.0, "scratch", large), (-1.0, "original", large)),
-             f"near chance from above, ε = {epsilons[small]:g}": within + -near,
-             f"near chance from below, ε = {epsilons[small]:g}": near + within,
+             f"near chance from above, ε = {epsilons[small]:g}": within + -near if low else None,
+             f"near chance from below, ε = {epsilons[small]:g}": near + within if low else None,
              f"no privacy, {CONTROL}": beyond_chance(auc((1.0, variant, -1)) for variant in ("original", "scratch"))}
-    return claims.judge("calibration", "C14", parts)
+    return claims.judge("calibration", "C14", parts, None if low else "no epsilon near 1")
+
+
+def near_one(epsilons: Sequence[float]) -> bool:
+    """Whether the smallest epsilon is one that the paper's claim about epsilon near 1 is about."""
+    return min(epsilons) <= claims.margin("calibration", "C14", "most")

@@ -232,13 +232,14 @@ def plan(all_games: dict[str, Games], sizes: list[int], games: int, ablated: Gam
                   "epochs": f"at most {one.forgetting.epochs}"},
                  {"exhibit": f"rehearsals, {name}", "models": 4 * len(one), "members of each": members // 2,
                   "epochs": f"at most {config.epochs}"}]
-    rows += [{"exhibit": "Figure 3", "models": 9 * games, "members of each": n, "epochs": rows[-4]["epochs"]} for n in sizes]
+    rows += [{"exhibit": "Figure 3", "models": 9 * games, "members of each": f"{n}, rehearsals {n // 2}",
+              "epochs": f"at most {rows[-4]['epochs']}"} for n in sizes]
     rows += [{"exhibit": f"references, stopped by hand, {name}", "models": len(one) * len(stops),
               "members of each": int(one.models.members[0].sum()), "epochs": ", ".join(map(str, stops))}
              for name, one in stoppable(all_games).items()]
     rows.append({"exhibit": f"Figure 5, {ablated.name}", "models": len(ablated) * copies * len(shadow_shares),
                  "members of each": ", ".join(f"{100 * share:g} %" for share in shadow_shares) + " of public",
-                 "epochs": ablated.forgetting.epochs})
+                 "epochs": f"at most {ablated.forgetting.epochs}"})
     return pd.DataFrame(rows).astype(str)
 
 

@@ -14,7 +14,7 @@ from mia_lib import metrics
 from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.evidence.tables import format_percent as percent
-from mia_lib.metrics.interval import Interval, combined, difference
+from mia_lib.metrics.interval import LEAST, Interval, combined, difference
 from mia_lib.metrics.numbers import chance, number
 from mia_lib.papers.curvature import study, theory
 from mia_lib.signals import curvature
@@ -206,7 +206,8 @@ def record_figure(found: Mapping[str, study.RecordCurves], percentiles: Sequence
 
 
 def mean_gap(log_curvature: np.ndarray, members: np.ndarray, draws: int = 400, seed: int = 0) -> Interval:
-    """Mean log curvature [T, N] of non-members less that of members, over targets and records."""
+    """Mean log curvature [T, N] of non-members less that of members, over targets and records; without an interval where
+    targets are too few for one."""
     log = log_curvature.astype(float)
     weights = np.random.default_rng(seed).multinomial(log.shape[1], np.full(log.shape[1], 1 / log.shape[1]), draws)
 
@@ -214,8 +215,16 @@ def mean_gap(log_curvature: np.ndarray, members: np.ndarray, draws: int = 400, s
         return (w @ (log * ~members).T) / (w @ (~members).T) - (w @ (log * members).T) / (w @ members.T)
 
     each = gap(np.ones((1, log.shape[1])))[0]
-    return combined(float(each.mean()), [each.var(ddof=1) / len(each), gap(weights).mean(1).var()], [len(each) - 1, np.inf],
-                    covers=f"{len(each)} targets and {log.shape[1]} records")
+    covers = f"{len(each)} targets and {log.shape[1]} records"
+    found = combined(float(each.mean()), [each.var(ddof=1) / len(each), gap(weights).mean(1).var()], [len(each) - 1, np.inf],
+                     covers=covers)
+    return found if len(each) >= LEAST else found.without(f"{covers}: too few for an interval")
+
+
+def intervals(targets: int) -> str:
+    """What captions call intervals over so many targets."""
+    return ("with 95 % intervals over targets and records" if targets >= LEAST else
+            f"without intervals, for which {targets} targets are too few")
 
 
 # -------------------------------------------------------------------------------------------------------------- the tables
@@ -434,22 +443,22 @@ def steps_figure(found: study.StepSizes) -> plt.Figure:
 
 def costs_figure(found: study.Estimators, counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int,
                  iterations: int) -> plt.Figure:
-    """TPR at 1 % FPR against references, and against queries."""
-    figure, (left, right) = panels.grid(["references", "queries"], 4.2, "TPR at 1 % FPR (%)", sharey=True)
+    """TPR at 1 % FPR against references, and AUC against queries: on the few records of the second no such rate can be had."""
+    figure, (left, right) = panels.grid(["references", "queries"], 4.2)
     every = {**counted, most: played.scores}
     for method in study.COMPARED:
         values = [number(every[n][method], played.members, "tpr_at_fpr=0.01") for n in sorted(every)]
         panels.bars(left, sorted(every), values, 100, **look_of(method))
-    left.set(xscale="log", xlabel="reference models")
+    left.set(xscale="log", xlabel="reference models", ylabel="TPR at 1 % FPR (%)")
     panels.ticks(left.xaxis, sorted(every))
     of = dict(sorted({**{4 * n: one for n, one in found.by_probes.items()}, 4 * iterations: found.released}.items()))
-    at, values = list(of), [number(one.ranks, found.members, "tpr_at_fpr=0.01") for one in of.values()]
+    at, values = list(of), [number(one.ranks, found.members) for one in of.values()]
     panels.bars(right, at, values, 100, **look_of("log_ratio", label="Curv, log ratio, one view"))
     for place, key, color, name in ((0.85, "true", plotting.SKY, "true class, log odds"),
                                     (1.15, "top", plotting.GREEN, "likeliest class, log odds")):
-        value = number(found.named[key].ranks, found.members, "tpr_at_fpr=0.01")
+        value = number(found.named[key].ranks, found.members)
         panels.bars(right, [place], [value], 100, color=color, ls="none", label=name, marker="s" if key == "true" else "D")
-    right.set(xscale="log", xlabel="queries of a record")
+    right.set(xscale="log", xlabel="queries of a record", ylabel="AUC (%)")
     panels.ticks(right.xaxis, [1, *at])
     for axis in (left, right):
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1, fontsize=8)

@@ -605,6 +605,10 @@ class StepSizes:
     expected: np.ndarray
     loss: np.ndarray
 
+    def typical(self, h: float) -> float:
+        """The median record's at one of the steps, in float64."""
+        return float(np.median(self.float64[:, list(self.h).index(h)]))
+
 
 def step_sizes(bank: Bank, steps: Sequence[float], count: int = 100) -> StepSizes:
     """Mean ``|q|`` of the first records under the first model as h shrinks, in both precisions; kept in the store."""
