@@ -858,7 +858,7 @@ results.show_table(
 # | --- | --- | --- | --- |
 # | Credit | 200 members, 5 repeats, epochs and batch not given | {ours}`members-each` members of {ours}`first-table`, {ours}`plays` repeats | nothing |
 # | Hepatitis, Adult | 31 and 8,140 members | tables run: {param}`tables` | `--preset cpu` |
-# | MNIST | 15,000 members, 500 hidden units | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture` | `--preset cpu` |
+# | MNIST | 15,000 members, 500 hidden units | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture` | `--preset mnist` |
 # | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | images run: {param}`image_dataset:title` | `--preset cifar10` for the first; `--preset paper -p image_dataset cifar100` and a graphics card for the other |
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
 # | Figures 1 to 4 | CIFAR-10 | {ours}`images-name` | `--preset cifar10` |

@@ -35,6 +35,7 @@ PRESETS = {  # what each is for; a notebook may have others
     "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
     "cpu": "what of the paper's sizes a CPU reaches, minutes to hours", "paper": "the paper's sizes, a GPU or hours",
     "banks": "many repetitions of the quick run, for what few leave open (bayes alone)",
+    "mnist": "MNIST with the paper's network, an hour or more on a CPU (calibration alone)",
     "cifar10": "CIFAR-10 with the paper's network, hours on a CPU (calibration alone)",
     "network": "a network at the paper's size in every exhibit, hours on a CPU (iha alone)",
     "cifar100": "CIFAR-100 as cpu has CIFAR-10, an hour or more (quantile and curvature)",
