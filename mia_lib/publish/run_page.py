@@ -51,9 +51,9 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
     base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
-    # What draws explorable figures would be a fifth of the file.
     changes = changed_from_preset(record, root)
     again = pages.rerun_command(record, changes)
+    # What draws explorable figures would be a fifth of the file.
     made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
     bound = any(":::{about}" in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown")
     _put_banner(made, banner(record, changes, notebook.name, base, bound))
