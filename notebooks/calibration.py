@@ -726,13 +726,13 @@ lacking = dp.lacking()
 private_models = None if lacking else study.private_training(ablated, epsilons, private_config, private_games)
 
 # %% tags=["hide-input"]
-near = "No ε near 1 was run."
+near = "no ε near 1 was run"
 if private_models is None:
     results.say(f"*Not run: {lacking}.*")
 else:
     if exhibits.near_one(epsilons):
         at_least = private_models.scores["scratch"][int(np.argmin(epsilons))]
-        near = f"At ε = {min(epsilons):g} Cal. has an AUC of {metrics.auc(at_least, private_models.members).mean():.3f}."
+        near = f"at ε = {min(epsilons):g} Cal. has an AUC of {metrics.auc(at_least, private_models.members).mean():.3f}"
     results.show_table(
         exhibits.private_table(private_models, epsilons, ablated), name="calibration-private-table",
         caption="{ours}`ablated-data` under DP-SGD, trained with the plain cross-entropy: the ε asked for, spent by the accountant's count, and the noise it "
@@ -863,7 +863,7 @@ results.show_table(
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
 # | Figures 1 to 4 | CIFAR-10 | {ours}`images-name` | `--preset cifar10` |
 # | Figure 5 | CIFAR-10, ten copies | {ours}`ablated`, {param}`copies` copies | `--preset cifar10 -p ablations images` |
-# | Figure 6 | CIFAR-10, epsilon 1000, 100, 10 and about 1 | {ours}`ablated-data`, one softmax; epsilon {param}`epsilons` | `--preset cifar10 -p ablations images` |
+# | Figure 6 | CIFAR-10, four epsilons, the least about one | {ours}`ablated-data`, one softmax; epsilon {param}`epsilons` | `--preset cifar10 -p ablations images` |
 # | games | 5 on tables | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5` |
 #
 # Intervals cover the splits, and so the choice of members, references and seeds; those over plays and records also which records are

@@ -753,7 +753,7 @@ for rate in (0.05, 0.3):
 # %% [markdown]
 # IHA less the L-attack, on the same records: {ours}`left-out-lead`; the gradient alone less it: {ours}`left-out-lead-gradient`. The game is
 # {ours}`left-out-name`, {ours}`left-out-kind`. Where training leaves little to chance, a record's loss under either hypothesis is nearly one
-# number, and comparing with these references is nearly training the model anew: a setting that is kind to losses. `--preset network`
+# number, and comparing with these references is nearly training the model anew: a setting that is kind to losses. `--preset left_out`
 # plays it on a network with 30,000 members.
 #
 # The paper's Table 5 asks who is found. Agreeing little with others is no merit by itself, for a coin does, too; so C11r asks whether IHA calls members
@@ -937,11 +937,11 @@ claims.show("iha", verdicts, {
 # | --- | --- | --- | --- |
 # | Tables 2 to 4, 8 | 30,000 members; Purchase-100 | {ours}`members-each` members of {ours}`first-name` | `--preset cpu` has MNIST-Odd and FashionMNIST at full size, `--preset network` all 60,000 records judged; `--preset paper` Purchase-100, a graphics card and the data |
 # | models | 128 | {param}`models` | the same |
-# | Section 4.4, Table 5 | Purchase-100(S), 1,000 records, 100 references | {ours}`left-out-name`, {ours}`left-out-members` members, {ours}`left-out-games` targets with {ours}`left-out-each` records each, {param}`left_out_references` references | `--preset network` |
+# | Section 4.4, Table 5 | Purchase-100(S), 1,000 records, 100 references | {ours}`left-out-name`, {ours}`left-out-members` members, {ours}`left-out-games` targets with {ours}`left-out-each` records each, {param}`left_out_references` references | `--preset left_out` |
 # | damping | $0.2$ | {param}`damping` | `-p damping 0.2` |
 # | Table 3 | 10,000 records | {param}`cg_records` | `--preset network` |
 # | Table 6 | 22,532 parameters on a graphics card | one CPU thread | `benchmarks/hessian.py --large` |
-# | Table 7 | Purchase-100, MLP-2 and MLP-4 | {param}`size_dataset:title`, {param}`size_architectures` | `--preset cpu` for sizes, `--preset network` for depth |
+# | Table 7 | Purchase-100, MLP-2 and MLP-4 | {param}`size_dataset:title`, {param}`size_architectures` | `--preset cpu` for sizes, `--preset depth` for depth |
 # | Table 9 | MLP-2, CG | {ours}`first-name`, exact | `--preset network` |
 #
 # Intervals over targets alone (the paper's Tables 4, 8 and 9) do not cover the choice of records. The full score is in its Tables 2 and 4: its interval there

@@ -101,7 +101,6 @@ FACTS = {
         "320,292": "members of its ImageNet",
     },
     "curvature": {
-        "95 %": "level of intervals",
         "5 %": "level of the Shapiro-Wilk test",
         "1 %": "a false positive rate",
         "0.1 %": "the paper's false positive rate",
