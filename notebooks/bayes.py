@@ -59,8 +59,9 @@ results.show_table(
     attacks.threat_model({"0-1": baselines.gap, "Shadow models": baselines.shadow_models, "MALT": bayes.malt,
                           "MAST": bayes.mast, "MATT": bayes.matt}),
     name="bayes-threat-model",
-    caption="What each attack of this chapter needs for its score, as declared by the functions that run it. Whoever must also say yes "
-            "or no needs a threshold besides, and for it models of its own ({numref}`bayes-table-2`); 0-1 and shadow models, which answer yes or no, do not.")
+    caption="What each attack of this chapter needs for its score, as declared by the functions that run it; the threshold that MALT's row names is "
+            "for saying yes or no. MAST and MATT need one for that, too, and for it models of their own ({numref}`bayes-table-2`). 0-1 answers yes or no; "
+            "shadow models give a probability, called at one half. Two of MAST's three forms below need references *out* only.")
 
 # %% [markdown]
 # The *0-1* attack calls a record a member when it is classified correctly {cite}`yeom2018privacy`; *shadow models* train
@@ -94,7 +95,7 @@ epochs: int = 25  # of the models of Table 2 [1..500]
 learning_rate: float = 0.002  # Adam's, in Tables 2 and 3 and for the extractor [1e-6..1.0]
 sweep_dataset: str = "fashion_mnist_20k"  # records of Table 3 (see `mia data ls`) [data set]
 sweep_architectures: list[str] = ["tanh_cnn:8,16,64", "leino_cnn:8,16,128"]  # the two networks of Table 3 [architecture; not empty]
-augmentations: list[str] = ["none", "flip_crop:1", "flip_crop:5", "flip_resized_crop:0.25"]  # of Table 3, from weak to strong; the first two and the last stand beside the paper's three [augmentation; not empty]
+augmentations: list[str] = ["none", "flip_crop:1", "flip_crop:5", "flip_resized_crop:0.25"]  # of Table 3; the first two and the last stand beside the paper's three, from weak to strong [augmentation; not empty]
 sweep_games: int = 4  # independent games for each cell of Table 3 [2..50]
 sweep_records: int = 2000  # records of a game; half of them are members [20..1000000]
 sweep_epochs: int = 30  # of the models of Table 3 [1..500]
@@ -108,6 +109,7 @@ recipes = {(network, augmentation): training.TrainConfig(network, epochs=sweep_e
            for network in sweep_architectures for augmentation in augmentations}
 plan = study.plan(
     records, sweep, classes=classes, class_pairs=class_pairs, banks=banks, bank_records=bank_records, references=references,
+    extractors=class_pairs if feature_dataset == "other classes" else 1,
     feature_epochs=feature_epochs, sweep_games=sweep_games, sweep_records=sweep_records, recipes=list(recipes.values()),
     config=training.TrainConfig(architecture, epochs=epochs, learning_rate=learning_rate, seed=seed))
 
@@ -140,8 +142,8 @@ threshold = -metrics.best_threshold(np.concatenate([bayes.malt(row) for row in l
 results.name({"told-apart": exhibits.told_apart(seen, threshold)}, ".0%")
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing. One threshold on the loss reaches {ours}`hand-malt`, a threshold for each record
-# {ours}`hand-mast`. The models come in pairs that share no record; the complement of the target is left out, for with it the number of
+# An {term}`AUC` of one half is guessing. The loss, the same threshold for all records, reaches {ours}`hand-malt`; with a threshold for
+# each record, the best split below, it is {ours}`hand-mast`. The models come in pairs that share no record; the complement of the target is left out, for with it the number of
 # references that hold a record would give away whether the target holds it.
 #
 # ## The idea
@@ -155,10 +157,11 @@ plotting.explore(
     instructions="Move the one threshold: which records does it tell apart, and which are on one side of it whether or not a model was "
                  "trained on them? Point at a dot for its losses under each model; dashed lines are its own threshold.",
     caption="Each dot is a record: its mean loss under models that were trained on it against that under models that were not. Training "
-            "lowers the loss, so most dots lie below the dashed diagonal. The two solid lines are one threshold for all records. It can tell "
-            "a record's membership only in the lower right quarter, where the loss is above it without training and below it with: "
-            "{ours}`told-apart` of all records, drawn or not. The others lie on one side of it either way, or the wrong way round. A threshold of a record's "
-            "own can lie between its two losses; the one drawn splits the single losses best. A nat is the unit of a loss with the natural logarithm.",
+            "lowers the loss, so most dots lie below the dashed diagonal. The two solid lines are one threshold for all records. It parts "
+            "a record's two means only in the lower right quarter, where the loss is above it without training and below it with: "
+            "{ours}`told-apart` of all records, drawn or not. The others lie on one side of it either way, or the wrong way round. (Single losses scatter about "
+            "their means, so one threshold is right less often than that.) A threshold of a record's "
+            "own can lie between its two losses; the one drawn splits the single losses best. Losses below one in ten thousand are drawn there. A nat is the unit of a loss with the natural logarithm.",
     alt="Scatter plot on logarithmic axes, mean loss with training on the record against mean loss without. A horizontal and a "
         "vertical line at the same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are "
         "marked as told apart by the one threshold.")
@@ -226,7 +229,8 @@ plotting.explore(
 # Two readings must be kept apart. If all other records are known, the loss of *this* record is enough. If they are not, $\theta$ also
 # tells something about them, through the law over which the expectation is taken; but by {eq}`bayes-gibbs` that, too, reaches the
 # posterior through losses, those of *all* records. So whoever may ask for any loss gains nothing from the parameters, which is the
-# paper's claim. Its last step, one $p$ for all $\mathcal T$, is an approximation that makes the one loss enough. All but this last step is checked by
+# paper's claim. The attacks below take a last step: one law $p$, whatever the others ($\mathcal T$) are. That is an approximation, and makes this
+# record's loss enough. All but this last step is checked by
 # summing over small worlds, in {ref}`depth <bayes-enumeration>`. (The expectation over $\mathcal T$ is corrected here as well.)
 #
 # ## Three attacks
@@ -286,8 +290,8 @@ plotting.show(
         "is {ours}`gaussian-malt:value` for MALT and {ours}`gaussian-mast:value` for MAST.")
 
 # %% [markdown]
-# MALT and MAST differ by $\lVert z - \mu\rVert^2$ alone, a number that has nothing to do with training. Members gain $d/n'$ on
-# average in either score; to MALT's this number adds a spread of $\sqrt{d/2}$, and where gain and spread are of one size, members and
+# MALT and MAST differ, but for a constant and a factor near one, by $\tfrac12\lVert z - \mu\rVert^2$, a number that has nothing to do with training.
+# Members gain $d/n'$ on average in either score; to MALT's this number adds a spread of $\sqrt{d/2}$, and where gain and spread are of one size, members and
 # others overlap.
 #
 # (bayes-table-1-section)=
@@ -296,7 +300,7 @@ plotting.show(
 # The paper takes two classes of CIFAR-10, truck and ship, and features of a ResNet-18 trained on CIFAR-100. Of $n$
 # records, half train the target and half do not; $n/2$ further ones train the reference $\theta_0^*$ of MATT.
 # The loss has one minimum, as MATT assumes. This run: two classes of {param}`dataset:title`, with features of a small CNN trained on
-# {param}`feature_dataset:title`, by the parameters without these two. The strength of the L2 penalty is chosen for the model's accuracy on splits of
+# {ours}`feature-source`. The strength of the L2 penalty is chosen for the model's accuracy on splits of
 # its own, as in the paper; the attacks have no say in it.
 
 # %%
@@ -324,6 +328,7 @@ def lead(one, other, metric, n=small):
     return 100 * study.over(games[n], lambda g: g.numbers[one, metric] - g.numbers[other, metric])
 
 results.name({"pair": " and ".join(features[0].records.classes)})
+results.name({"feature-source": "the other classes" if feature_dataset == "other classes" else data.load(feature_dataset).name})
 results.name({"n-small": small, "n-large": large, "pair-records": room})
 results.name({"own-luck": 100 * study.over(games[small], lambda g: g.numbers["malt", "attack_accuracy"]
                                             - g.numbers["malt", "rehearsed_accuracy"])}, ".1f")
@@ -361,7 +366,7 @@ plotting.show(
     exhibits.table_one_figure(games), name="bayes-table-1-figure",
     caption="Attack accuracy with the best threshold, and mean average precision, against $n$ (Table 1 of the paper), for {ours}`pair`. mAP test "
             "is the average precision for those who are out, mAP train for members; 0-1 has neither. Filled: ours, with 95 % intervals where they "
-            "can be had: a peak has none, for luck lifts it; the difference of two peaks, in the text, has one. Hollow: the paper's values, "
+            "can be had (0-1 chooses no threshold): a peak has none, for luck lifts it; the difference of two peaks, in the text, has one. Hollow: the paper's values, "
             "for its own data.",
     alt="Three panels against the number of records n, for MALT and MATT, the first for 0-1 as well. In the first, accuracy with the best threshold: MATT less "
         "MALT is {ours}`lead-shown` points at n = {ours}`n-small`. The paper's values are hollow marks.")
@@ -398,11 +403,15 @@ results.name({"tau-spread": float(tau.std()), "tau-median": float(np.median(tau)
               "drop-median": float(np.median(drop))}, ".2f")
 results.name({"mast-lead": 100 * exhibits.accuracy_lead(judged, "MAST (best split)", "MALT"),
               "shadow-lead": 100 * exhibits.accuracy_lead(judged, "MALT", "Shadow models")}, ".1f")
+apart = exhibits.shadows_apart(judged)
+results.name({"shadow-source": "shadow models are of another bank, and" if apart else
+                               "shadow models are of the target's own bank here, know the records under attack, and",
+              "order": "MAST, MALT, shadow models, 0-1" if apart else "MAST, then MALT (shadow models know the records here and are not judged)"})
 results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
             "{param}`references` (the paper: 30). Percent, with 95 % intervals for the draw of banks (with one bank: of targets) and of "
-            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; shadow models call at one half. AUC is in percent, too. Where an ROC crosses chance, accuracy can be above AUC. The models of the banks are right about {ours}`fit-in` of their members and "
+            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; {ours}`shadow-source` call at one half. AUC is in percent, too. Accuracy is the area below two straight lines through the ROC's point at the threshold; a curve that falls below them has less AUC. The models of the banks are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 
 # %% [markdown]
@@ -415,7 +424,7 @@ results.show_table(
 #
 # ## Augmentation: the paper's Table 3
 #
-# The paper trains ResNet-101 and VGG-16 on half of ImageNet with three strengths of augmentation. This run: {param}`sweep_architectures` on
+# The paper trains ResNet-101 and VGG-16 on parts of ImageNet with three strengths of augmentation. This run: {param}`sweep_architectures` on
 # {param}`sweep_dataset:title`, each trained on half of {param}`sweep_records` images in {param}`sweep_games` independent games, with the
 # recipes {param}`augmentations`. The paper's three go from weak to strong; a crop of five unscaled pixels, where it is run, is ours and has no place in
 # that order. A network called *leino_cnn* has dropout (a quarter after its convolutions, a half before its output), the others have none; if its lead
@@ -733,7 +742,7 @@ results.show_table(
 
 # %% tags=["hide-input"]
 results.show_table(exhibits.second_term(games), name="bayes-second-term",
-                   caption="The two terms of Eq. 39, in nats (losses with natural logarithms), and what they do. *Spread*: standard deviation "
+                   caption="The two terms of Eq. 39 for {ours}`pair`, in nats (losses with natural logarithms), and what they do. *Spread*: standard deviation "
                            "over records. The last two columns are AUC, between 0 and 1, gained over MATT: by keeping the second term, and by the loss "
                            "difference that MATT linearises. The penalty is 1/C.")
 
@@ -753,7 +762,7 @@ penalty = exhibits.penalties({n: with_penalty(n) for n in list(games)[:2]})
 
 # %% tags=["hide-input"]
 results.show_table(penalty, name="bayes-penalty",
-                   caption="MATT less MALT, in percentage points of rehearsed accuracy and of AUC, under several penalties: the one chosen for accuracy, $C = 10$ where that is another, and the "
+                   caption="MATT less MALT for {ours}`pair`, in percentage points of rehearsed accuracy and of AUC, under several penalties: the one chosen for accuracy, $C = 10$ where that is another, and the "
                            "released default $C = 10^4$.")
 
 # %% [markdown]

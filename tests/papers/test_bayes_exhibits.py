@@ -1,5 +1,7 @@
 """What the Bayes-optimal chapter shows, beside the paper's numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +84,10 @@ def test_the_figure_of_table_one_has_the_sizes_run_and_those_printed(games):
         np.testing.assert_allclose(np.round(lines["MATT"].get_xdata(), -1), [100, 200], atol=20)
         assert np.isfinite(lines["MATT"].get_ydata()).all()
         assert len(axis.get_xticks()) == 2 + 5  # beside the paper's, none of which was run
+        assert ("0-1" in lines) == (axis is figure.axes[0]), "0-1 ranks nothing"
+    widths = {bars.get_label(): np.diff([part.vertices[:, 1] for part in bars.lines[2][0].get_paths()])
+              for bars in figure.axes[0].containers if bars.has_yerr}
+    assert not np.isfinite(widths.get("MATT", np.array([np.nan]))).any(), "a peak has no interval"
 
 
 def test_intervals_are_over_pairs_of_classes_where_there_are_enough(games):
@@ -168,7 +174,10 @@ def test_table_two_has_the_papers_numbers_and_its_verdict():
     assert table["accuracy, paper"].tolist() == ["69.4", "73.9", "77.1", "77.6", "–", "–"]
     assert table.loc["0-1", "TPR at 1 % FPR"] == "–"
     assert table.loc["MALT", "TPR at 1 % FPR"] == "below resolution"
-    assert [v.claim for v in exhibits.judge_table_two(judged)] == ["C11"]
+    [verdict] = exhibits.judge_table_two(judged)
+    assert verdict.claim == "C11" and None not in verdict.parts.values()
+    [verdict] = exhibits.judge_table_two(replace(judged, groups=np.zeros(4, int)))
+    assert verdict.parts["MALT - shadow models"] is None and "know the records" in verdict.reason
 
 
 def test_table_three_puts_the_papers_recipes_beside_the_first_two_and_the_last(swept):
@@ -242,8 +251,8 @@ def test_the_target_by_hand_is_the_first_of_the_study(isolated_cache):
 
 IMAGES = data.Dataset("toy", RNG.integers(0, 255, (40, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 40), 40,
                       ("a", "b", "c"))
-FIT = {"classes": [0, 1], "banks": 2, "bank_records": 20, "references": 4, "feature_epochs": 1, "sweep_games": 2,
-       "class_pairs": 1, "sweep_records": 20, "config": TrainConfig("tanh_cnn:2,3,4"),
+FIT = {"classes": [0, 1], "banks": 2, "bank_records": 20, "references": 4, "extractors": 1, "feature_epochs": 1,
+       "sweep_games": 2, "class_pairs": 1, "sweep_records": 20, "config": TrainConfig("tanh_cnn:2,3,4"),
        "recipes": [TrainConfig("leino_cnn:2,3,4")]}
 
 

@@ -24,13 +24,13 @@ VALIDATION_SEEDS = 40  # other splits of the same pool, on which C is chosen
 
 
 def plan(records: Dataset, sweep: Dataset, *, classes: list[int], class_pairs: int, banks: int, bank_records: int,
-         references: int, feature_epochs: int, sweep_games: int, sweep_records: int, config: TrainConfig,
+         references: int, extractors: int, feature_epochs: int, sweep_games: int, sweep_records: int, config: TrainConfig,
          recipes: list[TrainConfig]) -> pd.DataFrame:
     """What a run will train, checked against the data before anything is trained.
 
     Args:
         records: of Tables 1 and 2. sweep: of Table 3, without what Table 2 uses.
-        classes: the two classes of Table 1. class_pairs: how many pairs. feature_epochs: of its feature extractor.
+        classes: the two classes of Table 1. class_pairs: how many pairs. extractors: of its features, feature_epochs of each.
         banks, bank_records, references: of Table 2. sweep_games, sweep_records: of Table 3.
         config: of the models of Table 2. recipes: of those of Table 3.
 
@@ -56,7 +56,7 @@ def plan(records: Dataset, sweep: Dataset, *, classes: list[int], class_pairs: i
     for set_, recipe in [(records, config), *((sweep, recipe) for recipe in recipes)]:
         train(set_, np.ones((1, len(set_)), bool), recipe)
     return pd.DataFrame([
-        {"exhibit": "Table 1, features", "models": class_pairs, "members of each": "all of the feature data",
+        {"exhibit": "Table 1, features", "models": extractors, "members of each": "all of the feature data",
          "epochs": str(feature_epochs)},
         {"exhibit": "Table 2", "models": banks * (references + 2), "members of each": f"{bank_records // 2} of {bank_records}",
          "epochs": str(config.epochs)},
