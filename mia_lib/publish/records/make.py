@@ -102,7 +102,7 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     manifest = {
         "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
         "definitions": recorded.definitions_of_run(name, run["parameters"], root), "versions": run["versions"],
-        "device": run["device"], "seconds": _seconds(run), "peak_memory_mb": run["peak_memory_mb"], "date": run["date"],
+        "device": run["device"], **_cost(run, folder), "date": run["date"],
         "entries": entries, "left_out": left_out, "files": hashes,
     }
     for one, content in files.items():
@@ -116,10 +116,18 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     return said + (f"; left out and computed when asked for: {without}" if left_out else "")
 
 
-def _seconds(run: dict) -> float:
-    """What the run took, with what it found in the store counted as if it had been computed on the way."""
-    found = sum(entry["seconds"] for entry in run["entries"] if entry["source"] != "computed" and entry["kind"] == "study")
-    return round(run["seconds"] + found, 1)
+def _cost(run: dict, folder: Path) -> dict[str, float]:
+    """Seconds and memory that a run takes: what it found in the store counts as if it had been computed on the way, and no
+    less than for the record that it takes the place of, for of models found in the store the run knows no time."""
+    found = [entry["seconds"] for entry in run["entries"] if entry["source"] != "computed" and entry["kind"] == "study"]
+    cost = {"seconds": round(run["seconds"] + sum(found), 1), "peak_memory_mb": run["peak_memory_mb"]}
+    try:
+        before = json.loads((folder / "manifest.json").read_bytes())
+        if found and before["parameters"] == json.loads(json.dumps(run["parameters"])):
+            cost = {name: max(value, before[name]) for name, value in cost.items()}
+    except (OSError, ValueError, KeyError):
+        pass
+    return cost
 
 
 def exhibits_of(notebook: dict, root: Path) -> dict[str, bytes]:
