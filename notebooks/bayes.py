@@ -328,7 +328,7 @@ def lead(one, other, metric, n=small):
     return 100 * study.over(games[n], lambda g: g.numbers[one, metric] - g.numbers[other, metric])
 
 results.name({"pair": " and ".join(features[0].records.classes)})
-results.name({"feature-source": "the other classes" if feature_dataset == "other classes" else data.load(feature_dataset).name})
+results.name({"feature-source": exhibits.feature_source(feature_dataset)})
 results.name({"n-small": small, "n-large": large, "pair-records": room})
 results.name({"own-luck": 100 * study.over(games[small], lambda g: g.numbers["malt", "attack_accuracy"]
                                             - g.numbers["malt", "rehearsed_accuracy"])}, ".1f")
@@ -406,7 +406,7 @@ results.name({"mast-lead": 100 * exhibits.accuracy_lead(judged, "MAST (best spli
 apart = exhibits.shadows_apart(judged)
 results.name({"shadow-source": "shadow models are of another bank, and" if apart else
                                "shadow models are of the target's own bank here, know the records under attack, and",
-              "order": "MAST, MALT, shadow models, 0-1" if apart else "MAST, then MALT (shadow models know the records here and are not judged)"})
+              "order": "MAST, MALT, shadow models, 0-1" if apart else "MAST, MALT, 0-1 (shadow models know the records here and are not judged)"})
 results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
@@ -879,7 +879,7 @@ claims.show("bayes", verdicts, {
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
 # | Figure 1 | $n = 100$, $d = 2000$ | $n = 100$, $d =$ {param}`gaussian_dimension` | `-p gaussian_dimension 2000` where it is another |
-# | Table 1 | CIFAR-10 truck and ship, ResNet-18 of CIFAR-100, five $n$ | {param}`dataset:title` {ours}`pair`, CNN of {param}`feature_dataset:title`, $n$ = {param}`sizes` | `--preset cpu` for the data, `--preset paper` and a graphics card for the ResNet |
+# | Table 1 | CIFAR-10 truck and ship, ResNet-18 of CIFAR-100, five $n$ | {param}`dataset:title` {ours}`pair`, CNN of {ours}`feature-source`, $n$ = {param}`sizes` | `--preset cpu` for the data, `--preset paper` and a graphics card for the ResNet |
 # | Table 2 | CIFAR-10, 15,000 members, 30 references | {param}`dataset:title`, half of {param}`bank_records`, {param}`references` references, {param}`banks` banks | `--preset cpu` |
 # | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs of SGD, a quarter of 600,000 images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs of Adam, {param}`sweep_records` records a game, {param}`sweep_games` games | ImageNet in a folder and weeks of a graphics card |
 #

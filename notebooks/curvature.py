@@ -807,7 +807,7 @@ results.name({"few": few, "c7-released": with_few("lira_released"), "c7-fixed": 
 plotting.show(
     exhibits.costs_figure(found, counted, played, models - 2, iterations), name="curvature-costs",
     caption="Left: TPR at 1 % FPR against the number of references (two views, all targets). Right: AUC against the queries of "
-            "a record, on {ours}`signal-records` records with one view, which are too few for the rate. Both {ours}`intervals`.",
+            "a record, on {ours}`signal-records` records with one view. Both {ours}`intervals`.",
     alt="Left, true positive rates of six attacks against the number of references. Right, the AUC of the curvature's log "
         "ratio against the number of queries, and of two confidences at one query.")
 

@@ -39,7 +39,7 @@ PRESETS = {  # what each is for; a notebook may have others
     "cifar10": "CIFAR-10 with the paper's network, hours on a CPU (calibration alone)",
     "network": "a network at the paper's size, two hours on a CPU (iha alone)",
     "left_out": "leave-one-out references of that network, two hours on a CPU (iha alone)",
-    "depth": "networks with one and with three hidden layers, an hour on a CPU (iha alone)",
+    "depth": "networks with one and with three hidden layers, half an hour or more on a CPU (iha alone)",
     "cifar100": "CIFAR-100 as cpu has CIFAR-10, an hour or more (quantile and curvature)",
     "members": "CIFAR-10 with the paper's number of members, an hour (quantile alone)",
     "cnns": "shadow models of the paper's three CNNs, an hour (quantile alone)",

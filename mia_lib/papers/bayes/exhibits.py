@@ -527,11 +527,18 @@ def complement_figure(found: study.Complement) -> Figure:
 def judge_table_two(judged: study.Judged) -> list[claims.Verdict]:
     """The verdict on C11; shadow models that know the records under attack are another attack than the paper's."""
     allowed, apart = claims.margin("bayes", "C11", "allowed_points"), shadows_apart(judged)
+    known = {"MALT - shadow models": accuracy_lead(judged, "MALT", "Shadow models") if apart else None,
+             "shadow models - 0-1": accuracy_lead(judged, "Shadow models", "0-1") if apart else None}
+    alone = {} if apart else {"MALT - 0-1": accuracy_lead(judged, "MALT", "0-1")}
     return [claims.judge("bayes", "C11", {
         f"MAST - MALT + {100 * allowed:g}": accuracy_lead(judged, "MAST (best split)", "MALT") + allowed,
-        "MALT - shadow models": accuracy_lead(judged, "MALT", "Shadow models") if apart else None,
-        "shadow models - 0-1": accuracy_lead(judged, "Shadow models", "0-1") if apart else None},
+        **alone, **known},
         None if apart else "one bank, whose shadow models know the records under attack", points=True)]
+
+
+def feature_source(dataset: str) -> str:
+    """What the feature extractor of Table 1 was trained on, in words."""
+    return "the other classes" if dataset == "other classes" else TITLES.get(dataset, dataset)
 
 
 def shadows_apart(judged: study.Judged) -> bool:

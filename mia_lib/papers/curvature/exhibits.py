@@ -443,7 +443,7 @@ def steps_figure(found: study.StepSizes) -> plt.Figure:
 
 def costs_figure(found: study.Estimators, counted: Mapping[int, Mapping[str, np.ndarray]], played: study.Play, most: int,
                  iterations: int) -> plt.Figure:
-    """TPR at 1 % FPR against references, and AUC against queries: on the few records of the second no such rate can be had."""
+    """TPR at 1 % FPR against references, and AUC against queries, whose records are few for such a rate."""
     figure, (left, right) = panels.grid(["references", "queries"], 4.2)
     every = {**counted, most: played.scores}
     for method in study.COMPARED:
