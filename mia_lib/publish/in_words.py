@@ -24,7 +24,7 @@ def table(spec: dict, version: str, what: str = "this chart") -> str:
     Args:
         spec: in Vega-Lite, as `plotting.explore` displays it.
         version: of Vega-Lite.
-        what: the page calls the chart.
+        what: the name of the chart on its page.
     """
     view = _view(spec)
     if view is None:
