@@ -534,14 +534,15 @@ results.say(results.markdown_table(exact.head(6)))
 #
 # ````{exercise} Step and rounding (a change of parameters)
 # :label: curvature-exercise-step
-# At which $h$ does the rounding of the loss, eps times $\ell$ over $4h^2$, reach a typical $|q|$, for $\ell = 10^{-4}$,
-# $|q| = 0.01$ and the eps of float32, $1.2 \cdot 10^{-7}$? Check with {numref}`curvature-steps`. Then run
+# At which $h$ does the rounding of the loss, eps times $\ell$ over $4h^2$, reach a typical $|q|$? Half of the records of
+# {numref}`curvature-steps` have a loss above {ours}`rounding-loss`, half have $|q|$ above {ours}`rounding-q`, and the eps of
+# float32 is $1.2 \cdot 10^{-7}$. Check with that figure. Then run
 # `mia sweep curvature -p h 1e-5,1e-3,1e-2,1e-1`: which step gives NLL the highest AUC?
 # ````
 #
 # ````{solution} curvature-exercise-step
 # :class: dropdown
-# $h = \sqrt{1.2 \cdot 10^{-7} \cdot 10^{-4} / 0.04} \approx 2 \cdot 10^{-5}$. (Points are rounded as well, which adds eps
+# $h = \sqrt{1.2 \cdot 10^{-7}\, \ell / 4|q|}$, which is {ours}`rounding-h`. (Points are rounded as well, which adds eps
 # times the slope over $h^2$.) The sweep runs in float64, where the smallest step reads the Hessian between kinks: compare its
 # AUC with that of the exact trace in {numref}`curvature-estimators`. Which step is best the sweep says for your run. A larger step crosses more kinks, through which the
 # label comes in; what that is worth at which step, the same table says.
@@ -586,7 +587,9 @@ results.say(results.markdown_table(pd.DataFrame([
 
 # %%
 scale = study.step_sizes(bank, sorted({1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, h}))
-typical = scale.typical(h)
+typical, middle_loss, middle_q = scale.typical(h), np.median(scale.loss), np.median(scale.expected)
+results.name({"rounding-loss": f"{middle_loss:.1g}", "rounding-q": f"{middle_q:.1g}",
+              "rounding-h": f"{np.sqrt(np.finfo(np.float32).eps * middle_loss / (4 * middle_q)):.1g}"})
 results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats. Median "
             f"losses of members are {np.mean(played.median_in):.1e}, of others {np.mean(played.median_out):.1e}. Noise is "
             f"multiplied by {0.5 / h**2:,.0f}.")
@@ -792,8 +795,8 @@ plotting.show(
 # ### What it costs (Appendix A.8)
 #
 # The paper concedes at least four times the queries of LiRA; with its own ten probes it is forty. In return, its Appendix A.8
-# says, LR with $64$ shadow models is at low rates about where LiRA is with $256$, a quarter of whose number is taken here as nearly as the
-# numbers run allow. It prints no number for the latter.
+# says, LR with $64$ shadow models is at low rates about where LiRA is with $256$. It prints no number for the latter. Here the
+# number nearest to a quarter is taken; the claim is judged where that is no more than a quarter.
 
 # %% tags=["hide-input"]
 few = exhibits.quarter_of(counted, models - 2)
@@ -812,10 +815,10 @@ plotting.show(
         "ratio against the number of queries, and of two confidences at one query.")
 
 # %% [markdown]
-# LR with {ours}`few` references less another attack with all of them, in points of TPR at 0.1 % FPR: less LiRA as released
+# LR with {ours}`few` references less another attack with all {ours}`references`, in points of TPR at 0.1 % FPR: less LiRA as released
 # {ours}`c7-released`, less LiRA with the true class and one variance {ours}`c7-fixed`. The first is the paper's comparison.
-# With four references a record has two of each kind, and a variance from two numbers is noise: one variance for all records is
-# made for that.
+# With few references a record has few of each kind, and a variance from two or four numbers is noise: one variance for all
+# records is made for that.
 #
 # ### Figure 5: DP-SGD
 #

@@ -719,8 +719,8 @@ def estimated_like(members, released, exact, own):
 
 
 def curves():
-    """Of `study.record_curves`, for ten models."""
-    return study.RecordCurves(np.zeros(1, int), np.zeros((1, 10)), np.ones((1, 10), bool), np.zeros(500), {}, np.ones(2))
+    """Of `study.record_curves`, for eighteen models."""
+    return study.RecordCurves(np.zeros(1, int), np.zeros((1, 18)), np.ones((1, 18), bool), np.zeros(500), {}, np.ones(2))
 
 
 def rejecting(share):
@@ -759,7 +759,7 @@ def test_a_perfect_attack_bears_the_paper_out(attacks):
     assert {name: v.verdict for name, v in right.items() if v.verdict != "reproduced"} == {}
     assert list(right) == ["C1", "C2", "C3", "C3v", "C4", "C5", "C6", "C7", "A1", "A2", "A3"]
     assert len(right["C3"].parts) == len(right["C3v"].parts) == 14 and len(right["C4"].parts) == 7
-    assert next(iter(right["C7"].parts)).startswith("LR with 4,")  # nearest to a quarter of the eight that ten models leave
+    assert next(iter(right["C7"].parts)).startswith("LR with 4,")  # a quarter of the sixteen that eighteen models leave
     assert right["C1"].parts == {} and right["C1"].estimate.startswith("1.0")
     assert right["C2"].parts["IN"].value == pytest.approx(0.05, abs=0.03)
 
@@ -795,6 +795,14 @@ def test_what_cannot_be_resolved_is_not_judged(quick):
         assert found[claim].parts[f"one, {part}"] is found[claim].parts[f"two, {part}"] is None
         assert found[claim].verdict != "not run"
     assert found["C3"].verdict == "reproduced" and None not in found["C3"].parts.values()
+
+
+def test_a_third_of_the_references_is_not_judged_as_a_quarter(quick):
+    right = made_up()
+    third = replace(curves(), values=np.zeros((1, 14)))
+    found = {v.claim: v for v in exhibits.judge_attacks(
+        {"toy": right}, {4: right.scores, 8: right.scores}, third, estimated_like(right.members, 1.0, 1.0, 1.0), rejecting(0.0))}
+    assert found["C7"].verdict == "not run" and found["C7"].reason == "4 of 12 references are more than a quarter"
 
 
 def sweep(strengths, others=0.0, untouched=0.0, targets=3, n=400):

@@ -705,7 +705,8 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
             `study.record_curves`. estimated: of `study.estimators`. normal: of `study.normality`.
     """
     played = next(iter(plays.values()))
-    few = quarter_of(counted, len(records.values[0]) - 2)
+    most = len(records.values[0]) - 2
+    few = quarter_of(counted, most)
     ids = ("C1", "C2", "C3", "C3v", "C4", "C5", "C6", "C7", "A1", "A2", "A3")
     allowed, quarter = (claims.margin("curvature", claim, "allowed_points") for claim in ("A3", "C7"))
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
@@ -738,15 +739,18 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
                         f"{where}{CONTROL}": metrics.beyond_chance([number(scores["nll"], found.members)])}
     parts["C2"] = {side: rejections(share, left_out, claims.margin("curvature", "C2", "most"))
                    for side, share, left_out in zip(("IN", "OUT"), normal.share, normal.left_out, strict=True)}
-    rivals, resolved = played.scores["lira_released"], metrics.resolves(played.members, 0.001)
+    rivals = played.scores["lira_released"]
+    asked = metrics.resolves(played.members, 0.001) and 4 * few <= most
     parts["C7"] = {
         f"LR with {few}, plus {100 * quarter:g} points": quarter + number(counted[few]["lr"], played.members, LOWEST, rivals)
-        if resolved else None,
+        if asked else None,
         f"LiRA, as released, {CONTROL}": number(rivals, played.members, LOWEST)
-        - float(np.mean(metrics.chance_tpr(played.members, 0.001))) if resolved else None}
+        - float(np.mean(metrics.chance_tpr(played.members, 0.001))) if asked else None}
     parts["A2"] = {f"less {word}": number(estimated.released.ranks, estimated.members, minus=estimated.named[key].ranks)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
     reasons = {"C2": "no record was rejected, or all were"}
+    if 4 * few > most:
+        reasons["C7"] = f"{few} of {most} references are more than a quarter"
     unresolved = "fewer than 1,000 non-members, which cannot resolve a false positive rate of 0.1 %"
     return [claims.judge("curvature", claim, found, reasons.get(claim, unresolved) if None in found.values() else None)
             for claim, found in parts.items()]
