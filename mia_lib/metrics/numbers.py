@@ -20,7 +20,7 @@ def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: 
     """A metric of scores over targets, or its paired difference from that of other scores.
 
     Args:
-        scores: [T, n], or their `ranks`. members: bool [T, n]. minus: the other scores [T, n].
+        scores: [T, n], or their ranks. members: bool [T, n]. minus: the other scores [T, n].
         metric: one of `measures`.
         measures: metrics computed together, from the same resamples.
         records: int [T, n], which record stands in each place; by default targets share them all.
@@ -37,13 +37,6 @@ def chance(members: np.ndarray, rate: float) -> str:
     if not ranking.resolves(members, rate):
         return ""
     return f"{100 * np.mean(ranking.chance_tpr(members, rate)):.2g}"
-
-
-def ranks(score: np.ndarray) -> np.ndarray:
-    """Ranks of scores [n] within a target, float32: all that a metric here depends on."""
-    from scipy import stats
-
-    return stats.rankdata(score).astype(np.float32)
 
 
 def packed_ranks(score: np.ndarray) -> np.ndarray:

@@ -204,9 +204,9 @@ def test_a_play_has_ranks_within_each_target(bank, played):
     assert [len(steps) for steps in played.ladders.values()] == [4, 4] and list(played.controls) == list(attack.CONTROLS)
     for group in (played.scores, played.one_view, *played.ladders.values(), played.controls):
         for one in group.values():
-            assert one.shape == (3, POOL) and one.dtype == np.float32
-            np.testing.assert_allclose(one.sum(1), POOL * (POOL + 1) / 2)
-            assert (one >= 1).all() and (one <= POOL).all()
+            assert one.shape == (3, POOL) and one.dtype == np.uint16
+            np.testing.assert_allclose(one.sum(1), POOL * (POOL + 1))
+            assert (one >= 2).all() and (one <= 2 * POOL).all()
     kept = [path.read_text() for path in (store.cache_dir() / "study").rglob("*.json")]
     assert any("curvature.play" in text and bank.models.key in text for text in kept)
 
@@ -219,14 +219,14 @@ def test_a_play_is_what_its_models_say(bank, played):
     single = study.methods(*({name: one[which][..., :1] if one.ndim == 3 else one[which] for name, one in found.items()}
                              for which in (target, references)), inside)
     for name, score in scores.items():
-        np.testing.assert_array_equal(played.scores[name][2], stats.rankdata(score))
+        np.testing.assert_array_equal(played.scores[name][2], 2 * stats.rankdata(score))
         if name in study.TWO_VIEWS:
-            np.testing.assert_array_equal(played.one_view[name][2], stats.rankdata(single[name]))
+            np.testing.assert_array_equal(played.one_view[name][2], 2 * stats.rankdata(single[name]))
             assert (played.one_view[name][2] != played.scores[name][2]).any()
     p = signals.probabilities(bank.models, bank.records)[target]
-    np.testing.assert_array_equal(played.scores["song"][2], stats.rankdata(baselines.modified_entropy(p, bank.records.y)))
+    np.testing.assert_array_equal(played.scores["song"][2], 2 * stats.rankdata(baselines.modified_entropy(p, bank.records.y)))
     p, elsewhere = np.exp(-found["loss"]), np.exp(-signals.loss(bank.models, bank.population).astype(float))
-    np.testing.assert_array_equal(played.scores["rmia"][2], stats.rankdata(baselines.rmia(
+    np.testing.assert_array_equal(played.scores["rmia"][2], 2 * stats.rankdata(baselines.rmia(
         p[target], p[references], inside, elsewhere[target], elsewhere[references])))
     for end, name in (("NLL", "nll"), ("LR", "lr")):
         first, *_, last = played.ladders[end].values()
@@ -278,7 +278,7 @@ def test_with_all_references_the_methods_are_those_of_the_play(bank, played):
     scores = study.methods(*({name: one[which] for name, one in bank.signals.items()} for which in (1, few)),
                            bank.game.members[few])
     for name in study.COMPARED:
-        np.testing.assert_array_equal(found[4][name][1], stats.rankdata(scores[name]))
+        np.testing.assert_array_equal(found[4][name][1], 2 * stats.rankdata(scores[name]))
     with pytest.raises(MiaError, match=r"reference_counts = \[4, 5\]: each must be even and from 4 to 6"):
         study.by_references(bank, [4, 5])
 
@@ -382,7 +382,7 @@ def test_estimates_are_compared_on_the_first_records(bank, named):
         references = bank.game.references(target)
         inside = bank.game.members[references][:, :20]
         for name, signal in (("exact_norm", log), ("true", bank.signals["true"][:, :20, 0])):
-            expected = stats.rankdata(attack.nll(signal[target], signal[references], inside))
+            expected = 2 * stats.rankdata(attack.nll(signal[target], signal[references], inside))
             np.testing.assert_array_equal(named.named[name].ranks[place], expected)
     printed = curvature.of(bank.models, records, "zero_order", 2, H)
     as_printed, log = named.named["printed"], named.named["printed_log"]
@@ -466,7 +466,7 @@ def test_members_and_others_are_equally_many_and_as_many_for_every_target(swept)
             assert list(found.scores) == list(study.FROM_SIGNALS)
             assert found.members.shape == (2, 20) and (found.members.sum(1) == 10).all() and found.train.shape == (2,)
             for one in (*found.scores.values(), found.untouched):
-                np.testing.assert_allclose(one.sum(1), 20 * 21 / 2)
+                np.testing.assert_allclose(one.sum(1), 20 * 21)
     assert (swept["coreset"][30].members != swept["random"][30].members).any()
 
 
@@ -507,9 +507,9 @@ def test_targets_of_a_size_are_attacked_with_the_whole_bank(bank, swept):
         asked, found = judged[s], swept["matched"][12]
         losses, inside = bank.signals["loss"][:, asked], bank.game.members[:, asked]
         assert (found.members[s] == members[s, asked]).all() and len(losses) == 8
-        np.testing.assert_array_equal(found.scores["yeom"][s], stats.rankdata(-loss[s, asked]))
+        np.testing.assert_array_equal(found.scores["yeom"][s], 2 * stats.rankdata(-loss[s, asked]))
         calibrated = np.average(losses, 0, ~inside) - loss[s, asked]
-        np.testing.assert_array_equal(found.scores["watson"][s], stats.rankdata(calibrated))
+        np.testing.assert_array_equal(found.scores["watson"][s], 2 * stats.rankdata(calibrated))
         right = signals.correctness(models, bank.records)[s]
         assert found.train[s] == pytest.approx(right[members[s]].mean())
 

@@ -23,7 +23,7 @@ from mia_lib.attacks import curvature as attack
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import TITLES, log_odds, ranks
+from mia_lib.metrics.numbers import TITLES, log_odds, packed_ranks
 from mia_lib.papers.ladder import PrivateTraining, ladder, spent
 from mia_lib.signals import curvature, outputs
 from mia_lib.training import Ensemble, TrainConfig, train
@@ -218,13 +218,13 @@ def _held(members: np.ndarray, judged: np.ndarray) -> np.ndarray:
 
 
 def _ranks(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Scores of each target by name as ranks within the target, float32 [T, n]."""
-    return {name: np.stack([ranks(row[name]) for row in rows]) for name in rows[0]}
+    """Scores of each target by name as ranks within the target, [T, n]; see `packed_ranks`."""
+    return {name: np.stack([packed_ranks(row[name]) for row in rows]) for name in rows[0]}
 
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """All methods against all targets; scores are ranks within a target, float32 [T, N].
+    """All methods against all targets; scores are ranks within a target, [T, N].
 
     Attributes:
         members: bool [T, N].
@@ -259,8 +259,9 @@ def play_of(kept: dict[str, np.ndarray]) -> Play:
 
 
 def play(bank: Bank) -> Play:
-    """All methods against all targets, kept in the store."""
-    return play_of(store.study("curvature.play", bank.spec, partial(_play, bank)))
+    """All methods against all targets, kept in the store; the ladders by themselves, so that either fits a recorded file."""
+    return play_of({**store.study("curvature.play", bank.spec, partial(_play, bank)),
+                    **store.study("curvature.ladders", bank.spec, partial(_ladders, bank))})
 
 
 def _play(bank: Bank) -> dict[str, np.ndarray]:
@@ -275,8 +276,6 @@ def _play(bank: Bank) -> dict[str, np.ndarray]:
         row |= {f"{name}.1": score for name, score in _against(bank, target, 1).items() if name in TWO_VIEWS}
         row["song"] = baselines.modified_entropy(probabilities[place], bank.records.y)
         row["rmia"] = baselines.rmia(p[target], p[references], inside, elsewhere[target], elsewhere[references])
-        steps = attack.ladder(found["curvature"][target], found["curvature"][references], inside)
-        row |= {f"{end}.{step}": score for end, of_end in steps.items() for step, score in of_end.items()}
         easy.append(np.average(log[references], 0, ~inside))
         rows.append(row)
     right = signals.correctness(bank.models, bank.records)[targets]
@@ -286,6 +285,20 @@ def _play(bank: Bank) -> dict[str, np.ndarray]:
             "train": np.average(right, 1, judged), "test": np.average(right, 1, ~judged),
             "median_in": np.array([np.median(a[b]) for a, b in zip(loss, judged, strict=True)]),
             "median_out": np.array([np.median(a[~b]) for a, b in zip(loss, judged, strict=True)])}
+
+
+def _ladders(bank: Bank) -> dict[str, np.ndarray]:
+    rows = []
+    for target in bank.game.attacked:
+        steps = _ladder(bank, target)
+        rows.append({f"{end}.{step}": score for end, of_end in steps.items() for step, score in of_end.items()})
+    return _ranks(rows)
+
+
+def _ladder(bank: Bank, target: int, count: int | None = None, base: float = np.e) -> dict[str, dict[str, np.ndarray]]:
+    """Scores of `attacks.curvature.ladder` against a model of the bank, two views, of the logarithm to a base."""
+    references, log = bank.game.references(target, count), bank.signals["curvature"] / np.log(base)
+    return attack.ladder(log[target], log[references], bank.game.members[references])
 
 
 def by_references(bank: Bank, counts: Sequence[int]) -> dict[int, dict[str, np.ndarray]]:
@@ -298,14 +311,9 @@ def by_references(bank: Bank, counts: Sequence[int]) -> dict[int, dict[str, np.n
     Returns:
         number -> method of `COMPARED`, or `SQUARED` -> ranks [T, N].
     """
-    def squared(target: int, count: int) -> np.ndarray:
-        references = bank.game.references(target, count)
-        log = bank.signals["curvature"]
-        return attack.ladder(log[target], log[references], bank.game.members[references])["LR"][SQUARED]
-
     def compute() -> dict[str, np.ndarray]:
-        found = {count: _ranks([{**_against(bank, t, count=count), SQUARED: squared(t, count)} for t in bank.game.attacked])
-                 for count in counts}
+        found = {count: _ranks([{**_against(bank, t, count=count), SQUARED: _ladder(bank, t, count)["LR"][SQUARED]}
+                                for t in bank.game.attacked]) for count in counts}
         return {f"{count}.{name}": of_count[name] for count, of_count in found.items() for name in (*COMPARED, SQUARED)}
 
     check_counts(bank, counts)
@@ -338,12 +346,8 @@ def by_base(bank: Bank, bases: Sequence[float]) -> dict[float, dict[str, np.ndar
     def compute() -> dict[str, np.ndarray]:
         out = {}
         for base in bases:
-            log = bank.signals["curvature"] / np.log(base)
-            rows = []
-            for target in bank.game.attacked:
-                references = bank.game.references(target)
-                found = attack.ladder(log[target], log[references], bank.game.members[references])["LR"]
-                rows.append({step: found[step] for step in steps})
+            rows = [_ladder(bank, target, base=base)["LR"] for target in bank.game.attacked]
+            rows = [{step: row[step] for step in steps} for row in rows]
             out |= {f"{base:g}.{step}": one for step, one in _ranks(rows).items()}
         return out
 
