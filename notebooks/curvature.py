@@ -184,13 +184,14 @@ results.name({"hand": float(hand), "twin": f"{np.max(twin, where=np.isfinite(twi
 
 # %% tags=["hide-input"]
 probe = study.one_probe(bank, seed)
+results.name({"probe-step": f"{probe.h[exhibits.step_drawn(probe, h)]:.2g}"})
 results.name({"probe-true": bank.records.classes[probe.labels[0, 0]], "probe-own": bank.records.classes[probe.labels[0, 1]]})
 plotting.explore(
     exhibits.probe_chart(probe, h), exhibits.probe_figure(probe, h), name="curvature-idea",
     instructions="Move the step: the four points walk along the two lines, and ticks below are kinks of the network. Where "
                  "does the estimate leave the dashed line, the Hessian's own number? Then change the label, and the model.",
     caption="One probe of one {ours}`set` image, labelled {ours}`probe-true`, which the model that never saw it calls "
-            "{ours}`probe-own`. Left: the loss less its tangent along the two lines, four points at $h =$ {param}`h`, and "
+            "{ours}`probe-own`. Left: the loss less its tangent along the two lines, four points at $h =$ {ours}`probe-step`, and "
             "ticks at kinks. Right: the size of $q$ against the step, and of $v^\\top H u$ between kinks (thin horizontal "
             "lines), for the model that never saw the image, with the image's label and with the model's own, and for the "
             "model that was trained on it.",
@@ -339,15 +340,16 @@ results.name({f"tpr-{m.replace('_', '-')}": f"{100 * rate:.1f}" if resolved else
 plotting.show(
     exhibits.roc(plays), name="curvature-figure-4",
     caption="**Figure 4 of the paper** for five methods, on {ours}`sets`: {term}`ROC` on logarithmic axes, the mean over "
-            "{param}`targets` targets. It begins where one non-member is one false alarm. TPR of "
-            "all methods at 1 % and 0.1 %, {ours}`intervals`, is in {numref}`curvature-table-5`.",
+            "{param}`targets` targets; two views for curvature and LiRA, one for MAST. It begins where one non-member is one false "
+            "alarm. TPR of all methods at low rates, {ours}`intervals`, is in {numref}`curvature-table-5`.",
     alt="A panel for each data set: true positive rate against false positive rate on logarithmic axes, for Curv ZO NLL and "
         "LR, MAST and two forms of LiRA, with a dashed chance line.")
 
 # %% [markdown]
 # On {ours}`set` LR finds {ours}`tpr-lr` % of the members where one in a hundred non-members is a false alarm. NLL finds
-# {ours}`tpr-nll` %, MAST {ours}`tpr-sablayrolles` %, LiRA as released {ours}`tpr-lira-released` %, with the true class
-# {ours}`tpr-lira` %, and with one variance for all records besides {ours}`tpr-fixed` %. RMIA, with one view, finds {ours}`tpr-rmia` %.
+# {ours}`tpr-nll` %, LiRA as released {ours}`tpr-lira-released` %, with the true class {ours}`tpr-lira` %, and with one variance
+# for all records besides {ours}`tpr-fixed` %, all with two views. With one, MAST finds {ours}`tpr-sablayrolles` % and RMIA
+# {ours}`tpr-rmia` %. {numref}`curvature-table-5` has curvature and LiRA with one view, too.
 #
 # (curvature-ladder-section)=
 # ## Why do LR and NLL differ?
@@ -362,7 +364,7 @@ based = study.by_base(bank, [2, float(np.e), 10, 1000])
 counted = study.by_references(bank, reference_counts)
 spread = study.record_curves(bank, [10, 50, 90]).spread
 rungs = played.ladders["LR"]
-proper, pooled = rungs["log-likelihood ratio"], played.controls["pooled variance for its root, in both"]
+proper, pooled = rungs["log-likelihood ratio"], played.controls[exhibits.POOLED]
 squared = rungs["variance for standard deviation"]
 fewest = min(counted)
 results.name({"fewest": fewest})
@@ -370,10 +372,10 @@ results.name({"squared-few": lead(counted[fewest][study.SQUARED], counted[fewest
 results.name({"variance-step": lead(squared, proper), "pooled-step": lead(pooled, proper)}, ".1f")
 results.name({"spread-in": float(spread[0]), "spread-out": float(spread[1])}, ".1f")
 results.show_table(
-    exhibits.ladder_table(plays), name="curvature-ladder",
-    caption="From the log-likelihood ratio to the released NLL and LR, in percent, two views; in brackets each change "
-            "against the step before, paired, {ours}`intervals`. Controls are against the first step. Rates that no "
-            "threshold can reach are left out.")
+    exhibits.steps_table(plays), name="curvature-steps-lr",
+    caption="From the log-likelihood ratio to the released LR: AUC in percent, two views; in brackets each change against the "
+            "step before, paired, {ours}`intervals`. The last row is no step, and is compared with the first. The way to NLL, and "
+            "low rates, are in {numref}`curvature-ladder`.")
 
 # %% [markdown]
 # Where two variances stand for two standard deviations, the score changes by {ours}`variance-step` points of AUC; where *one*
@@ -470,7 +472,7 @@ plotting.show(
 #
 # **Curvature.** {says}`C1` {says}`C2` {says}`C13` {says}`A2`
 #
-# **Attacks.** {says}`C3` {says}`C3v` {says}`C4` {says}`C5` {says}`C6` {says}`C7` {says}`A1` {says}`A3`
+# **Attacks.** {says}`C3` {says}`C3v` {says}`C4` {says}`C4v` {says}`C5` {says}`C6` {says}`C7` {says}`A1` {says}`A3`
 #
 # **Privacy and training sets.** {says}`C8` {says}`C9` {says}`C10` {says}`A4` {says}`C11` {says}`C12` {says}`C12a`
 
@@ -749,8 +751,16 @@ results.show_table(
             "Chance is above the rate where non-members are {ref}`few <chance-tpr>`. Each target here has {ours}`half` non-members; a rate that fewer than one of them would make is below resolution.")
 
 # %% [markdown]
-# ### Why LR and NLL differ: the base of the logarithm, and more references
-#
+# ### Why LR and NLL differ: all steps, the base of the logarithm, and more references
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.ladder_table(plays), name="curvature-ladder",
+    caption="From the log-likelihood ratio to the released NLL and LR, in percent, two views; in brackets each change "
+            "against the step before, paired, {ours}`intervals`. Controls are against the first step. Rates that no "
+            "threshold can reach are left out.")
+
+# %% [markdown]
 # The log-likelihood ratio does not depend on the base of the logarithm in log curvature; the rule with variances in the place
 # of standard deviations does. Nothing else differs between the rows:
 
@@ -789,7 +799,8 @@ plotting.show(
         "precision, and a horizontal line at one.")
 
 # %% [markdown]
-# In float64 small steps read the Hessian of the piece that the record lies on. Larger ones meet kinks. In float32 rounding
+# A step that crosses no kink reads the Hessian of the piece that the record lies on; in float64 the line shows from where on the median
+# record's does. Larger ones meet kinks. In float32 rounding
 # takes over below some step ({ref}`exercise on the step <curvature-exercise-step>`).
 #
 # ### What it costs (Appendix A.8)
@@ -817,7 +828,7 @@ plotting.show(
 # %% [markdown]
 # LR with {ours}`few` references less another attack with all {ours}`references`, in points of TPR at 0.1 % FPR: less LiRA as released
 # {ours}`c7-released`, less LiRA with the true class and one variance {ours}`c7-fixed`. The first is the paper's comparison.
-# With few references a record has few of each kind, and a variance from two or four numbers is noise: one variance for all
+# With few references a record has few of each kind, and a variance of few numbers is estimated badly: one variance for all
 # records is made for that.
 #
 # ### Figure 5: DP-SGD
@@ -842,12 +853,13 @@ else:
         exhibits.private_figure(private, epsilons, privately), name="curvature-figure-5",
         caption="**Figure 5 of the paper**: AUC against ε, the mean over {param}`private_seeds` targets, and a fit of $[s(1 "
                 "- e^{-\\epsilon}) + c]^2$ to Curv ZO LR. The paper's fit has three parameters, of which two can be told "
-                "apart. Intervals are in the table.",
-        alt="AUC of four attacks at each epsilon, a fitted curve, and the chance line at one half.")
+                "apart. Right of the line: the same recipe without privacy. Intervals are in the table.",
+        alt="AUC of four attacks at each epsilon and, to the right of a vertical line, without privacy; a fitted curve, and the "
+            "chance line at one half.")
 
 # %% [markdown]
-# Compare the last row of the table first: the leak that the recipe has without any noise bounds what noise can take away. An interval
-# that covers one half there leaves nothing to lose, and C8 cannot be decided. And
+# Compare the last row of the table first: the leak that the recipe has without any noise bounds what noise can take away. Where
+# its interval covers one half there may be nothing to lose, and a rise of C8 is not to be expected. And
 # compare the row of the largest ε with it: the two differ by clipping, too. Nor is a fit of this form a test of the theorem.
 # Beyond $\epsilon = 5$ the curve is flat whatever its parameters, and any curve that flattens fits as well. (The
 # paper's figure shows the AUC of the *negated* LR, so that a printed $.56$ is $.44$ of the score itself, and its code adds
@@ -916,7 +928,7 @@ verdicts = [
 
 # %% tags=["hide-input"]
 by_id = {verdict.claim: verdict for verdict in verdicts}
-results.name({f"{claim.lower()}-{word}": text for claim in ("C3", "C3v", "C4", "C9", "C10")
+results.name({f"{claim.lower()}-{word}": text for claim in ("C3", "C3v", "C4", "C4v", "C9", "C10")
               for word, text in exhibits.held(by_id[claim]).items()})
 claims.show("curvature", verdicts, {
     **dict.fromkeys(["Figure 2", "Table 1", "Table 5, Figure 4", "Tables 1 and 5", "Tables 2 to 5"], datasets),

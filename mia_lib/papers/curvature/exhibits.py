@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +16,7 @@ from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import LEAST, Interval, combined, difference
-from mia_lib.metrics.numbers import chance, number
+from mia_lib.metrics.numbers import MEASURES, chance, number
 from mia_lib.papers.curvature import study, theory
 from mia_lib.signals import curvature
 
@@ -33,6 +34,8 @@ LOOKS = {method: plotting.style_of(SHORT[method]) for method in ("nll", "lr", "l
 AUTHORS_POOL = 50_000  # records of CIFAR-100 that their training sets are drawn from
 EASIEST = (0.1, 0.3, 0.5)  # shares of the pool
 LOWEST = "tpr_at_fpr=0.001"
+RATES = (0.001, 0.0001)  # of Table 5
+POOLED = "pooled variance for its root, in both"  # of `attacks.curvature.CONTROLS`
 CONTROL = "above chance"  # the part of a verdict without which a margin would be met where nothing leaks
 
 
@@ -69,10 +72,10 @@ def probe_figure(found: study.Probe, h: float) -> plt.Figure:
     step.
 
     Args:
-        h: where the four points lie; the nearest of the probe's steps is drawn.
+        h: where the four points lie; the nearest of the probe's steps is drawn, see `step_drawn`.
     """
     figure, (left, right) = panels.grid(["around the record", "what four losses say"], 4.2)
-    k = int(np.abs(np.log(found.h / h)).argmin())
+    k = step_drawn(found, h)
     near, middle = np.abs(found.t) <= 2 * found.h[k], len(found.h)
     for line, (name, color) in enumerate(zip(LINES, COLOURS, strict=True)):
         bent = found.bent[0, 0, line]
@@ -98,6 +101,11 @@ def probe_figure(found: study.Probe, h: float) -> plt.Figure:
 TINY = 1e-12  # of what a logarithmic axis shows
 
 
+def step_drawn(found: study.Probe, h: float, most: float = np.inf) -> int:
+    """The place of the probe's step that is nearest to h, among those up to `most`."""
+    return int(np.abs(np.log(found.h[found.h <= most * (1 + 1e-9)] / h)).argmin())
+
+
 def probe_chart(found: study.Probe, h: float):
     """The same for readers to move: the step, the model and the label.
 
@@ -105,7 +113,7 @@ def probe_chart(found: study.Probe, h: float):
         h: where the slider starts.
     """
     alt = plotting.altair()
-    start = int(np.abs(np.log(found.h / h)).argmin())
+    start = step_drawn(found, h, most=0.1)  # where the slider ends
     middle, rows, steps, marks = len(found.h), [], [], []
     place = np.arange(-middle, middle + 1)
     for m in range(len(SEEN)):
@@ -279,20 +287,28 @@ def views_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def tpr(scores: np.ndarray, members: np.ndarray, rate: float) -> Interval:
+    """TPR at a rate, over targets and records; the lowest rate, for which few runs have records enough, by itself."""
+    name = f"tpr_at_fpr={rate}"
+    return number(scores, members, name, measures=MEASURES if name in MEASURES else (name,))
+
+
 def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
-    """Table 5: TPR at low FPR, in percent, and what scores that know nothing have of it."""
+    """Table 5: TPR at low FPR, in percent, and what scores that know nothing have of it; the lowest rate of the paper's where
+    non-members are enough for it."""
     theirs = {(method, setting[0], metric.split("_")[-1]): f"{value:.2f}" for (method, setting, metric), value
               in tables.printed("curvature", "table5", "attack", "setting", "metric").items()}
     rows = []
     for method in [*study.NAMES, None]:
         row = {"method": "*scores that know nothing*" if method is None else label(method)}
         for name, found in plays.items():
-            for rate, of_views in ((0.01, found.scores), (0.001, found.one_view), (0.001, found.scores)):
+            lowest = [rate for rate in RATES if rate == RATES[0] or metrics.resolves(found.members, rate)]
+            for rate, of_views in ((0.01, found.scores), *product(lowest, (found.one_view, found.scores))):
                 column = f"{name}: {100 * rate:g} %" + (", one view" if of_views is found.one_view else "")
                 row[column] = (tables.BELOW if not metrics.resolves(found.members, rate) else
                                chance(found.members, rate) if method is None else
                                tables.NOTHING if method not in of_views else
-                               percent(number(of_views[method], found.members, f"tpr_at_fpr={rate}")))
+                               percent(tpr(of_views[method], found.members, rate)))
         for rate in ("0.1pct", "0.01pct"):
             pair = [theirs.get((study.PAPER.get(method), views, rate)) for views in ("1", "2")]
             row[f"paper, CIFAR-100: {rate.removesuffix('pct')} %"] = (
@@ -303,7 +319,7 @@ def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 def roc(plays: Mapping[str, study.Play], methods: Sequence[str] = CURVES) -> plt.Figure:
     """Figure 4: ROC on logarithmic axes, the mean TPR over targets, a panel a data set. It begins where one record counts."""
-    figure, axes = panels.grid(list(plays), 4.6, "true positive rate", sharey=True)
+    figure, axes = panels.grid(list(plays), min(4.6, 1.6 + panels.WIDTH / len(plays)), "true positive rate", sharey=True)
     for axis, found in zip(axes, plays.values(), strict=True):
         low = 1 / min((~found.members).sum(1).min(), found.members.sum(1).min())
         grid = np.geomspace(low, 1, 300)
@@ -362,6 +378,13 @@ def ladder_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     rows += [row("control", control, lambda found, control=control: found.controls[control],
                  lambda found: found.ladders["NLL"]["log-likelihood ratio"]) for control in attack.CONTROLS]
     return pd.DataFrame(rows)
+
+
+def steps_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
+    """Of `ladder_table`, AUC on the way to the released LR, and of the control that has one variance for both sides."""
+    every = ladder_table(plays)
+    return every.loc[(every["towards"] == "LR") | (every["step"] == POOLED),
+                     ["step", *(column for column in every if column.endswith(": AUC"))]]
 
 
 def base_table(found: Mapping[float, Mapping[str, np.ndarray]], members: np.ndarray) -> pd.DataFrame:
@@ -501,21 +524,26 @@ def theorem_shape(epsilon, scale, offset):
 
 def private_figure(found: study.PrivateTraining, epsilons: Sequence[float],
                    records: np.ndarray | None = None) -> plt.Figure:
-    """AUC against epsilon, mean over targets, with the paper's curve fitted to that of LR (Figure 5)."""
-    frame = private_frame(found, epsilons, records)
-    frame = frame[np.isfinite(frame["epsilon"])].sort_values("epsilon")
+    """AUC against epsilon, and without privacy, mean over targets, with the paper's curve fitted to that of LR (Figure 5)."""
+    every = private_frame(found, epsilons, records)
+    frame = every[np.isfinite(every["epsilon"])].sort_values("epsilon")
     figure, (axis,) = panels.grid(1, 4.0, "AUC")
+    beyond = 2 * max(epsilons)  # where the recipe without privacy stands
     for method in PRIVATE:
         own = frame[frame["method"] == SHORT[method]]
         axis.plot(own["epsilon"], own["value"], **look_of(method))
+        none = every[(every["method"] == SHORT[method]) & ~np.isfinite(every["epsilon"])]
+        axis.plot([beyond], none["value"], **look_of(method, label=None, linestyle="none"))
     own = frame[frame["method"] == SHORT["lr"]]
     if len(own) > 2:
         fitted, _ = curve_fit(theorem_shape, own["epsilon"], own["value"], p0=[0.1, 0.7], maxfev=10000)
         fine = np.geomspace(min(epsilons), max(epsilons), 200)
         axis.plot(fine, theorem_shape(fine, *fitted), color=plotting.INK, ls="-", lw=1, alpha=0.7, label="fit to Curv ZO LR")
     axis.axhline(0.5, **panels.CHANCE)
+    axis.axvline(np.sqrt(beyond * max(epsilons)), color=panels.FAINT, lw=0.7)
     axis.set(xscale="log", xlabel="ε (logarithmic)")
-    panels.ticks(axis.xaxis, sorted(epsilons))
+    few = [e for e in sorted(epsilons) if e in (min(epsilons), max(epsilons)) or len(epsilons) < 8 or e in (2, 5, 10, 20)]
+    panels.ticks(axis.xaxis, [*few, beyond], [*(f"{e:g}" for e in few), "no\nprivacy"])
     panels.legend(figure, 3)
     return figure
 
@@ -698,7 +726,7 @@ def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
 def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping[str, np.ndarray]],
                   records: study.RecordCurves, estimated: study.Estimators,
                   normal: study.Normality) -> list[claims.Verdict]:
-    """Verdicts on C1 to C7, C3v and A1 to A3.
+    """Verdicts on C1 to C7, C3v, C4v and A1 to A3.
 
     Args:
         plays: of `study.play`, by data set, the first that of the other three. counted: of `study.by_references`. records: of
@@ -707,7 +735,7 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
     played = next(iter(plays.values()))
     most = len(records.values[0]) - 2
     few = quarter_of(counted, most)
-    ids = ("C1", "C2", "C3", "C3v", "C4", "C5", "C6", "C7", "A1", "A2", "A3")
+    ids = ("C1", "C2", "C3", "C3v", "C4", "C4v", "C5", "C6", "C7", "A1", "A2", "A3")
     allowed, quarter = (claims.margin("curvature", claim, "allowed_points") for claim in ("A3", "C7"))
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
     for data, found in plays.items():
@@ -724,7 +752,8 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
             for m in (method for method in study.PAPER if method != "nll"):
                 for word, of in (("AUC", seen), ("accuracy, rehearsed", calls)):  # the accuracy of calls is their AUC
                     parts[claim][f"{where}{word}, less {SHORT[m]}"] = lead(of["nll"], of[m])
-        parts["C4"] |= {f"{where}less {SHORT[m]}": lead(scores["lr"], scores[m], LOWEST) for m in study.PAPER if m != "lr"}
+        for claim, seen in (("C4", scores), ("C4v", alike)):
+            parts[claim] |= {f"{where}less {SHORT[m]}": lead(seen["lr"], seen[m], LOWEST) for m in study.PAPER if m != "lr"}
         parts["C5"] |= {f"{where}AUC, NLL - LR": lead(scores["nll"], scores["lr"]),
                         f"{where}TPR at 0.1 %, LR - NLL": lead(scores["lr"], scores["nll"], LOWEST)}
         parts["C6"] |= {f"{where}NLL, AUC": lead(scores["nll"], single["nll"]),

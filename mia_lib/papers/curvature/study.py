@@ -700,13 +700,11 @@ class Sized:
     Attributes:
         members: bool [S, n].
         scores: method of `FROM_SIGNALS` -> ranks [S, n].
-        untouched: ranks [S, n] of minus the difficulty, which no target has a part in.
         train: accuracy on all members, [S].
     """
 
     members: np.ndarray
     scores: dict[str, np.ndarray]
-    untouched: np.ndarray
     train: np.ndarray
 
 
@@ -728,22 +726,18 @@ def by_size(bank: Bank, kind: str, sizes: Sequence[int], seeds: int, most: int) 
                  for size, (members, _) in drawn.items()}
 
     def compute() -> dict[str, np.ndarray]:
-        out, difficulty = {}, play(bank).difficulty
+        out = {}
         for size, models in ensembles.items():
             judged = _sample(models.members, drawn[size][1], most)
-            rows = _foreign(bank, models, judged)
-            for row, asked in zip(rows, judged, strict=True):
-                row["untouched"] = -difficulty[asked]
-            held = _held(models.members, judged)
             right = signals.correctness(models, bank.records)
-            out |= {f"{size}.members": held, f"{size}.train": np.average(right, 1, models.members)}
-            out |= {f"{size}.{name}": ranks for name, ranks in _ranks(rows).items()}
+            out |= {f"{size}.members": _held(models.members, judged), f"{size}.train": np.average(right, 1, models.members)}
+            out |= {f"{size}.{name}": ranks for name, ranks in _ranks(_foreign(bank, models, judged)).items()}
         return out
 
     spec = {**bank.spec, "set": kind, "most": most, "targets": [models.key for models in ensembles.values()]}
     kept = store.study("curvature.by_size", spec, compute)
-    return {size: Sized(scores={name: kept[f"{size}.{name}"] for name in FROM_SIGNALS},
-                        **{name: kept[f"{size}.{name}"] for name in ("members", "untouched", "train")}) for size in sizes}
+    return {size: Sized(kept[f"{size}.members"], {name: kept[f"{size}.{name}"] for name in FROM_SIGNALS},
+                        kept[f"{size}.train"]) for size in sizes}
 
 
 def _sample(members: np.ndarray, judged: np.ndarray, most: int) -> np.ndarray:
