@@ -13,7 +13,7 @@
 #
 # **One regression on public records predicts how high a stranger's score would be, and what lies above is called a member.
 # It trains one model where LiRA trains many. It knows of what kind a record is; reference models know this very record. The
-# paper measures an attack by a mean loss over strangers: whether that puts attacks in order is tried below; how many members lie
+# paper measures an attack by a mean loss over strangers: this chapter tries whether that puts attacks in order; how many members lie
 # between them it cannot say.**
 #
 # Martin Bertran, Shuai Tang, Michael Kearns, Jamie Morgenstern, Aaron Roth and Zhiwei Steven Wu, *Scalable Membership
@@ -116,6 +116,7 @@ seed: int = 0  # of everything random [0..1000000]
 
 # %% tags=["hide-input"]
 study.check_tables(tables, table_pools, table_public)
+study.check_references(references)
 network = NetworkConfig(backbone, tuple(hidden), regression_epochs, regression_batch, regression_rate, regression_decay,
                         frozen, image_size or None, seed)
 forest = TreeConfig(iterations=200, depth=3, learning_rate=0.05, seed=seed)
@@ -292,12 +293,14 @@ results.name({"row-found": float(main.tpr["raw"]["gauss_xy"][0, at_one]),
               "row-alarms": float(main.fpr["raw"]["gauss_xy"][0, at_one])}, ".2%")
 results.name({f"{word}-{name}": exhibits.said(main, which, rate) for rate, word in ((0.01, "high"), (0.001, "low"))
               for name, which in (("marginal", "marginal"), ("ours", "gauss_xy"), ("lira", biggest))})
+beside = exhibits.printed_beside(dataset)
+results.name({"beside": beside})
 results.name({"ahead": exhibits.said(main, "gauss_xy", 0.01, "marginal"),
               "behind": exhibits.said(main, biggest, 0.01, "gauss_xy")})
 plotting.show(
-    exhibits.roc_figure(main, first.architecture), name="quantile-figure-5",
+    exhibits.roc_figure(main, first.architecture, beside), name="quantile-figure-5",
     caption="**Figure 5 of the paper**, here {ours}`set`: the mean over {param}`targets` targets. Hollow: what the "
-            "precisions printed for CIFAR-10 imply. All numbers of references are in {numref}`quantile-table-1`.",
+            "precisions printed for {ours}`beside` imply. All numbers of references are in {numref}`quantile-table-1`.",
     alt="ROC curves on logarithmic axes: the baseline, the regression, and LiRA with the fewest and the most references.")
 results.show_table(
     exhibits.precision_table({first.name: main}, 0.01), name="quantile-table-1",
@@ -324,14 +327,14 @@ results.show_table(
 #
 # A regression, one threshold and LiRA all predict quantiles of strangers' scores. So all have a pinball loss, and public
 # records are enough to compute it. The paper concludes that this loss, which needs no member, measures the attack. Here are
-# its six methods and its measure. No reference saw a public record, so LiRA's loss is that of all its references.
+# its methods (the baseline, the regression, LiRA with {param}`references` references) and its measure. No reference saw a public record, so LiRA's loss is that of all its references.
 
 # %% tags=["hide-input"]
 ratio = main.pinball["gauss_xy"][:, 0].mean() / main.pinball[biggest][:, 0].mean()
 results.name({"loss-ratio": float(ratio)}, ".2f")
 plotting.show(
     exhibits.pinball_figure_central(plays), name="quantile-central",
-    caption="Pinball loss on public records and TPR at 1 %, for the paper's six methods against each network. Left is a "
+    caption="Pinball loss on public records and TPR at 1 %, for the paper's methods against each network. Left is a "
             "lower loss, up more members; an arrow goes from the regression to LiRA with most references. Bars are 95 % "
             "intervals of the TPR, where there are three targets or more. {numref}`quantile-tables-6-7` has the numbers.",
     alt="A panel for each architecture of the target, TPR against pinball loss on logarithmic axes, a mark a method, and an"
@@ -436,8 +439,8 @@ plotting.show(
 #
 # **Its measure, and how it is used.** {says}`C6` {says}`C6u` {says}`C13` {says}`A2` {says}`A3` {says}`A4`
 #
-# To take away: a stranger's score is predictable in part; how far, and what a threshold that follows it gains or loses against one threshold
-# for all, is in {numref}`quantile-tables-6-7`. But a regression on other records does not know this one. References do, and
+# To take away: how far a stranger's score can be predicted, and what a threshold that follows it gains or loses against one threshold for
+# all, is in {numref}`quantile-tables-6-7`. But a regression on other records does not know this one. References do, and
 # that is what they cost.
 
 # %% [markdown]
@@ -707,7 +710,8 @@ met = {name: study.play(one, search.settings, ["gauss_xy"], grid)
 if harder:
     results.show_table(
         exhibits.precision_table({harder[name].name: one for name, one in met.items()}, 0.01), name="quantile-complexity",
-        caption="Table 1 at 1 % FPR on {param}`complexity`, from simple to complex, against the first architecture.")
+        caption="Table 1 at 1 % FPR on {param}`complexity`, from simple to complex, against the first architecture; the regression has "
+                "the settings chosen on {ours}`set` everywhere.")
 else:
     results.say("*Not run: one data set of images. Give several with `-p complexity`, from simple to complex.*")
 

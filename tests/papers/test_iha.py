@@ -190,6 +190,26 @@ def test_a_play_is_what_matrices_say(which, request):
             [right[members].mean(), right[~members].mean(), loss[members].mean(), loss[~members].mean()])
 
 
+def test_cases_of_one_network_and_other_sizes_are_told_apart(case, other):
+    small = study.case(**GIVEN | {"pool": 60})
+    found = study.told_apart([case, small, other])
+    assert [one.name for one in found] == [f"{case.name}, 40 members", f"{case.name}, 30 members", other.name]
+    assert [one.models.key for one in found] == [one.models.key for one in (case, small, other)]
+    with pytest.raises(MiaError, match="twice"):
+        study.told_apart([case, case])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_the_roc_of_every_case_fits_its_panel(played, count):
+    figure = exhibits.roc({f"case {k}": played for k in range(count)})
+    figure.canvas.draw()
+    boxes = [axis.get_tightbbox() for axis in figure.axes if axis.axison]
+    inside = figure.bbox.expanded(1.02, 1.02)
+    assert len(boxes) == count and all(inside.containsx(x) for box in boxes for x in (box.x0, box.x1))
+    assert not any(one.overlaps(two) for k, one in enumerate(boxes) for two in boxes[:k])
+    plt.close(figure)
+
+
 def test_terms_and_names_are_the_papers(played):
     assert list(study.NAMES)[:4] == ["loss", "sif", "lira", "iha"] and len(study.ABLATION) == 8
     said = tables.paper("iha", "table4")["setting"].unique()

@@ -1227,7 +1227,7 @@ def test_the_target_by_hand_is_the_first_of_the_study(images, played):
 
 def test_quarters_need_references_for_two_halves(untrained):
     case = study.table_case(**TABLES | {"counts": (2,)})
-    with pytest.raises(MiaError, match="references = 2 is out of range: allowed is at least 4"):
+    with pytest.raises(MiaError, match=r"references = \[2\]: the last must be at least 4"):
         study.quarters(case, FOREST, GRID)
 
 

@@ -163,6 +163,12 @@ FOUR = [name for name in STRENGTHS if name in exhibits.SIX]
 # ---------------------------------------------------------------------------------------------------------- names and rates
 
 
+@pytest.mark.parametrize("dataset,beside", [("cifar100", "CIFAR-100"), ("cinic10", "CINIC-10"), ("cifar10", "CIFAR-10"),
+                                            ("fashion_mnist_20k", "CIFAR-10")])
+def test_ours_stands_beside_the_paper_s_numbers_for_the_same_images_where_it_has_any(dataset, beside):
+    assert exhibits.printed_beside(dataset) == beside
+
+
 def test_methods_are_ordered_and_those_of_the_paper_told_from_ours(play):
     assert [one.name for one in play.methods] == list(STRENGTHS)
     assert study.in_order([*map(study.lira, (16, 2, 8)), study.lira(2, offline=True), study.MARGINAL, study.lira(2)]) == [

@@ -593,7 +593,8 @@ SIDE = 280  # pixels of a panel
 def roc(plays: Mapping[str, study.Play]) -> plt.Figure:
     """Figure 1, with the gradient alone: ROC on logarithmic axes, the mean TPR over targets, a panel a case. Axes begin where
     one record counts."""
-    figure, axes = panels.grid(list(plays), 4.4, "true positive rate (logarithmic)", rows=-(-len(plays) // 3))
+    rows = -(-len(plays) // 2)
+    figure, axes = panels.grid(list(plays), 0.6 + 3.8 * rows, "true positive rate (logarithmic)", rows=rows)
     for axis, found in zip(axes, plays.values(), strict=False):
         low = 1 / min((~found.members).sum(1).min(), found.members.sum(1).min())
         grid = np.geomspace(low, 1, 300)
@@ -700,7 +701,8 @@ def partial_figure(found: study.Partial, fractions: Sequence[float]) -> plt.Figu
 def _both_signs(axis: plt.Axes, values: np.ndarray) -> None:
     """Make the x axis linear at zero and logarithmic far from it."""
     unit = 10 ** np.round(np.log10(np.median(np.abs(values))))
-    decades = unit * 10.0 ** np.arange(1, np.ceil(np.log10(np.abs(values).max() / unit)) + 1)[::2]
+    most = max(1, np.ceil(np.log10(np.abs(values).max() / unit)))
+    decades = unit * 10.0 ** (np.arange(1, most + 1)[::2] if most > 1 else np.zeros(1))  # at least one mark on either side
     axis.set_xscale("asinh", linear_width=unit)
     names = [f"10^{{{np.log10(one):.0f}}}$" for one in decades]
     axis.set_xticks([*-decades[::-1], 0, *decades], [*(f"$-{one}" for one in names[::-1]), "0", *(f"${one}" for one in names)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
@@ -181,6 +182,21 @@ def records_of(dataset: str, architecture: str) -> tuple[str, Dataset, str]:
         found = replace(found, name=f"{dataset}_odd", y=found.y % 2, classes=("even", "odd"))
         title += "-Odd"
     return title, found, "brier"
+
+
+def told_apart(cases: Sequence[Case]) -> list[Case]:
+    """The cases, those of one name with the number of members in it.
+
+    Raises:
+        MiaError: two have that in common, too, so that one would take the place of the other.
+    """
+    names = Counter(one.name for one in cases)
+    found = [one if names[one.name] == 1 else replace(one, name=f"{one.name}, {one.bank.judged[0].sum()} members")
+             for one in cases]
+    twice = [name for name, count in Counter(one.name for one in found).items() if count > 1]
+    if twice:
+        raise MiaError(f"datasets, architectures and pools give {twice[0]} twice: each case must differ in one of the three.")
+    return found
 
 
 def case(dataset: str, architecture: str, pool: int, epochs: int, batch_size: int, models: int, targets: int, judged: int,

@@ -20,7 +20,7 @@ from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, difference, over, share_over, t_interval
-from mia_lib.metrics.numbers import MEASURES, number
+from mia_lib.metrics.numbers import MEASURES, TITLES, number
 from mia_lib.papers.quantile import study, theory
 
 Plays = Mapping[str, study.Play]  # by case
@@ -566,6 +566,12 @@ def position_figure(seen: study.OneTarget, alpha: float = 0.01) -> plt.Figure:
     all_of_them.set(xlabel="position", ylabel="density", yscale="log", ylim=(1e-4, 2))
     panels.legend(figure, 2)
     return figure
+
+
+def printed_beside(dataset: str) -> str:
+    """The image set of the paper's Table 1 that ours stands beside: the same, or CIFAR-10."""
+    title = TITLES.get(dataset, dataset)
+    return title if any(title == data for data, *_ in printed("table1")) else "CIFAR-10"
 
 
 def roc_figure(play: study.Play, name: str, data: str | None = "CIFAR-10") -> plt.Figure:

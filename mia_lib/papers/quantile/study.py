@@ -258,6 +258,17 @@ def check_tables(tables: Sequence[str], pools: Sequence[int], public: Sequence[i
                        "each is needed for every table, and one table at least.")
 
 
+def check_references(references: Sequence[int]) -> None:
+    """Refuse numbers of LiRA's references of which the largest cannot be parted, as `quarters` does.
+
+    Raises:
+        MiaError: naming it.
+    """
+    if references[-1] < 4:
+        raise MiaError(f"references = {list(references)}: the last must be at least 4, for one half of so many sorts the "
+                       "records by how hard they are, and the other half attacks them.")
+
+
 def plan(cases: Sequence[Case], settings: Mapping[bool, Settings]) -> pd.DataFrame:
     """What a run trains, before anything is trained.
 
@@ -1037,7 +1048,7 @@ def quarters(case: Case, settings: Settings, levels: Sequence[float]) -> Quarter
     Raises:
         MiaError: fewer than four references.
     """
-    check_range("references", case.counts[-1], 4)
+    check_references(case.counts)
     level = LEVELS[0]
 
     def compute() -> dict[str, np.ndarray]:
