@@ -128,11 +128,12 @@ plan = study.plan(games, sizes, image_games, ablated, queries=queries, epsilons=
 # %% [markdown]
 # ## One target by hand
 #
-# Before any theory, the whole attack once, on German credit at the paper's own size. Draw a play. Train the target on its half of the
-# private records. Train a reference in the same way on public records, and stop it where it classifies other public records best.
+# Before any theory, the whole attack once, on {ours}`first-table` (where that is *softmax twice*, the network is the released one, whose second
+# softmax is {ref}`drawn below <calibration-softmax-part>`). Draw a play. Train the target on its half of the private records. Train a
+# reference in the same way on public records, and stop it where it classifies other public records best.
 
 # %%
-bank = shared.get(tables[0])  # the records, and the recipe of the released code
+bank = shared.get(tables[0])  # the records, and how its networks are trained
 pool, recipe = bank.records, bank.config
 members, private = membership.calibration_splits(len(pool), repeats=1, references=1)
 
@@ -247,6 +248,7 @@ results.show_source(calibration.calibrate)
 # $s^{\mathrm{cal}}$ *is* optimal. The optimum takes a {term}`soft minimum`, not a mean. The two agree when the losses of $g$ vary little,
 # or when there is only one $g$. For gradient norms and confidence nothing is proved: there calibration is a good idea, not a theorem.
 #
+# (calibration-softmax-part)=
 # ## Softmax, twice
 #
 # The paper's text and its released code train different networks on tables. In the code the network ends in a softmax *and* is trained
@@ -351,7 +353,7 @@ plotting.explore(
 # {numref}`calibration-stopping`.) Of the epochs tried by hand {ours}`hand-epoch` has the highest AUC there, {ours}`hand-best`, picked with the
 # records judged: no attacker can.
 #
-# A model trained far beyond its best epoch is sure of itself everywhere, and off its own records often wrongly. Its loss on a record it has never
+# A model trained far beyond its best epoch can be sure of itself everywhere, and off its own records wrongly so. Its loss on a record it has never
 # seen is partly chance. We read that as $\sigma_\varepsilon$, which is measured here for references trained to the end, and not for stopped ones. Of one reference trained to the end, the law expects the AUC of {ours}`first-table` to change by
 # {ours}`law-says`; it changes by {ours}`law-measured`. {ref}`Depth <calibration-law-part>` has all data sets.
 #
@@ -378,8 +380,8 @@ plotting.show(
         "a member. Right, curves of precision against recall, two for each ratio.")
 
 # %% [markdown]
-# The paper reads the rise of accuracy as *non-membership inference*. With the best threshold for each ratio it is mostly arithmetic: who
-# calls nobody a member is right in a share $1 - \pi$ of cases. Precision says what has happened.
+# The paper reads the rise of accuracy as *non-membership inference*. With the best threshold for each ratio it needs no inference: who
+# calls nobody a member is right in a share $1 - \pi$ of cases, and the best threshold is never worse. Precision says what has happened.
 #
 # ## What held and what did not
 #
@@ -769,7 +771,7 @@ plotting.show(
 # %% [markdown]
 # A stopped reference also sees the other public half, if only to know when to stop. Two assumptions of the law fail. References drawn from one
 # public half share half of their records, and so some of their noise. And losses are far from normal: they are bounded below, and
-# with one softmax not above. The two columns of changes say how far the law is from the measured change; it fixes neither the level nor the size.
+# with one softmax not above. The two columns of changes say how far the law is from the measured change.
 #
 # ### Calibration among its relatives
 #
@@ -865,7 +867,7 @@ results.show_table(
 # | Figures 1 to 4 | CIFAR-10 | {ours}`images-name` | `--preset cifar10` |
 # | Figure 5 | CIFAR-10, ten copies | {ours}`ablated`, {param}`copies` copies | `--preset cifar10 -p ablations images` |
 # | Figure 6 | CIFAR-10, four epsilons, the least about one | {ours}`ablated-data`, one softmax; epsilon {param}`epsilons` | `--preset cifar10 -p ablations images` |
-# | games | 5 on tables | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5` |
+# | games | 5 on tables | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5`, where it is fewer |
 #
 # Intervals cover the splits, and so the choice of members, references and seeds; those over plays and records also which records are
 # judged. Where two games stand there is none. All splits of a table are of one pool.

@@ -348,8 +348,7 @@ plotting.show(
 # %% [markdown]
 # On {ours}`set` LR finds {ours}`tpr-lr` % of the members where one in a hundred non-members is a false alarm. NLL finds
 # {ours}`tpr-nll` %, LiRA as released {ours}`tpr-lira-released` %, with the true class {ours}`tpr-lira` %, and with one variance
-# for all records besides {ours}`tpr-fixed` %, all with two views. With one, MAST finds {ours}`tpr-sablayrolles` % and RMIA
-# {ours}`tpr-rmia` %. {numref}`curvature-table-5` has curvature and LiRA with one view, too.
+# for all records besides {ours}`tpr-fixed` %, all with two views. With one, MAST finds {ours}`tpr-sablayrolles` %, RMIA {ours}`tpr-rmia` %.
 #
 # (curvature-ladder-section)=
 # ## Why do LR and NLL differ?
