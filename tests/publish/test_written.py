@@ -101,6 +101,8 @@ FACTS = {
         "320,292": "members of its ImageNet",
     },
     "curvature": {
+        "25,000": "non-members of each of the paper's targets",
+        "0.01 %": "a rate of its Table 5",
         "5 %": "level of the Shapiro-Wilk test",
         "1 %": "a false positive rate",
         "0.1 %": "the paper's false positive rate",
