@@ -51,7 +51,7 @@ plotting.set_style()
 # %% [markdown]
 # ## What the attacker has
 #
-# One round of the [membership game](../book/game.md) is called a *play* here. Each play splits the records anew, at random. The *private*
+# One round of the [membership game](../book/game.md) is called a *play* here (a game, in the names of parameters). Each play splits the records anew, at random. The *private*
 # half belongs to the trainer: a target is trained on one half of it and judged on all of it. The *public* half is the attacker's. It
 # comes from the same distribution, and the attacker trains references there. No reference from scratch ever saw a record under attack; one made by forgetting did, and
 # is to forget it.
@@ -299,7 +299,7 @@ plotting.show(
 plotting.show(
     exhibits.curves(plays[images.name]), name="calibration-figure-2",
     caption="**Figure 2 of the paper**, on {ours}`images-name`, the loss: ROC on logarithmic axes and precision against recall, means "
-            "over games. Rings: the point of best accuracy. Dashed: chance.",
+            "over plays. Rings: the point of best accuracy. Dashed: chance.",
     alt="Left, three ROC curves on logarithmic axes with the chance line; right, precision against recall of the same scores. A ring on each "
         "curve marks the threshold of best accuracy.")
 
@@ -515,7 +515,7 @@ results.say(results.markdown_table(pd.DataFrame([
 # %% [markdown]
 # A calibrated score is zero where the target finds a record exactly as easy as the reference does, whatever the record. Minus a loss is
 # never above zero, so that threshold calls nobody a member. Neither default nor rehearsal need win: a rehearsal is noisy and
-# its models are smaller games' models; zero ignores that a forgetful copy may be a better model than the target.
+# its models are models of smaller plays; zero ignores that a forgetful copy may be a better model than the target.
 #
 # ````{solution-end}
 # ````
@@ -553,8 +553,8 @@ results.say(results.markdown_table(pd.DataFrame([
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.histograms(plays[images.name]), name="calibration-figure-1",
-    caption="**Figure 1 of the paper**, on {ours}`images-name`: the loss as a score before and after calibration, all games together. Dotted: "
-            "the threshold from a rehearsal on public records (median over games).",
+    caption="**Figure 1 of the paper**, on {ours}`images-name`: the loss as a score before and after calibration, all plays together. Dotted: "
+            "the threshold from a rehearsal on public records (median over plays).",
     alt="Two histograms of members and non-members: minus the loss, and the same less the reference's, each with a dotted threshold.")
 
 # %% [markdown]
@@ -870,7 +870,7 @@ results.show_table(
 # | games | 5 on tables | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5`, where it is fewer |
 #
 # Intervals cover the splits, and so the choice of members, references and seeds; those over plays and records also which records are
-# judged. Where two games stand there is none. All splits of a table are of one pool.
+# judged. Where two plays stand there is none. All splits of a table are of one pool.
 #
 # ### What this run trains
 
