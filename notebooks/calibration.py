@@ -743,7 +743,7 @@ else:
     plotting.show(
         exhibits.private_figure(private_models, epsilons, ablated), name="calibration-figure-6",
         caption="**Figure 6 of the paper**, in numbers, on {ours}`ablated-data` with the plain cross-entropy: AUC of the loss and, where non-members resolve "
-                "it, its TPR at an FPR of one in a hundred (the rate that is fair to ties), against the ε asked for, with 95 % intervals where there are three plays or more. Cal. has one reference that was trained to the "
+                "it, its TPR at an FPR of one in a hundred (the rate that is fair to ties), against the ε asked for, with 95 % intervals where there are three plays or more. Dashed: chance. Cal. has one reference that was trained to the "
                 "end in the same private way. The paper draws ROC and precision against recall.",
         alt="AUC, and the true positive rate at few false positives, against epsilon, with training without privacy last, for the loss calibrated and not.")
 results.name({"near-one": near, "near-left": left})

@@ -468,14 +468,22 @@ def more_figure(frame: pd.DataFrame) -> plt.Figure:
 
 
 def private_figure(found: study.PrivateTraining, epsilons: list[float], games: study.Games) -> plt.Figure:
-    """Figure 6 in numbers: AUC, and TPR at 1 % FPR, against epsilon, calibrated and not, and without privacy."""
-    names = [f"{epsilon:g}" for epsilon in epsilons] + ["no privacy"]
-    panels_of = {"AUC": "auc"} | ({"TPR at 1 % FPR": LOW} if metrics.resolves(found.members, 0.01) else {})
-    rows = [{"ε": name, "attack": study.VARIANTS[variant], "panel": panel,
-             **plotting.ends(over_plays(games, metric, [(1.0, found.scores[variant][e])], found.members))}
-            for panel, metric in panels_of.items() for variant in ("original", "scratch") for e, name in enumerate(names)]
-    return plotting.against(pd.DataFrame(rows), "ε", "value", by="attack", panel="panel", percent=True, xlabel="ε asked for",
-                            ylabel="rate")
+    """Figure 6 in numbers: AUC, and TPR at 1 % FPR, against epsilon, calibrated and not, and without privacy; dashed, what
+    scores have that know nothing."""
+    names, levels = [f"{epsilon:g}" for epsilon in epsilons] + ["no privacy"], {"AUC": ("auc", 0.5)}
+    if metrics.resolves(found.members, 0.01):
+        levels["TPR at 1 % FPR"] = (LOW, float(np.mean(metrics.chance_tpr(found.members, 0.01))))
+    figure, axes = panels.grid(list(levels), 4.0, "rate (%)")
+    for axis, (metric, level) in zip(axes, levels.values(), strict=True):
+        for place, variant in enumerate(("original", "scratch")):
+            each = [over_plays(games, metric, [(1.0, one)], found.members) for one in found.scores[variant]]
+            panels.bars(axis, np.arange(len(names)) + 0.1 * place, each, 100, label=study.VARIANTS[variant],
+                        **plotting.style_of(study.VARIANTS[variant], place))
+        axis.axhline(100 * level, **panels.CHANCE)
+        panels.ticks(axis.xaxis, range(len(names)), names)
+        axis.set_xlabel("ε asked for")
+    panels.legend(figure, 2)
+    return figure
 
 
 def private_table(found: study.PrivateTraining, epsilons: list[float], games: study.Games) -> pd.DataFrame:
