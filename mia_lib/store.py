@@ -153,7 +153,10 @@ def _by_this_code(manifest: dict, spec: dict) -> bool:
 
 def look_up(spec: dict) -> Entry | None:
     """The entry under `spec` if the cache or the recorded results hold an undamaged one, made by the same code."""
-    return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec)
+    entry, found = _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded"), _inside.get()
+    if entry and found is not None and spec["kind"] != "checkpoint":
+        found.setdefault(address(spec), entry.manifest["seconds"])
+    return entry or _read_pack(spec)
 
 
 def write(path: Path, data: bytes, lasting: bool = True) -> None:
@@ -216,6 +219,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     }
     put(path, data)
     put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
+    if (found := _inside.get()) is not None:
+        found[address(spec)] = 0.0  # the clock of that computation has it
     return Entry(arrays, manifest, "computed")
 
 
@@ -268,7 +273,8 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         held.release()
 
 
-_inside = ContextVar("inside", default=False)  # another fetch's computation
+# Of another fetch's computation: address -> seconds of what it found, and zero for what it computed on the way.
+_inside: ContextVar[dict[str, float] | None] = ContextVar("inside", default=None)
 _anew: set[str] = set()  # computed anew by this process because MIA_RECOMPUTE said so
 
 
@@ -331,20 +337,27 @@ def _look_up_unless_asked_anew(spec: dict) -> Entry | None:
 
 
 def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    start, token = time.perf_counter(), _inside.set(True)
+    """Compute an entry. Its manifest says what that took, "seconds", and "needs", what it takes where nothing is kept: with the
+    seconds of all models and entries that were found on the way, but for recorded weights."""
+    around, found = _inside.get(), {}
+    start, token = time.perf_counter(), _inside.set(found)
     try:
         arrays = compute()
     finally:
         _inside.reset(token)
+    seconds = time.perf_counter() - start
     _anew.add(address(spec))
-    return keep(spec, arrays, time.perf_counter() - start)
+    if around is not None:
+        around |= {name: took for name, took in found.items() if name not in around}
+    return keep(spec, arrays, seconds, needs=round(seconds + sum(found.values()), 3))
 
 
 def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
     """Append to the file that `MIA_TRACE` names what a page asked for, leaving out what that asked for in turn."""
-    if os.environ.get("MIA_TRACE") and (nested or not _inside.get()):
+    if os.environ.get("MIA_TRACE") and (nested or _inside.get() is None):
         line = {"key": address(spec), "cached": key(spec), **made_by(spec), "kind": spec["kind"],
                 "study": spec.get("study", ""), "source": entry.source, "seconds": entry.manifest["seconds"],
+                "needs": entry.manifest.get("needs", entry.manifest["seconds"]),
                 "date": entry.manifest["date"], "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")

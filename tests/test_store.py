@@ -47,6 +47,26 @@ def test_an_entry_comes_back_as_it_was_and_is_computed_once():
     assert store.size() > 0
 
 
+def test_an_entry_knows_what_it_takes_where_nothing_is_kept():
+    models = [store.under({"kind": "test", "model": m}, kept) for m in range(3)]
+    store.keep(models[0], ARRAYS, seconds=100.0)
+    store.keep(models[1], ARRAYS, seconds=50.0)
+    inner = store.fetch({"kind": "test", "of": "models"}, lambda: store.look_up(models[1]).arrays).manifest
+
+    def compute():
+        for _ in range(2):  # asked for twice, needed once
+            store.look_up(models[0])
+        store.keep(models[2], ARRAYS, seconds=30.0)  # trained on the way, which the clock has seen
+        assert store.look_up(models[2]) and store.look_up(store.under({"kind": "test", "model": 9}, kept)) is None
+        return store.fetch({"kind": "test", "of": "one of them"}, lambda: store.look_up(models[1]).arrays).arrays
+
+    outer = store.fetch({"kind": "test", "of": "all"}, compute).manifest
+    assert inner["needs"] == pytest.approx(50 + inner["seconds"], abs=0.01) and inner["seconds"] < 5
+    assert outer["needs"] == pytest.approx(150 + outer["seconds"], abs=0.01) and outer["seconds"] < 5
+    before = store.look_up(models[0])
+    assert "needs" not in before.manifest and before.manifest["seconds"] == 100
+
+
 def test_the_schema_number_is_part_of_the_key(monkeypatch):
     before = store.key(SPEC)
     monkeypatch.setattr(store, "SCHEMA", store.SCHEMA + 1)

@@ -192,7 +192,7 @@ def test_where_there_is_still_no_room_what_is_cheapest_for_its_size_goes(shelf, 
     whole = recording._size(recorded.layer(shelf), set())
     of = {preset: recorded.run_folder("tiny", preset, shelf) / "manifest.json" for preset in ("paper", "other")}
     old = json.loads(of["paper"].read_text())
-    old["entries"] = [entry | {"seconds": 1e6 if dear == "old" else 0.0} for entry in old["entries"]]
+    old["entries"] = [entry | {"needs": 1e6 if dear == "old" else 0.0} for entry in old["entries"]]
     of["paper"].write_text(json.dumps(old))
     monkeypatch.setattr(recording, "TOTAL_LIMIT", whole - 200)
     assert ("left out and computed when asked for" in recording.record("tiny", "other", shelf)) == (dear == "old")

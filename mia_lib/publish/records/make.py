@@ -52,7 +52,7 @@ def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bar
     return _keep_run(name, preset, run, json.loads(target.read_text(encoding="utf-8")), root)
 
 
-KEPT = ("key", "kind", "study", "source", "seconds", "date")  # what the manifest of a run says of an entry
+KEPT = ("key", "kind", "study", "source", "seconds", "needs", "date")  # what the manifest of a run says of an entry
 
 
 def _path(kind: str, name: str) -> Path:
@@ -195,16 +195,16 @@ def _manifests(layer: Path, but: Path | None = None) -> list[Path]:
 
 def _cheapest_first(layer: Path, folder: Path, entries: list[dict], new: dict[Path, bytes]) -> list[Path]:
     """Arrays of all records, those of the run in `folder` as they are to be, by what computing them again takes for their
-    size."""
+    size, the models included that they were computed from."""
     worth = {}
     for manifest in _manifests(layer, but=folder):
         for entry in json.loads(manifest.read_text(encoding="utf-8"))["entries"]:
             path = layer / _path(entry["kind"], entry["key"])
             if path.is_file():
-                worth[path] = entry["seconds"] / path.stat().st_size
+                worth[path] = entry.get("needs", entry["seconds"]) / path.stat().st_size
     for entry in entries:
         path = layer / _path(entry["kind"], entry["key"])
-        worth[path] = entry["seconds"] / len(new[path])
+        worth[path] = entry["needs"] / len(new[path])
     return sorted(worth, key=worth.get)
 
 
