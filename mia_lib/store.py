@@ -337,8 +337,8 @@ def _look_up_unless_asked_anew(spec: dict) -> Entry | None:
 
 
 def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    """Compute an entry. Its manifest says what that took, "seconds", and "needs", what it takes where nothing is kept: with the
-    seconds of all models and entries that were found on the way, but for recorded weights."""
+    """Compute an entry. Its manifest says what that took, "seconds", and what it takes where nothing is kept, "needs": with
+    the seconds of all models and entries that were found on the way, but for recorded weights."""
     around, found = _inside.get(), {}
     start, token = time.perf_counter(), _inside.set(found)
     try:

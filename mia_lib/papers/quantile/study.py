@@ -530,7 +530,9 @@ def play(case: Case, settings: Mapping[str, Settings], heads: Sequence[str], lev
                   for target in case.bank.attacked for head in heads]
         found = dict(zip([(one.target, one.head) for one in wanted], zip(wanted, regressions(case, wanted), strict=True),
                          strict=True))
-        rows = [_against(case, target, {head: found[target, head] for head in heads}) for target in case.bank.attacked]
+        seconds = _seconds_of_training(case)
+        rows = [_against(case, target, {head: found[target, head] for head in heads}, seconds)
+                for target in case.bank.attacked]
         return {"members": case.bank.judged, "labels": case.pool.y.astype(np.int16),
                 "calibration": np.bincount(case.public.y[case.splits["calibration"]], minlength=len(case.pool.classes)),
                 **{name: np.stack([row[name] for row in rows]) for name in rows[0]}}
@@ -540,8 +542,21 @@ def play(case: Case, settings: Mapping[str, Settings], heads: Sequence[str], lev
     return Play.of(store.study("quantile.play", spec, compute), [*case.methods, *(HEADS[head] for head in heads)])
 
 
-def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
-    """All attacks on one target: the arrays that `Play` is made of, without the first axis."""
+def _seconds_of_training(case: Case) -> np.ndarray:
+    """What training each model took, [M]; trees, each kept with all its scores, are read once and not for each target's
+    references."""
+    if case.models is None:
+        return np.array([float(one["seconds"]) for one in _grown(case)])
+    return np.array([case.training_seconds(m) for m in range(len(case.bank.members))])
+
+
+def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict[str, np.ndarray]]],
+             seconds: np.ndarray) -> dict[str, np.ndarray]:
+    """All attacks on one target: the arrays that `Play` is made of, without the first axis.
+
+    Args:
+        found: head -> regression and what it said. seconds: of training each model, [M].
+    """
     (pool, public), inside = (scores[target] for scores in case.scores), case.bank.members[target]
     fit, calibration = case.splits["fit"], case.splits["calibration"]
     out: dict[str, np.ndarray] = {"train": np.array((pool[inside] > 0).mean()), "test": np.array((pool[~inside] > 0).mean())}
@@ -585,7 +600,7 @@ def _against(case: Case, target: int, found: Mapping[str, tuple[Regression, dict
     offline = lira(count, offline=True).name
     keep(offline, pool, baselines.lira_threshold(signals_in, who, alphas, fixed), None, predicted)
     out[offline] = packed_ranks(baselines.lira_offline(pool, signals_in, who, fixed))
-    out["seconds.reference"] = np.array(np.mean([case.training_seconds(m) for m in rows]))
+    out["seconds.reference"] = np.array(seconds[rows].mean())
     return out | _by_class(case, target, {name: positions[name] for name in BY_CLASS if name in positions})
 
 
