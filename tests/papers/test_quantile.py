@@ -346,6 +346,14 @@ def test_what_training_took_is_what_the_store_says(images, tables, played, fores
             assert found.seconds_reference[t] == pytest.approx(np.mean(of)) and found.seconds_reference[t] >= 0
 
 
+def test_trees_are_read_once_whatever_the_number_of_targets_and_references(tables, forest_played, monkeypatch):
+    asked, grown = [], study._grown
+    monkeypatch.setattr(study, "_grown", lambda case: asked.append(case) or grown(case))
+    other = replace(tables, counts=(2,))  # another play, of the same trees
+    study.play(other, FORESTS, ["gauss_xy"], GRID)
+    assert len(asked) == 2  # for the scores, and for what they took
+
+
 # ----------------------------------------------------------------------------------------------------------- regressions
 
 
