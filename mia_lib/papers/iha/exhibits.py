@@ -701,8 +701,8 @@ def partial_figure(found: study.Partial, fractions: Sequence[float]) -> plt.Figu
 def _both_signs(axis: plt.Axes, values: np.ndarray) -> None:
     """Make the x axis linear at zero and logarithmic far from it."""
     unit = 10 ** np.round(np.log10(np.median(np.abs(values))))
-    most = max(1, np.ceil(np.log10(np.abs(values).max() / unit)))
-    decades = unit * 10.0 ** (np.arange(1, most + 1)[::2] if most > 1 else np.zeros(1))  # at least one mark on either side
+    most = np.floor(np.log10(np.abs(values).max() / unit))  # the last decade within the values
+    decades = unit * 10.0 ** (np.arange(1, most + 1)[::2] if most > 0 else np.zeros(1))  # at least one mark on either side
     axis.set_xscale("asinh", linear_width=unit)
     names = [f"10^{{{np.log10(one):.0f}}}$" for one in decades]
     axis.set_xticks([*-decades[::-1], 0, *decades], [*(f"$-{one}" for one in names[::-1]), "0", *(f"${one}" for one in names)])
@@ -715,17 +715,17 @@ def signal_figure(play: study.Play) -> plt.Figure:
     figure, (left, right) = panels.grid(["with the record left in", "with its own gradient taken out"], 4.2)
     (along, shift, _), members = play.scatter.astype(float), play.members[0]
     scores = np.where(members, shift, -shift) - along
+    groups = np.array_split(np.argsort(scores), min(20, max(2, len(scores) // 10)))  # of equally many records
+    middles = np.array([np.median(scores[group]) for group in groups])
     _both_signs(left, along)
-    _both_signs(right, scores)
+    _both_signs(right, middles)
     for name, side in (("non-members", ~members), ("members", members)):
         look = plotting.STYLE[name]
         left.plot(along[side], shift[side], look["marker"], color=look["color"], ms=3.5, mew=0, alpha=0.5, label=name)
-    groups = np.array_split(np.argsort(scores), min(20, max(2, len(scores) // 10)))  # of equally many records
     inside, others = (np.array([side[group].sum() for group in groups]) for side in (members, ~members))
     ratio = np.log((inside + 0.5) / members.sum()) - np.log((others + 0.5) / (~members).sum())
     spread = 1.96 * np.sqrt(1 / (inside + 0.5) + 1 / (others + 0.5))
-    panels.whiskers(right, [np.median(scores[group]) for group in groups], ratio, ratio - spread, ratio + spread,
-                    color=plotting.INK, marker="o", ms=4)
+    panels.whiskers(right, middles, ratio, ratio - spread, ratio + spread, color=plotting.INK, marker="o", ms=4)
     right.axhline(0, **panels.CHANCE)
     edge = np.geomspace(*np.quantile(shift, (0.02, 1)), 100)
     for sign in (-1, 1):
