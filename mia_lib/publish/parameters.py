@@ -41,6 +41,7 @@ PRESETS = {  # what each is for; a notebook may have others
     "left_out": "leave-one-out references of that network, two hours on a CPU (iha alone)",
     "depth": "networks with one and with three hidden layers, half an hour or more on a CPU (iha alone)",
     "cifar100": "CIFAR-100 as cpu has CIFAR-10, an hour or more (quantile and curvature)",
+    "pool": "20,000 records, for one false alarm in ten thousand, an hour (curvature alone)",
     "members": "CIFAR-10 with the paper's number of members, an hour (quantile alone)",
     "cnns": "shadow models of the paper's three CNNs, an hour (quantile alone)",
     "tuning": "the paper's numbers of trials, an hour (quantile alone)",
