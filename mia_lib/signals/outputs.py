@@ -34,7 +34,7 @@ from mia_lib import progress, store, training
 from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
-from mia_lib.signals import given
+from mia_lib.signals import given, norms
 from mia_lib.training import Ensemble, devices, ensemble
 from mia_lib.training.backends import pool
 from mia_lib.training.backends.loop import STACKED_BELOW
@@ -379,13 +379,29 @@ def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: s
 
 
 def _gradient_norm_task(networks, x, labels, loss, order, dtype):
+    [network] = networks
+    network, scaling = in_precision(network, dtype), scaling_of(network, x, None)
+    if order == 2 and norms.known(network):
+        return [{"norm": _norms(network, x, labels, loss, dtype, scaling)}]
+
     def norm(gradients: dict) -> torch.Tensor:
         parts = [torch.linalg.vector_norm(g.flatten(1), order, 1, dtype=torch.float64) for g in gradients.values()]
         return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
 
-    [network] = networks
-    found = _gradients(in_precision(network, dtype), x, labels, loss, dtype, norm, scaling=scaling_of(network, x, None))
-    return [{"norm": np.concatenate(list(found))}]
+    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, dtype, norm, scaling=scaling)))}]
+
+
+def _norms(network, x, labels, loss, dtype, scaling) -> np.ndarray:
+    """Euclidean norms [N] of the gradients of a network that `norms` knows."""
+    device = device_of(network)
+    labels = torch.from_numpy(np.array(labels, np.int64)).to(device)
+
+    def part(i: int, j: int) -> np.ndarray:
+        records = inputs(x, i, j, device, PRECISIONS[dtype], scaling)
+        return norms.of_batch(network, records, labels[i:j], loss).to(PRECISIONS[dtype]).cpu().numpy()
+
+    with devices.plain_float32():
+        return np.concatenate(devices.stream(part, len(x), batch_size(device) // 8))
 
 
 def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",

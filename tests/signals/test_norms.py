@@ -1,0 +1,99 @@
+"""Norms of gradients that are never made: the same numbers as those of the gradients."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mia_lib import models, signals
+from mia_lib.models import Network
+from mia_lib.signals import norms
+
+RNG = np.random.default_rng(0)
+IMAGES = torch.from_numpy(RNG.normal(size=(9, 2, 12, 12)))
+LABELS = torch.from_numpy(RNG.integers(0, 3, 9))
+
+
+def normalised(**how) -> nn.BatchNorm2d:
+    norm = nn.BatchNorm2d(3, **how)
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2)
+    return norm
+
+
+NETWORKS = {
+    "linear layers": lambda: Network(nn.Sequential(nn.Flatten(), nn.Linear(288, 4), nn.Tanh()), nn.Linear(4, 3)),
+    "without biases": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.ReLU(), nn.Flatten(),
+                                                    nn.Linear(300, 4, bias=False), nn.Tanh()), nn.Linear(4, 3)),
+    "strides, dilation and padding": lambda: Network(nn.Sequential(
+        nn.Conv2d(2, 4, (5, 3), stride=2, padding=(2, 1)), nn.ReLU(), nn.Conv2d(4, 3, 3, dilation=2, padding=1), nn.AvgPool2d(2),
+        nn.Flatten()), nn.Linear(12, 3)),
+    "batch normalisation": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), normalised(), nn.ReLU(), nn.MaxPool2d(5),
+                                                         nn.Flatten()), nn.Linear(12, 3)),
+    "normalisation without weights": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), normalised(affine=False), nn.MaxPool2d(5),
+                                                                   nn.Flatten()), nn.Linear(12, 3)),
+    "written over": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(inplace=True), nn.Conv2d(3, 3, 3),
+                                                  nn.ReLU(inplace=True), nn.Flatten()), nn.Linear(192, 3)),
+}
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "brier"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_norms_are_those_of_the_gradients(network, loss):
+    torch.manual_seed(0)
+    model = NETWORKS[network]().double().eval()
+    gradients = np.concatenate(list(signals.record_gradients(model, IMAGES.numpy(), LABELS.numpy(), loss, "float64")))
+    assert norms.known(model)
+    found = norms.of_batch(model, IMAGES, LABELS, loss)
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found, np.linalg.norm(gradients, axis=1), rtol=1e-12)
+
+
+def test_a_batch_says_of_a_record_what_it_says_alone():
+    torch.manual_seed(0)
+    model = NETWORKS["batch normalisation"]().double().eval()
+    alone = torch.cat([norms.of_batch(model, IMAGES[i:i + 1], LABELS[i:i + 1], "cross_entropy") for i in range(9)])
+    np.testing.assert_allclose(norms.of_batch(model, IMAGES, LABELS, "cross_entropy"), alone, rtol=1e-12)
+
+
+def test_the_model_and_its_records_are_left_as_they_were():
+    model = NETWORKS["linear layers"]().double().eval().requires_grad_(False)
+    norms.of_batch(model, IMAGES, LABELS, "cross_entropy")
+    assert not any(layer._forward_hooks for layer in model.modules()) and not IMAGES.requires_grad
+    assert all(weight.grad is None for weight in model.parameters())
+
+
+class _Tied(nn.Module):
+    """Uses a layer's weight outside the layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(x) @ self.layer.weight
+
+
+def _twice():
+    layer = nn.Linear(3, 3)
+    return nn.Sequential(layer, nn.Tanh(), layer)
+
+
+def _one_weight():
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    second.weight = first.weight
+    return nn.Sequential(first, second)
+
+
+@pytest.mark.parametrize("body", [
+    _Tied, _twice, _one_weight, lambda: nn.Sequential(nn.LayerNorm(3)), lambda: nn.Conv2d(4, 4, 3, groups=2),
+    lambda: nn.Conv2d(4, 4, 3, padding_mode="reflect", padding=1), lambda: nn.Conv2d(4, 4, 3, padding="same"),
+    lambda: nn.BatchNorm2d(3, track_running_stats=False)])
+def test_what_it_does_not_cover_is_not_taken(body):
+    assert not norms.known(Network(body(), nn.Linear(3, 3)))
+
+
+@pytest.mark.parametrize("name", ["mlp:8", "tanh_cnn:2,3,4", "watson_cnn:2,3,4,5", "leino_cnn:2,3,4", "strided_cnn:2,3,4",
+                                  "pooled_cnn:2,2", "wide_resnet28:1"])
+def test_the_architectures_of_the_chapters_are_covered(name):
+    assert norms.known(models.build(name, (16, 16, 3), 3, seed=0))
