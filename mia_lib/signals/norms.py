@@ -13,7 +13,6 @@ from torch import nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn import functional
 
-from mia_lib import models as architectures
 from mia_lib.training.losses import precise_loss
 
 
@@ -47,7 +46,7 @@ def known(model: nn.Module) -> bool:
     places = [module for _, module in model.named_modules(remove_duplicate=False)]
     weights = [weight for _, weight in model.named_parameters(remove_duplicate=False)]
     return (len(places) == len(set(places)) and len(weights) == len(set(weights))
-            and all(type(one).__module__.startswith(("torch.nn.", architectures.__name__)) for one in places)
+            and all(type(one).__module__.startswith(("torch.nn.", "mia_lib.models")) for one in places)
             and all(type(one) in LAYERS for one in places if next(one.parameters(recurse=False), None) is not None)
             and all(one.groups == 1 and one.padding_mode == "zeros" and not isinstance(one.padding, str)
                     for one in places if type(one) is nn.Conv2d)
