@@ -216,7 +216,7 @@ plotting.show(
 # - **From scratch** (*Cal.*): the target's recipe on public records, stopped early.
 # - **Forgetting** (*Cal.-F*): go on training *the target itself* on public records, though it has seen the record. Records whose loss
 #   rises were remembered. In the cell above
-#   that would be one more argument of `training.train`, `start=(target, [0])`.
+#   that would be one more argument of `training.train`, `start=(target, [0])`, with a recipe of fewer epochs.
 #
 # The whole attack is a line, and this is the very code that runs:
 
@@ -264,8 +264,8 @@ plotting.show(
         "falls to zero to the right. With two it runs from one flat level to another.")
 
 # %% [markdown]
-# The text has one softmax layer; that the loss applies another shows in the code alone. Both versions are run here: rows named *softmax
-# twice* are the released network, the others the plain cross-entropy. With the second softmax no loss is huge, which matters for a score that subtracts losses.
+# The text has one softmax layer; that the loss applies another shows in the code alone. Rows named *softmax twice* are the released
+# network, the others the plain cross-entropy. With the second softmax no loss is huge, which matters for a score that subtracts losses.
 #
 # ## The paper's Table 2: AUC
 
@@ -299,8 +299,8 @@ plotting.show(
 plotting.show(
     exhibits.curves(plays[images.name]), name="calibration-figure-2",
     caption="**Figure 2 of the paper**, on {ours}`images-name`, the loss: ROC on logarithmic axes and precision against recall, means "
-            "over plays. Rings: the point of best accuracy. Dashed: chance.",
-    alt="Left, three ROC curves on logarithmic axes with the chance line; right, precision against recall of the same scores. A ring on each "
+            "over plays. Rings: the point of best accuracy, a mean over plays, too, so not quite on the curve. Dashed: chance.",
+    alt="Left, three ROC curves on logarithmic axes with the chance line; right, precision against recall of the same scores. A ring beside each "
         "curve marks the threshold of best accuracy.")
 
 # %% [markdown]
@@ -461,8 +461,8 @@ results.say(results.markdown_table(pd.DataFrame([
 # %% [markdown]
 # The TPR is the rate that is fair to ties ({py:func}`~mia_lib.metrics.conformal_tpr_at_fpr`), by chance one in a hundred. With one reference
 # both are the same. By Jensen's inequality the soft minimum is never above the mean. It follows the *best* reference: a
-# record on which references disagree, whose mean is ruled by one huge loss, is demoted. With losses bounded by the second softmax there are
-# no such records.
+# record on which references disagree, whose mean is ruled by one huge loss, is demoted. In rows with *softmax twice*, whose losses are bounded,
+# there are no such records.
 #
 # ````{solution-end}
 # ````
@@ -558,7 +558,8 @@ plotting.show(
     alt="Two histograms of members and non-members: minus the loss, and the same less the reference's, each with a dotted threshold.")
 
 # %% [markdown]
-# Before, the best scores belong to easy records of either kind. After, easy records of both kinds meet at zero.
+# Before, the best scores belong to the records that are easiest for the target, of either kind. After, a record that the reference finds as
+# easy as the target does is at zero, whichever kind it is.
 #
 # ### Table 1: the targets
 
@@ -621,8 +622,8 @@ results.show_table(
             "prints. With {ours}`intervals` over plays and records; a peak has none.")
 
 # %% [markdown]
-# A peak is {ref}`flattered by small samples <peak-accuracy>`. Of the {ours}`threshold-cells` cells on the paper's own data and, where it is run, with
-# its released network, {ours}`nearer-peak` of the printed numbers are nearer to our peak than to our rehearsal. The text says that thresholds come from the public half, not which model plays
+# A peak is {ref}`flattered by small samples <peak-accuracy>`. On the paper's own data and, where it is run, with its released network, our peak
+# reaches {ours}`threshold-cells` of the printed numbers, and {ours}`nearer-peak` of these are nearer to it than to our rehearsal. The text says that thresholds come from the public half, not which model plays
 # the target there. So a cell does not tell which rule was used. A rehearsal on few records is noisy, and its models are trained on half as
 # many.
 #
@@ -644,7 +645,7 @@ results.show_table(
 #
 # An attacker who sees nothing but predicted labels can still ask how far a record is from the decision {term}`boundary <threshold>`:
 # members are pushed away from it. HopSkipJump {cite}`chen2020hopskipjump` finds that distance by asking for labels of points
-# nearby, a few thousand for each record; the score was proposed by {cite:t}`choquette2021label`. Records that are classified
+# nearby, here {param}`queries` at most for each record and model; the score was proposed by {cite:t}`choquette2021label`. Records that are classified
 # wrongly have distance 0 and, in the calibrated score, minus the distance back to their label.
 
 # %%
@@ -757,7 +758,8 @@ results.show_table(
     exhibits.reference_table(plays, games), name="calibration-references",
     caption="AUC of the loss calibrated with different references: trained to the end like the target, one or all there are (their "
             "number in parentheses); one trained to the end on all public records, twice as many; and one kept at its best validation accuracy, "
-            "reached at the epoch in the last column (median). With {ours}`intervals` over plays and records; of the one on all public records, over plays.")
+            "reached at the epoch in the last column (median). With {ours}`intervals` over plays and records; of the one on all public records, which is trained for "
+            "tables alone, over plays.")
 results.show_table(
     exhibits.law_table(plays, games), name="calibration-law-table",
     caption="The ingredients of {eq}`calibration-law`, measured (nats): spread of difficulty over records, noise over references trained to the end, "
@@ -769,7 +771,7 @@ plotting.show(
     alt="A panel for each data set: AUC against the number of references, as measured, by the law and, with more than two, by its fit.")
 
 # %% [markdown]
-# A stopped reference also sees the other public half, if only to know when to stop. Two assumptions of the law fail. References drawn from one
+# A stopped reference also sees the other half of the public records, if only to know when to stop. Two assumptions of the law fail. References drawn from one
 # public half share half of their records, and so some of their noise. And losses are far from normal: they are bounded below, and
 # with one softmax not above. The two columns of changes say how far the law is from the measured change.
 #
@@ -818,29 +820,9 @@ claims.show("calibration", verdicts, {
 #
 # Two differences bear on the loss and are in the main line: the second softmax, and references that are never stopped. Others, measured:
 
-# %%
-on_tables = {name: one for name, one in games.items() if not one.models.records.is_image}
-gradients = pd.DataFrame([
-    {"data": name, "score": f"gradient, {of}", "Orig": study.over(both["original"], one.covers),
-     "Cal.": study.over(both["scratch"], one.covers)}
-    for name, one in on_tables.items() for of, both in study.gradient_variants(one).items()])
-released = pd.DataFrame([
-    {"data": name, "score": "gradient, largest entry of the difference, as released", "Orig": results.NOTHING,
-     "Cal.": study.over(study.released_gradient(one), one.covers)} for name, one in on_tables.items()])
-
-# %%
-dropout = study.with_dropout(images)
-off, on = ({v: values for v, values in zip(("original", "scratch"), pair, strict=True)} for pair in (
-    [study.per_target(plays[images.name], ("loss", v), "auc") for v in ("original", "scratch")],
-    [dropout["original"], dropout["scratch"]]))
-left_on = pd.DataFrame([
-    {"data": images.name, "score": f"loss, dropout {state}", "Orig": study.over(found["original"], images.covers),
-     "Cal.": study.over(found["scratch"], images.covers)}
-    for state, found in (("off", off), ("left on, as released", on))])
-
 # %% tags=["hide-input"]
 results.show_table(
-    pd.concat([gradients, released, left_on]), name="calibration-differences",
+    exhibits.code_differences(plays, games, images.name), name="calibration-differences",
     caption="AUC of gradient scores by two norms, of what the released code computes, and of dropout. Its infinity norm is no norm and no difference of scores: it is the largest entry, sign "
             "kept, of the target's gradient less the reference's, and there is none without calibration. Losses may be computed with the network in "
             "training mode. With {ours}`intervals` over plays.")
@@ -859,15 +841,15 @@ results.show_table(
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | Credit | 200 members, 5 repeats, epochs and batch not given | {ours}`members-each` members of {ours}`first-table`, {ours}`plays` repeats | nothing |
-# | Hepatitis, Adult | 31 and 8,140 members | tables run: {param}`tables` | `--preset cpu` |
-# | MNIST | 15,000 members, 500 hidden units | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture` | `--preset mnist` |
-# | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | images run: {param}`image_dataset:title` | `--preset cifar10` for the first; `--preset paper -p image_dataset cifar100` and a graphics card for the other |
+# | Credit | 200 members, 5 repeats, epochs and batch not given | {ours}`members-each` members of {ours}`first-table`, {ours}`plays` repeats; tables run: {param}`tables` | nothing, where *softmax twice* is among them |
+# | Hepatitis, Adult | 31 and 8,140 members | tables run: {param}`tables` | `--preset cpu` has both |
+# | MNIST | 15,000 members, 500 hidden units | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture` | `--preset mnist` has both |
+# | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | images run: {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_epochs` epochs, augmentation {param}`image_augmentations` | `--preset cifar10` has the first without augmentation; `--preset paper`, and a graphics card, has it with, and with `-p image_dataset cifar100` the other |
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
-# | Figures 1 to 4 | CIFAR-10 | {ours}`images-name` | `--preset cifar10` |
+# | Figures 1 to 4 | CIFAR-10, 12,500 members | {ours}`images-name`, {ours}`image-members` members | `--preset cifar10` has these |
 # | Figure 5 | CIFAR-10, ten copies | {ours}`ablated`, {param}`copies` copies | `--preset cifar10 -p ablations images` |
 # | Figure 6 | CIFAR-10, four epsilons, the least about one | {ours}`ablated-data`, one softmax; epsilon {param}`epsilons` | `--preset cifar10 -p ablations images` |
-# | games | 5 on tables | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5`, where it is fewer |
+# | games | 5, on ImageNet 3 | {ours}`plays` on {ours}`first-table`, {param}`image_games` on images | `-p image_games 5`, where it is fewer |
 #
 # Intervals cover the splits, and so the choice of members, references and seeds; those over plays and records also which records are
 # judged. Where two plays stand there is none. All splits of a table are of one pool.

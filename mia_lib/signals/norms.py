@@ -2,8 +2,8 @@
 
 By the weights of a linear layer the gradient of one record's loss is an outer product, ``delta a'``, of what comes back to the
 layer's output and what went in. Its norm is ``||delta|| ||a||`` (Goodfellow 2015, arXiv:1510.01799), and the matrix, in which
-most parameters of small networks lie, is never made. Gradients by the weights of a convolution or a batch normalisation are sums
-over places and are made, from one pass forward and one back for a whole batch of records.
+most parameters of small networks lie, is never made. Gradients by the weights of a convolution or a batch normalisation are
+sums over places and are made, from one pass forward and one back for a whole batch of records.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ LAYERS = {nn.Linear: _linear, nn.Conv2d: _convolution, nn.BatchNorm2d: _normalis
 
 
 def known(model: nn.Module) -> bool:
-    """Whether `of_batch` covers a network: modules are PyTorch's and this library's, each in one place, and what has weights is a
-    layer of `LAYERS` in its usual form. Modules of the user's own might use a weight elsewhere, too."""
+    """Whether `of_batch` covers a network: modules are PyTorch's and this library's, each in one place, and what has weights
+    is a layer of `LAYERS` in its usual form. Modules of the user's own might use a weight elsewhere, too."""
     places = [module for _, module in model.named_modules(remove_duplicate=False)]
     weights = [weight for _, weight in model.named_parameters(remove_duplicate=False)]
     return (len(places) == len(set(places)) and len(weights) == len(set(weights))

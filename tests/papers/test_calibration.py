@@ -10,7 +10,7 @@ import torch
 
 from mia_lib import data, metrics, signals, store, training
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims
+from mia_lib.evidence import claims, tables
 from mia_lib.metrics.interval import Interval
 from mia_lib.papers.calibration import exhibits, study, theory
 from mia_lib.publish.parameters import find_root
@@ -274,17 +274,27 @@ def test_at_a_ratio_so_many_members_are_left(played, others):
 def test_more_copies_and_variants_of_the_code_have_the_shapes_they_state(games):
     more = study.more_forgetting(games, 2, [0.25, 0.5])
     assert more.auc.shape == more.accuracy.shape == (2, 2, 3)
-    gradients = study.gradient_variants(games)
-    assert set(gradients) == {"2-norm", "largest absolute entry"}
+    by_entry = study.gradient_by_entry(games)
     judged, loss = games.private[1], games.models.config.loss
     own, reference = (next(signals.record_gradients(models.model(1), games.models.records.x[judged],
                                                     games.models.records.y[judged], loss))
                       for models in (games.attacked, games.scratch))
     by_hand = [-max(a - b) for a, b in zip(own, reference, strict=True)]
     assert study.released_gradient(games)[1] == pytest.approx(metrics.auc(by_hand, games.members[1, 0, judged]))
+    largest = [-np.abs(one).max(1) for one in (own, reference)]
+    assert by_entry["original"][1] == pytest.approx(metrics.auc(largest[0], members := games.members[1, 0, judged]))
+    assert by_entry["scratch"][1] == pytest.approx(metrics.auc(largest[0] - largest[1], members))
     played = study.play(games)
-    np.testing.assert_allclose(gradients["2-norm"]["scratch"], study.per_target(played, ("gradient_norm", "scratch"), "auc"))
     assert not np.allclose(study.with_dropout(games)["original"], study.per_target(played, ("loss", "original"), "auc"))
+
+
+def test_dropout_is_compared_where_networks_have_it(games):
+    assert study.drops_out(games)
+    rows = exhibits.code_differences({games.name: study.play(games)}, {games.name: games}, games.name)
+    assert list(rows["score"]) == ["loss, dropout off", "loss, dropout left on, as released"]
+    without = training.train(games.models.records, games.models.members, replace(games.models.config, architecture="mlp:4"))
+    none = exhibits.code_differences({}, {games.name: replace(games, models=without)}, games.name)
+    assert list(none["score"]) == ["loss, dropout left on: this network has none"] and (none["Cal."] == tables.NOTHING).all()
 
 
 # -------------------------------------------------------------------------------------------------------------- exhibits
@@ -522,3 +532,5 @@ def test_a_printed_number_is_nearer_to_the_peak_or_to_the_rehearsal():
     frame = pd.DataFrame({"data": ["a", "", "", "b"], "rehearsed": ["0.500 [0.4, 0.6]"] * 4, "peak": ["0.600"] * 4,
                           "paper": ["0.590", "0.510", "–", "0.600"]})
     assert exhibits.nearer_to_peaks(frame, ["a"]) == (1, 2) and exhibits.nearer_to_peaks(frame, ["a", "b"]) == (2, 3)
+    beyond = frame.assign(paper=["0.610", "0.510", "–", "0.700"])  # what our peak does not reach is nearer to it by any rule
+    assert exhibits.nearer_to_peaks(beyond, ["a", "b"]) == (0, 1)

@@ -26,12 +26,12 @@ NETWORKS = {
     "without biases": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.ReLU(), nn.Flatten(),
                                                     nn.Linear(300, 4, bias=False), nn.Tanh()), nn.Linear(4, 3)),
     "strides, dilation and padding": lambda: Network(nn.Sequential(
-        nn.Conv2d(2, 4, (5, 3), stride=2, padding=(2, 1)), nn.ReLU(), nn.Conv2d(4, 3, 3, dilation=2, padding=1), nn.AvgPool2d(2),
-        nn.Flatten()), nn.Linear(12, 3)),
+        nn.Conv2d(2, 4, (5, 3), stride=2, padding=(2, 1)), nn.ReLU(), nn.Conv2d(4, 3, 3, dilation=2, padding=1),
+        nn.AvgPool2d(2), nn.Flatten()), nn.Linear(12, 3)),
     "batch normalisation": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), normalised(), nn.ReLU(), nn.MaxPool2d(5),
                                                          nn.Flatten()), nn.Linear(12, 3)),
-    "normalisation without weights": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), normalised(affine=False), nn.MaxPool2d(5),
-                                                                   nn.Flatten()), nn.Linear(12, 3)),
+    "normalisation without weights": lambda: Network(nn.Sequential(
+        nn.Conv2d(2, 3, 3), normalised(affine=False), nn.MaxPool2d(5), nn.Flatten()), nn.Linear(12, 3)),
     "written over": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(inplace=True), nn.Conv2d(3, 3, 3),
                                                   nn.ReLU(inplace=True), nn.Flatten()), nn.Linear(192, 3)),
 }

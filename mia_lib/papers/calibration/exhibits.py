@@ -122,7 +122,7 @@ def top_share(played: study.Play, variant: str, share: float, covers: str) -> In
 
 def top_figure(played: study.Play) -> plt.Figure:
     """Share of members among the records called members, against how many are called, before and after calibration."""
-    called = np.geomspace(min(0.5, max(5 / played.members.shape[1], 0.002)), 1, 200)
+    called = np.geomspace(min(0.01, max(5 / played.members.shape[1], 0.002)), 1, 200)
     figure, (axis,) = panels.grid(1, 4.0, width=6.2)
     for variant, short in study.VARIANTS.items():
         each, look = members_among(played.scores["loss", variant], played.members, called), plotting.style_of(short)
@@ -220,16 +220,46 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
 
 
 def nearer_to_peaks(frame: pd.DataFrame, where: Sequence[str]) -> tuple[int, int]:
-    """Of the cells of `thresholds` that the paper prints, how many of its numbers lie nearer to our peak than to our accuracy
-    at the rehearsed threshold; and how many there are.
+    """Of the cells of `thresholds` whose printed number our peak reaches, how many of these numbers lie nearer to it than to
+    our accuracy at the rehearsed threshold; and how many there are. One above both is always nearer to the peak.
 
     Args:
         where: the paper's own data with its own networks, by what the table calls them.
     """
     rows = frame[(frame["paper"] != tables.NOTHING) & frame["data"].replace("", None).ffill().isin(where)]
     paper, peak = rows["paper"].astype(float), rows["peak"].astype(float)
-    rehearsed = rows["rehearsed"].str.split().str[0].astype(float)
-    return int(((paper - peak).abs() < (paper - rehearsed).abs()).sum()), len(rows)
+    rehearsed, reached = rows["rehearsed"].str.split().str[0].astype(float), paper <= peak
+    return int((reached & ((paper - peak).abs() < (paper - rehearsed).abs())).sum()), int(reached.sum())
+
+
+def code_differences(plays: Plays, all_games: Mapping[str, study.Games], images: str) -> pd.DataFrame:
+    """AUC of gradient scores by two norms and of what the released code takes for the second, on tables, and of the loss with
+    dropout left on, on images.
+
+    Args:
+        images: the game whose networks are left in training mode.
+    """
+    def row(data: str, score: str, found: Mapping[str, np.ndarray]) -> dict:
+        shown = {v: study.over(of_plays, all_games[data].covers) for v, of_plays in found.items()}
+        return {"data": data, "score": score, **{study.VARIANTS[v]: shown.get(v, tables.NOTHING)
+                                                 for v in ("original", "scratch")}}
+
+    def kept(name: str, score: str) -> dict[str, np.ndarray]:
+        return {v: study.per_target(plays[name], (score, v), "auc") for v in ("original", "scratch")}
+
+    rows = []
+    for name, games in all_games.items():
+        if not games.models.records.is_image:
+            rows += [row(name, "gradient, 2-norm", kept(name, "gradient_norm")),
+                     row(name, "gradient, largest absolute entry", study.gradient_by_entry(games)),
+                     row(name, "gradient, largest entry of the difference, as released",
+                         {"scratch": study.released_gradient(games)})]
+    if study.drops_out(all_games[images]):
+        rows += [row(images, "loss, dropout off", kept(images, "loss")),
+                 row(images, "loss, dropout left on, as released", study.with_dropout(all_games[images]))]
+    else:
+        rows.append(row(images, "loss, dropout left on: this network has none", {}))
+    return pd.DataFrame(rows)
 
 
 def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFrame:

@@ -231,9 +231,9 @@ def plan(all_games: dict[str, Games], sizes: list[int], games: int, ablated: Gam
                  {"exhibit": f"forgetting, {name}", "models": len(one), "members of each": members,
                   "epochs": f"at most {one.forgetting.epochs}"},
                  {"exhibit": f"rehearsals, {name}", "models": 4 * len(one), "members of each": members // 2,
-                  "epochs": f"at most {config.epochs}"}]
+                  "epochs": f"at most {max(config.epochs, one.forgetting.epochs)}"}]
     rows += [{"exhibit": "Figure 3", "models": 9 * games, "members of each": f"{n}, rehearsals {n // 2}",
-              "epochs": f"at most {rows[-4]['epochs']}"} for n in sizes]
+              "epochs": rows[-1]["epochs"]} for n in sizes]
     rows += [{"exhibit": f"references, stopped by hand, {name}", "models": len(one) * len(stops),
               "members of each": int(one.models.members[0].sum()), "epochs": ", ".join(map(str, stops))}
              for name, one in stoppable(all_games).items()]
@@ -560,27 +560,15 @@ def forgetting_curve(games: Games, epochs: list[int]) -> np.ndarray:
 # ------------------------------------------------------------------------------------------- where text and code differ
 
 
-def gradient_variants(games: Games) -> dict[str, dict[str, np.ndarray]]:
-    """AUC [T] of minus the gradient's norm, original and calibrated from scratch, by two norms; kept in the store."""
+def gradient_by_entry(games: Games) -> dict[str, np.ndarray]:
+    """AUC [T] of minus the gradient's largest absolute entry, "original" and calibrated from "scratch"; kept in the store."""
     def compute() -> dict[str, np.ndarray]:
-        records, found, judged = games.models.records, {}, games.private
-        members = _of(games.members[:, 0], judged)
-        for name, of in GRADIENTS.items():
-            own, reference = (-_of(of(models, records, judged), judged).astype(np.float64)
-                              for models in (games.attacked, games.scratch))
-            found[f"{name}.original"] = metrics.auc(own, members)
-            found[f"{name}.scratch"] = metrics.auc(calibrated(own, reference), members)
-        return found
+        records, judged, members = games.models.records, games.private, _of(games.members[:, 0], games.private)
+        own, reference = (-_of(signals.gradient_norm(models, records, np.inf, judged=judged), judged).astype(float)
+                          for models in (games.attacked, games.scratch))
+        return {"original": metrics.auc(own, members), "scratch": metrics.auc(calibrated(own, reference), members)}
 
-    found = store.study("calibration.gradient_variants", games.spec, compute)
-    return {name: {variant: found[f"{name}.{variant}"] for variant in ("original", "scratch")} for name in GRADIENTS}
-
-
-def _norm(order: float):
-    return lambda models, records, judged: signals.gradient_norm(models, records, order, judged=judged)
-
-
-GRADIENTS = {"2-norm": _norm(2), "largest absolute entry": _norm(np.inf)}
+    return store.study("calibration.gradient_by_entry", games.spec, compute)
 
 
 def released_gradient(games: Games) -> np.ndarray:
@@ -596,6 +584,11 @@ def released_gradient(games: Games) -> np.ndarray:
         return {"auc": np.array(aucs)}
 
     return store.study("calibration.released_gradient", games.spec, compute)["auc"]
+
+
+def drops_out(games: Games) -> bool:
+    """Whether the networks have dropout."""
+    return any(isinstance(one, architectures.Dropout | torch.nn.Dropout) for one in games.models.model(0).modules())
 
 
 def with_dropout(games: Games) -> dict[str, np.ndarray]:
