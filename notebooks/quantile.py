@@ -171,8 +171,8 @@ plotting.show(
         "it are called. Right, a diagonal: the dots above it are called.")
 
 # %% [markdown]
-# Far to the right are records of a kind of which strangers, too, score high. The level line calls these first, whoever they are.
-# The diagonal asks more of them, and less of the records on the left.
+# Far to the right are records of which the regression expects high scores, of strangers, too. As far as it is right, the level line calls
+# these first, whoever they are. The diagonal asks more of them, and less of the records on the left.
 #
 # ## One target by hand
 #
@@ -305,12 +305,13 @@ plotting.show(
 results.show_table(
     exhibits.precision_table({first.name: main}, 0.01), name="quantile-table-1",
     caption="**Table 1 of the paper** at 1 % FPR, in percent: precision, and the TPR behind it; the paper's as *precision "
-            "(TPR)*. Precision is TPR / (TPR + FPR), the share of members among those called at equal odds. LiRA has one "
-            "spread for all records, or *own spreads*. At 0.1 %: {numref}`quantile-table-1-low`.")
+            "(TPR)*. Precision is TPR / (TPR + FPR), the share of members among those called at equal odds; it is shown where ten false "
+            "alarms are expected. LiRA has one spread for all records, or *own spreads*. The paper's regression is our Gaussian's, but on ImageNet "
+            "one by pinball loss. At 0.1 %: {numref}`quantile-table-1-low`.")
 
 # %% [markdown]
-# At 1 % FPR the regression finds {ours}`high-ours` % of the members, the baseline {ours}`high-marginal` % and LiRA with
-# {ours}`most` references {ours}`high-lira` %. The regression less the baseline is {ours}`ahead` points, LiRA less the
+# At 1 % FPR the regression finds {ours}`high-ours` of the members, the baseline {ours}`high-marginal` and LiRA with
+# {ours}`most` references {ours}`high-lira`. The regression less the baseline is {ours}`ahead`, LiRA less the
 # regression {ours}`behind`. Precision near one half is chance. For CIFAR-10 the paper prints precisions of {printed}`table1
 # | CIFAR-10 | Marginal | precision_at_fpr_1pct` (baseline), {printed}`table1 | CIFAR-10 | Quantile regression | precision_at_fpr_1pct` (regression)
 # and {printed}`table1 | CIFAR-10 | LiRA (8 shadow models) | precision_at_fpr_1pct` % (LiRA, eight references); for ImageNet, in the same order,
@@ -336,7 +337,7 @@ plotting.show(
     exhibits.pinball_figure_central(plays), name="quantile-central",
     caption="Pinball loss on public records and TPR at 1 %, for the paper's methods against each network. Left is a "
             "lower loss, up more members; an arrow goes from the regression to LiRA with most references. Bars are 95 % "
-            "intervals of the TPR, where there are three targets or more. {numref}`quantile-tables-6-7` has the numbers.",
+            "intervals of the TPR, where there are three targets or more. {numref}`quantile-tables-6-7` has the losses.",
     alt="A panel for each architecture of the target, TPR against pinball loss on logarithmic axes, a mark a method, and an"
         " arrow from the regression to LiRA with the most references.")
 results.show_table(
@@ -346,8 +347,8 @@ results.show_table(
             " its eight targets.")
 
 # %% [markdown]
-# Follow the arrows. Where one points up and to the left, the loss tells LiRA from the regression; where it points up and to
-# the right, LiRA finds more members with the *higher* loss. For the first network the loss of the regression is
+# Follow the arrows. Where one points up, LiRA finds more members: to the left with the lower loss, as the paper concludes, to the right with the
+# *higher*. Where it points down, LiRA finds fewer: to the right with the higher loss, to the left with the *lower*. For the first network the loss of the regression is
 # {ours}`loss-ratio` times LiRA's. {says}`C6` {says}`C6u`
 #
 # :::{about} cpu
@@ -375,7 +376,7 @@ plotting.explore(
     exhibits.quarters_chart(hard), exhibits.quarters_figure(hard), name="quantile-quarters-figure",
     instructions="Choose whose mean the thresholds lie above, and move the two spreads. Bars on the left are the loss, on "
                  "the right the members found; those called yours are your own. Can you change the loss and leave the "
-                 "members found as they are? Can you reach LiRA's members with the regression's mean, whatever the spreads?",
+                 "members found as they are? Which mean finds more, and can the other reach it, whatever the spreads?",
     caption="{ours}`set`, first architecture: pinball loss of strangers beside the members found, by how hard a record is, "
             "from the hardest quarter to the easiest. One threshold of each ranking gives 1 % FPR over all quarters; ticks are "
             "the strangers called in each, to be taken off. Numbers: {numref}`quantile-quarters`.",
@@ -390,8 +391,8 @@ plotting.explore(
 # easiest {ours}`regression-fpr-easy` and {ours}`lira-fpr-easy` %.
 #
 # Two things come apart in the sliders. *The same factor on both spreads* moves every threshold and so the loss, but no
-# record passes another: the ranking, and the members found, stay. *A wider spread on records that training does not move*
-# costs loss, and all it loses are members called at the rate of strangers. What finds members is a mean close to a
+# record passes another: the ranking, and the members found, stay. *A spread wider than need be on records that training does not move*
+# costs loss, and all it loses are members called at the rate of strangers. Where references find more, it is by a mean close to a
 # stranger's score *where training moves scores*, and a spread there that is not itself a guess. The regression knows that a record is *of a kind* that is often hard; it
 # must leave room for all of that kind. References have met this very one ({ref}`exercise on two predictors <quantile-exercise-power>`).
 #
@@ -401,7 +402,7 @@ plotting.explore(
 # ## Wrong guesses: Figure 4 of the paper
 #
 # References imitate the target, so their owner must guess how it was trained. The regression has nothing to guess. Here
-# every architecture attacks every other:
+# each architecture of the run attacks each:
 
 # %%
 mixed = study.mismatch(nets, shadows)
@@ -409,24 +410,22 @@ mixed = study.mismatch(nets, shadows)
 # %% tags=["hide-input"]
 rate = 0.001 if exhibits.resolved(mixed, 0.001) else 0.01
 def guessing_costs(at):
-    return f"{100 * exhibits.mismatch_cost(mixed, at):.1f}" if exhibits.resolved(mixed, at) else "(below resolution)"
+    return f"{100 * exhibits.mismatch_cost(mixed, at):.1f} points of TPR" if exhibits.resolved(mixed, at) else "what no one can resolve"
 
-several = len(architectures) > 1
-results.name({"figure-4-rate": f"{100 * rate:g} %"})
-results.name({"cost-high": guessing_costs(0.01) if several else "(one architecture only)",
-              "cost-low": guessing_costs(0.001) if several else "(one architecture only)"})
+results.name({"figure-4-rate": f"{100 * rate:g} %", "guess": (
+    f"Over all wrong guesses a right one is worth {guessing_costs(0.01)} at 1 % FPR, and {guessing_costs(0.001)} at 0.1 %. The mean "
+    "hides single pairs: look for those that cost little, or nothing, or find more." if len(architectures) > 1 else
+    "This run has one architecture, so nobody can guess wrong.")})
 plotting.show(
     exhibits.mismatch_figure(mixed, rate), name="quantile-figure-4",
     caption="**Figure 4 of the paper**: LiRA with {param}`shadows` shadow models of each architecture against targets of "
             "each, at {ours}`figure-4-rate` FPR; the paper's rate is 0.1 %. Circles: the attacker guessed right. Dashed: "
             "chance. Numbers at both rates: {numref}`quantile-mismatch` and {numref}`quantile-mismatch-low`.",
-    alt="For each architecture of the target, precision and TPR with one mark for each architecture of the shadow models; "
-        "the matching one is circled.")
+    alt="For each architecture of the target, precision and TPR, where they can be resolved, with one mark for each architecture of the "
+        "shadow models; the matching one is circled.")
 
 # %% [markdown]
-# Over all wrong guesses a right one is worth {ours}`cost-high` points of TPR at 1 % FPR, and {ours}`cost-low` at 0.1 %. The
-# mean hides single pairs: look for those that cost little, or nothing, or find more. The paper says that small differences
-# cost little, and prints no number.
+# {ours}`guess` The paper says that small differences cost little, and prints no number.
 #
 # ## What held and what did not
 #
@@ -440,7 +439,7 @@ plotting.show(
 # **Its measure, and how it is used.** {says}`C6` {says}`C6u` {says}`C13` {says}`A2` {says}`A3` {says}`A4`
 #
 # To take away: how far a stranger's score can be predicted, and what a threshold that follows it gains or loses against one threshold for
-# all, is in {numref}`quantile-tables-6-7`. But a regression on other records does not know this one. References do, and
+# all, is in {numref}`quantile-tables-6-7` and {numref}`quantile-table-1`. But a regression on other records does not know this one. References do, and
 # that is what they cost.
 
 # %% [markdown]
@@ -545,7 +544,7 @@ results.say(results.markdown_table(exhibits.implied_table()))
 # Half of the records are easy, half hard; strangers score $\mathcal N(0, 1)$ on both. Training lifts hard members by $2$ and
 # easy ones not at all. One predictor knows the score of an easy stranger up to a spread of $\frac12$ and of a hard one up to
 # $1$, another the reverse. Compare their pinball losses at $1 - \alpha$, and their true positive rates at $\alpha = 0.01$.
-# Which of the two is closer to LiRA in {numref}`quantile-quarters-figure`?
+# When would LiRA be like the first of the two in {numref}`quantile-quarters-figure`, and when like the second?
 # ````
 #
 # ````{solution} quantile-exercise-power
@@ -553,8 +552,8 @@ results.say(results.markdown_table(exhibits.implied_table()))
 # The expected loss is $\varphi(\Phi^{-1}(1-\alpha))$ times the spread, so it is the same for both,
 # $\frac34\varphi(\Phi^{-1}(1-\alpha))$. Easy members are called at a rate of $\alpha$, like strangers; hard ones at
 # $\Phi(2/\text{spread} - \Phi^{-1}(1 - \alpha))$: $0.37$ with spread $1$, $0.95$ with spread $\frac12$, so $0.19$ and $0.48$
-# of all. LiRA spends its precision on the hard half, as the second does. A measure that counts must weigh strangers by how
-# far training would move them, which takes members to know, or reference models.
+# of all. Where LiRA's loss is below the regression's on the hard quarters it is like the second, where on the easy ones, like the first. A
+# measure that counts must weigh strangers by how far training would move them, which takes members to know, or reference models.
 # ````
 
 # %% [markdown]
@@ -690,14 +689,14 @@ plotting.show(
     caption="**Figures 1, 2 and 5 of the paper** as far as its tables have them: true positive rates that the printed "
             "precisions imply, and this run's.",
     alt="Panels for ImageNet, CINIC-10, CIFAR-100, CIFAR-10 and this run, with a row for each attack and marks for the true"
-        " positive rate at two false positive rates.")
+        " positive rate at two false positive rates, of this run as far as it resolves them.")
 results.show_table(
     exhibits.precision_table({first.name: main}, 0.001), name="quantile-table-1-low",
     caption="**Table 1 of the paper** at 0.1 % FPR, as {numref}`quantile-table-1`.")
 
 # %% [markdown]
-# At 0.1 % FPR the regression finds {ours}`low-ours` % of the members, the baseline {ours}`low-marginal` % and LiRA with
-# {ours}`most` references {ours}`low-lira` %. On ImageNet the paper has the regression far ahead of LiRA, on CINIC-10 level
+# At 0.1 % FPR the regression finds {ours}`low-ours` of the members, the baseline {ours}`low-marginal` and LiRA with
+# {ours}`most` references {ours}`low-lira`. On ImageNet the paper has the regression far ahead of LiRA, on CINIC-10 level
 # with four references, on CIFAR behind all of LiRA. Its advantage is said to grow with the task (C12):
 
 # %%
@@ -779,13 +778,13 @@ plotting.show(
         "grey band.")
 results.show_table(
     exhibits.fpr_table({first.name: others, **forests}), name="quantile-fpr-table",
-    caption="False positive rates in percent where 1 % was asked for, as fitted and calibrated.")
+    caption="Rates in percent at the nominal rates named in the columns, with thresholds as fitted and calibrated.")
 plotting.show(
     exhibits.class_figure(others, first.pool.classes), name="quantile-classes",
     caption="{ours}`set`: false positive rate in each class where one in twenty was asked for: one threshold for all, the "
-            "regression calibrated as a whole, and calibrated class by class. Bars, where there are three targets or more, cover targets, the records of "
+            "regression calibrated as a whole, and, where each class has records enough for it, calibrated class by class. Bars, where there are three targets or more, cover targets, the records of "
             "the pool and, by class, those for calibration.",
-    alt="One column a class with three marks: the false positive rate of the baseline, of the regression, and of the "
+    alt="One column a class with up to three marks: the false positive rate of the baseline, of the regression, and of the "
         "regression calibrated by class, and a line at the rate asked for.")
 
 # %% [markdown]
@@ -807,7 +806,7 @@ results.show_table(
 # %% [markdown]
 # The theorem has $q(x)$. The released code for images feeds the one-hot label into the head, that for tables fits $q(x)$.
 # The score has the label in it: how high a record scores for its class depends on which class that is, and a record with a
-# wrong or rare label scores low under any model. {says}`A2` (Settings were tuned with the label.)
+# wrong or rare label scores low under models that were not trained on it. {says}`A2` (Settings were tuned with the label.)
 #
 # ### Table 2 and Figure 3: tables
 
@@ -820,7 +819,7 @@ plotting.show(
 results.show_table(
     exhibits.tabular_table(forests), name="quantile-table-2",
     caption="**Table 2 of the paper**, in percent: precision over TPR on tables at 1 % FPR; the paper's four ACS tasks at "
-            "half of that.")
+            "half of that. The paper's regression is, in its released code, a Gaussian $q(x)$ here.")
 
 # %% [markdown]
 # {says}`C8` Compare accuracy on members with that on strangers ({numref}`quantile-table-3`): where trees memorise,
@@ -939,13 +938,13 @@ claims.show("quantile", verdicts, {
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
 # | Figures 1 and 2, columns of Table 1 | ImageNet, CINIC-10 | {ours}`set` | put the images in place (`mia data ls`), `-p dataset cinic10` with `--preset paper` |
-# | Figure 5, Tables 1, 3, 6 | ResNets on CIFAR-10, 25,000 members | {param}`architectures`, {ours}`half` members of {ours}`set` | `--preset cpu`; `--preset members` for the members; `--preset paper` for ResNets, a GPU |
-# | Table 7, Figures 4b and 5b, C12 | CIFAR-100 | {ours}`set` | `--preset cifar100` |
+# | Figure 5, Tables 1, 3, 6 | ResNets on CIFAR-10, 25,000 members | {param}`architectures`, {ours}`half` members of {ours}`set` | `--preset cpu` has CIFAR-10, `--preset members` its members, `--preset paper` (a GPU) ResNets |
+# | Table 7, Figures 4b and 5b, C12 | CIFAR-100 | {ours}`set` | `--preset cifar100` has it |
 # | the regression's network | ConvNeXt-Tiny, pretrained, 25,000 records | {param}`backbone`, {ours}`fit-records` records | `--preset paper` |
 # | strangers | the test split | the half of the pool that did not train the target | – |
-# | Figure 4 | 3 CNNs and 4 wide ResNets | {param}`architectures` | `--preset cnns` for the CNNs; `-p dataset cifar100` with it for the second panel |
+# | Figure 4 | 3 CNNs and 4 wide ResNets | {param}`architectures` | `--preset cnns` has the CNNs; with `-p dataset cifar100` the second panel |
 # | Table 2, Figure 3 | four OpenML and four ACS tasks | {param}`tables` | `mia data get acs_income` and so on, `-p tables '["acs_income"]'` |
-# | Tables 4 and 5 | 32 and 300 trials of Ray Tune, on tables with five-fold cross-validation | {param}`trials` and {param}`table_trials` of Optuna, on one split | `--preset tuning` |
+# | Tables 4 and 5 | 32 trials of Ray Tune; on tables 300 of Optuna, with five-fold cross-validation | {param}`trials` and {param}`table_trials` of Optuna, on one split | `--preset tuning` has the numbers of trials |
 #
 # Targets of an architecture share their pool, their references and the public records. Intervals cover targets and judged
 # records, not the choice of the public ones, of the references or of the tuning. Each judged record is in half of LiRA's

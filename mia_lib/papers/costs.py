@@ -56,12 +56,14 @@ def _step(architecture: str | Callable, shape: tuple, classes: int) -> float:
     return _counted(lambda: network(x).sum().backward())
 
 
-def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int, fit: int, selection: int) -> float:
+def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int, fit: int, selection: int,
+               kept: bool = False) -> float:
     """Operations of training one network of `regressors`, and of asking it after each epoch which one is best.
 
     Args:
         config: how; with `frozen`, the features of all these records are counted, once. shape: of a record, not of features.
         classes: K, or None where the network sees no label. outputs: numbers a record. fit, selection: how many records.
+        kept: whether the features are there from another training, and not counted.
 
     Raises:
         MiaError: a backbone that cannot be had here, see `regressors.lacking`.
@@ -77,7 +79,7 @@ def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs
     both = _counted(lambda: network(*given).sum().backward()) / COUNTED
     with torch.no_grad():
         forwards = _counted(lambda: network(*given)) / COUNTED
-    return (fit + selection) * features + config.epochs * (fit * both + selection * forwards)
+    return (not kept) * (fit + selection) * features + config.epochs * (fit * both + selection * forwards)
 
 
 def growing(config: TreeConfig, records: int, columns: int, outputs: int) -> float:

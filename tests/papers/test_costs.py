@@ -42,6 +42,7 @@ def test_features_of_a_frozen_backbone_are_counted_once():
     head = NetworkConfig("strided_cnn:2,4,8", hidden=(), epochs=6, frozen=True)
     counted = 15 * counter.get_total_flops() + 6 * (10 * 4 + 5 * 2) * 2 * features
     assert costs.regression(head, shape, None, 2, 10, 5) == counted
+    assert costs.regression(head, shape, None, 2, 10, 5, kept=True) == counted - 15 * counter.get_total_flops()
 
 
 def test_trees_look_at_every_column_of_a_record_at_every_level():

@@ -93,6 +93,7 @@ FACTS = {
         "12": "cells that fall",
         "200": "members of the paper's Credit",
         "5": "its repeats",
+        "3": "its repeats on ImageNet",
         "31": "members of its Hepatitis",
         "8,140": "members of its Adult",
         "15,000": "members of its MNIST",

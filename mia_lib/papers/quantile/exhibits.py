@@ -115,10 +115,10 @@ def _alarms_enough(found, rate: float) -> bool:
 
 
 def said(found, name, rate: float, minus=None) -> str:
-    """A TPR in percent, or its paired difference in points, for a sentence."""
+    """A TPR in percent, or its paired difference in points, with the unit, for a sentence."""
     if not resolved(found, rate):
-        return "(below resolution)"
-    return percent(tpr(found, name, rate, minus), 2 if rate < 0.01 else 1)
+        return f"({results.BELOW})"
+    return f"{percent(tpr(found, name, rate, minus), 2 if rate < 0.01 else 1)} {'%' if minus is None else 'points'}"
 
 
 def printed(table: str) -> dict[tuple[str, str, str, str], float]:
@@ -135,7 +135,7 @@ def _stack(*parts: str) -> str:
 
 def access_table() -> pd.DataFrame:
     """What each attack has, as the functions declare it, and as the paper has it."""
-    said = Needs("output vector", "in and out", "the architecture and the training recipe, and the distribution of records")
+    said = Needs("output vector", "not said", "the architecture and the training recipe, and the distribution of records")
     declared = {study.MARGINAL.title: (attack.marginal.needs, "0", "no"),
                 "Quantile regression": (attack.GaussianQuantile.needs, "1 regression, for all records", "no"),
                 "LiRA online": (baselines.lira_online.needs, "as many as references", "yes"),
@@ -178,7 +178,8 @@ def implied_table() -> pd.DataFrame:
     rows = []
     for (data, _, who, metric), value in printed("table1").items():
         rate = next(rate for rate in RATES if metric == f"precision_at_fpr_{100 * rate:g}pct")
-        rows.append({"data": data, "FPR": f"{100 * rate:g} %", "attack": PRINTED[who].title,
+        title = "Regression" if PRINTED[who].name == OURS else PRINTED[who].title
+        rows.append({"data": data, "FPR": f"{100 * rate:g} %", "attack": title,
                      "precision": f"{value:.2f}", "TPR": f"{implied_tpr(value, rate):.2f}",
                      "Definition 2 as printed": f"{100 - value:.2f}"})
     return pd.DataFrame(rows)
@@ -637,8 +638,8 @@ def printed_figure(play: study.Play | None = None, name: str = "ours") -> plt.Fi
         axis.xaxis.set_tick_params(labelbottom=True)
     handles = {f"at {rate} FPR: {word}": panels.hollow(marker, color) if word == "implied by the paper" else
                Line2D([], [], marker=marker, color=color, ls="none", ms=7)
-               for rate, (marker, color) in marks.items()
-               for word in ("implied by the paper", *(["ours"] if play is not None else []))}
+               for (rate, (marker, color)), alpha in zip(marks.items(), RATES, strict=True)
+               for word in ("implied by the paper", *(["ours"] if play is not None and resolved(play, alpha) else []))}
     panels.legend(figure, marks={**handles, "chance": Line2D([], [], **panels.CHANCE)})
     return figure
 
@@ -895,7 +896,8 @@ def fpr_figure(play: study.Play, calibration: int | None = None) -> plt.Figure:
             there = {alpha: one for alpha, one in found.items() if one is not None}
             at = np.array(list(there)) * 10 ** (0.035 * (k - 1))
             panels.bars(axis, at, there.values(), floor=floor, lw=1.4, ms=5, **look, label=method.title)
-        axis.set(xscale="log", yscale="log", xlabel="nominal FPR (%)", xlim=(alphas[0] / 1.4, alphas[-1] * 1.4))
+        axis.set(xscale="log", yscale="log", xlabel="nominal FPR (%)", xlim=(alphas[0] / 1.4, alphas[-1] * 1.4),
+                 ylim=(floor, None))
         for one in (axis.xaxis, axis.yaxis):
             panels.ticks(one, [0.001, 0.01, 0.1], ["0.1", "1", "10"])
     panels.legend(figure)
@@ -1106,7 +1108,8 @@ def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int], work:
             parts["C5"] |= {f"{case}, less Marginal": ahead, f"{case}, {last.title} less it": lead(last.name, OURS)}
             parts["C7"] |= {f"{case}, at 1 %": ahead, f"{case}, at 0.1 %": (
                 tpr(found, OURS, 0.001, "marginal") if resolved(found, 0.001) else None)}
-            parts["C11"][case] = precision(found, OURS, 0.01) - margin("C11", "least") if fine else None
+            parts["C11"][case] = (precision(found, OURS, 0.01) - margin("C11", "least")
+                                  if fine and _alarms_enough(found, 0.01) else None)
             if len(main_methods(found)) >= 4:
                 parts["C6u"] |= {f"{case}, at {100 * rate:g} %": best_by_loss(found, rate) if resolved(found, rate) else None
                                  for rate in RATES}

@@ -907,7 +907,7 @@ class Work:
 
     Attributes:
         reference: to train one model of the case. regression: to fit one; not a number where its backbone is not installed.
-        tuning: all trials of a search; None where there was none.
+        tuning: all trials of a search, with the features that the regression has; None where there was none.
     """
 
     reference: float
@@ -924,18 +924,19 @@ def work(case: Case, settings: Settings, tried_settings: Sequence[Settings] = ()
     shape, classes, inside = case.pool.shape, len(case.pool.classes), int(case.bank.members[0].sum())
     fit, selection = len(case.splits["fit"]), len(case.splits["selection"])
 
-    def regression(how: Settings) -> float:
+    def regression(how: Settings, kept: bool = False) -> float:
         if isinstance(how, TreeConfig):
             return counts.growing(how, fit, shape[0] + classes, 2)
         if networks.lacking(how.backbone):
             return np.nan
-        return counts.regression(how, shape, classes, 2, fit, selection)
+        return counts.regression(how, shape, classes, 2, fit, selection, kept)
 
     if isinstance(case.recipe, TreeConfig):
         reference = counts.growing(case.recipe, inside, shape[0], 1 if classes == 2 else classes)
     else:
         reference = counts.training(case.recipe, shape, classes, inside)
-    return Work(reference, regression(settings), sum(map(regression, tried_settings)) if tried_settings else None)
+    trials = [regression(how, kept=True) for how in tried_settings]  # frozen features are computed once for all
+    return Work(reference, regression(settings), sum(trials) if trials else None)
 
 
 # ------------------------------------------------------------------------------------------------- what a protocol flatters
