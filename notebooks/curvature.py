@@ -66,7 +66,7 @@ results.show_table(
         "RMIA": baselines.rmia}),
     name="curvature-threat-model",
     caption="What the attacks need, as declared by the functions that run them. Queries are not in it: curvature asks for "
-            "{ours}`queries` losses of each record and view, all others for one output.")
+            "{ours}`queries` losses of each record and view, all others for one output. Song and Mittal run here with one threshold for all classes.")
 
 # %% [markdown]
 # *Yeom* takes minus the loss. *Watson* is last chapter's calibrated loss. {term}`MAST` is the same with the middle of the mean
@@ -452,8 +452,8 @@ plotting.show(
     caption="**Figure 7 of the paper**: NLL on random sets, coresets and matched sets, the mean of {param}`size_seeds` "
             "targets of each size, against the share of the pool that is trained on. Hollow: what the authors' notebooks "
             "hold, for CIFAR-100. Crosses: a coreset told by models that did not choose it, {ours}`told-smallest` % at "
-            "{ours}`size-smallest` and {ours}`told-largest` % at {ours}`size-largest` records. Intervals are in "
-            "{numref}`curvature-coreset-table`.",
+            "{ours}`size-smallest` and {ours}`told-largest` % at {ours}`size-largest` records. Right: at the best threshold, a "
+            "{ref}`peak <peak-accuracy>`, which is above one half by chance alone. {numref}`curvature-coreset-table` has the AUCs, {ours}`size-intervals`.",
     alt="Two panels, AUC and balanced accuracy against the share of the pool: random sets, coresets and matched sets, the "
         "authors' values as hollow marks, and crosses for what tells a coreset without any target.")
 
@@ -462,7 +462,7 @@ plotting.show(
 # sets of that size: {ours}`coreset-lead` points. How much of a coreset is told without a target, {ours}`told-smallest` % and
 # {ours}`told-largest` %, is what records' ease alone tells. NLL compares a record with itself, so part of the ease
 # cancels; on matched sets, where members and others are equally easy, nothing is left but membership. (A matched set
-# needs twice its size in the pool; larger ones have the other control only.)
+# needs over twice its size in the pool; larger ones have the other control only.)
 #
 # ## What held and what did not
 #
@@ -535,17 +535,18 @@ results.say(results.markdown_table(exact.head(6)))
 #
 # ````{exercise} Step and rounding (a change of parameters)
 # :label: curvature-exercise-step
-# At which $h$ does the rounding of the loss, eps times $\ell$ over $4h^2$, reach a typical $|q|$? Half of the records of
-# {numref}`curvature-steps` have a loss above {ours}`rounding-loss`, half have $|q|$ above {ours}`rounding-q`, and the eps of
-# float32 is $1.2 \cdot 10^{-7}$. Check with that figure. Then run
+# At which $h$ does the rounding of the loss, eps times $\ell$ over $4h^2$, reach $|v^\top H u|$, what a probe would be without kinks? Half of the
+# records of {numref}`curvature-steps` have a loss above {ours}`rounding-loss`, half have $|v^\top H u|$ above {ours}`rounding-q`, and the eps of
+# float32 is $1.2 \cdot 10^{-7}$. Where does float32 leave float64 in that figure, and why is it not there? Then run
 # `mia sweep curvature -p h 1e-5,1e-3,1e-2,1e-1`: which step gives NLL the highest AUC?
 # ````
 #
 # ````{solution} curvature-exercise-step
 # :class: dropdown
-# $h = \sqrt{1.2 \cdot 10^{-7}\, \ell / 4|q|}$, which is {ours}`rounding-h`. (Points are rounded as well, which adds eps
-# times the slope over $h^2$.) The sweep runs in float64, where the smallest step reads the Hessian between kinks: compare its
-# AUC with that of the exact trace in {numref}`curvature-estimators`. Which step is best the sweep says for your run. A larger step crosses more kinks, through which the
+# $h = \sqrt{1.2 \cdot 10^{-7}\, \ell / 4|v^\top H u|}$, which is {ours}`rounding-h`. (Points are rounded as well, which adds eps
+# times the slope over $h^2$.) Kinks make $|q|$ larger than $|v^\top H u|$, and so float32 good for smaller steps than that. The sweep runs in
+# float64, where the smallest step reads the Hessian between kinks, of the median record at least: compare its
+# AUC with that of the norm in {numref}`curvature-estimators` (other records, one view, the log ratio). Which step is best the sweep says for your run. A larger step crosses more kinks, through which the
 # label comes in; what that is worth at which step, the same table says.
 # ````
 #
@@ -589,8 +590,8 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 scale = study.step_sizes(bank, sorted({1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, h}))
 typical, middle_loss, middle_q = scale.typical(h), np.median(scale.loss), np.median(scale.expected)
-results.name({"rounding-loss": f"{middle_loss:.1g}", "rounding-q": f"{middle_q:.1g}",
-              "rounding-h": f"{np.sqrt(np.finfo(np.float32).eps * middle_loss / (4 * middle_q)):.1g}"})
+results.name({"rounding-loss": f"{middle_loss:.2g}", "rounding-q": f"{middle_q:.2g}",
+              "rounding-h": f"{np.sqrt(np.finfo(np.float32).eps * middle_loss / (4 * middle_q)):.2g}"})
 results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats. Median "
             f"losses of members are {np.mean(played.median_in):.1e}, of others {np.mean(played.median_out):.1e}. Noise is "
             f"multiplied by {0.5 / h**2:,.0f}.")
@@ -680,7 +681,7 @@ plotting.show(
 
 # %% [markdown]
 # For the right part of the figure, a sketch of loss surfaces, {numref}`curvature-idea` has a measured one. Whether an image of
-# high curvature is mislabelled no number here says; look.
+# high curvature is mislabelled no number here says.
 #
 # ### Figures 2 and 3: many records, one record
 
@@ -775,7 +776,7 @@ results.show_table(
 
 # %% [markdown]
 # A spread estimated from few references is off by much, and a reader may take that for the cause. The second table has the step
-# that puts variances for standard deviations with few references and with many: does what it costs go away?
+# that puts variances for standard deviations with few references and with many: does what it changes go away?
 #
 # ### What the number measures: all estimates, and the step
 
@@ -852,13 +853,13 @@ else:
         exhibits.private_figure(private, epsilons, privately), name="curvature-figure-5",
         caption="**Figure 5 of the paper**: AUC against ε, the mean over {param}`private_seeds` targets, and a fit of $[s(1 "
                 "- e^{-\\epsilon}) + c]^2$ to Curv ZO LR. The paper's fit has three parameters, of which two can be told "
-                "apart. Right of the line: the same recipe without privacy. Intervals are in the table.",
+                "apart. Right of the line: the same recipe without privacy. The table has the numbers, {ours}`private-intervals`.",
         alt="AUC of four attacks at each epsilon and, to the right of a vertical line, without privacy; a fitted curve, and the "
             "chance line at one half.")
 
 # %% [markdown]
 # Compare the last row of the table first: the leak that the recipe has without any noise bounds what noise can take away. Where
-# its interval covers one half there may be nothing to lose, and a rise of C8 is not to be expected. And
+# it is near one half, or its interval covers that, there may be nothing to lose, and a rise of C8 is not to be expected. And
 # compare the row of the largest ε with it: the two differ by clipping, too. Nor is a fit of this form a test of the theorem.
 # Beyond $\epsilon = 5$ the curve is flat whatever its parameters, and any curve that flattens fits as well. (The
 # paper's figure shows the AUC of the *negated* LR, so that a printed $.56$ is $.44$ of the score itself, and its code adds

@@ -149,7 +149,10 @@ def sentence(record: Mapping) -> str:
     if record["verdict"] in said:
         text = " ".join(said[record["verdict"]].split())
         counted = record["verdict"] not in (CONTRADICTED, INCONCLUSIVE) or "-all`" in text  # the sentence says it itself
-        return text if counted or not _share(record) else f"{text} ({_share(record)}.)"
+        share = "" if counted else _share(record)
+        lacking = f"in part not run: {record['reason']}" if record["reason"] and record["verdict"] != NOT_RUN else ""
+        notes = "; ".join(filter(None, [share, lacking]))
+        return f"{text} ({notes}.)" if notes else text
     number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
     verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
                NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",

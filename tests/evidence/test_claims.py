@@ -113,6 +113,15 @@ def test_a_sentence_says_how_many_parts_hold_where_not_all_do(parts, verdict, sh
     assert claims.sentence(record) == " ".join(written.split()) + share
 
 
+def test_a_sentence_says_which_parts_were_not_run():
+    """It is written about all of them, and would otherwise say of low rates what AUC alone has shown."""
+    whole = claims.sentence(claims.judge("curvature", "C5", {"a": around(1.0), "b": around(1.0)}).record())
+    record = claims.judge("curvature", "C5", {"a": around(1.0), "b": None}, "too few others").record()
+    assert record["verdict"] == "reproduced" and claims.sentence(record) == f"{whole} (in part not run: too few others.)"
+    record = claims.judge("curvature", "C5", {"a": around(1.0), "b": around(0.0), "c": None}, "too few others").record()
+    assert claims.sentence(record).endswith("(1 of 2 parts hold; in part not run: too few others.)")
+
+
 def test_verdicts_that_do_not_add_up_are_counted_apart(monkeypatch):
     monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
     shown = []

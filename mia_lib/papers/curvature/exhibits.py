@@ -833,12 +833,14 @@ def judge_sweeps(swept: Mapping[str, Mapping[int, study.Sized]], played: study.P
     for method in ("nll", "lr"):  # from which on the paper sees them ahead
         share = claims.margin("curvature", "C9", f"{method}_from")
         nine |= {f"{SHORT[method]} - {SHORT[b]} at {size}": over("random", size, method, b)
-                 for size in sizes if size >= share * pool for b in ("lira_released", "yeom")}
+                 for size in sizes if size >= share * pool for b in ("lira_released", "yeom")} or {
+                     f"{SHORT[method]} from {share:g} of the pool": None}
     ends = [over("coreset", n, "nll") for n in (sizes[0], sizes[-1])]
     ten = {"largest less smallest": difference(ends[1], ends[0]), **{
         f"coreset less random at {n}": difference(over("coreset", n, "nll"), over("random", n, "nll")) for n in sizes}}
     four = {f"easiest {100 * share:g} %": study.among_the_easiest(played, "nll", share, True) for share in EASIEST}
-    verdicts = [claims.judge("curvature", "C9", nine, "one size only" if None in nine.values() else None),
+    lacking_sizes = None if None not in nine.values() else "one size only" if len(sizes) < 2 else "no size so large"
+    verdicts = [claims.judge("curvature", "C9", nine, lacking_sizes),
                 claims.judge("curvature", "C10", ten),
                 claims.judge("curvature", "A4", four, "members only, or others only, among so few records"
                              if None in four.values() else None)]
