@@ -183,8 +183,9 @@ def test_where_there_is_no_room_arrays_of_stale_records_go_and_what_they_show_st
     assert {state.preset for state, _, _ in recorded.exhibits("tiny", shelf)} == {"paper", "other"}
 
 
-@pytest.mark.parametrize("dear", ["old", "new"])
-def test_where_there_is_still_no_room_what_is_cheapest_for_its_size_goes(shelf, monkeypatch, dear):
+@pytest.mark.parametrize("dear, needs, seconds", [("old", 1e6, 0.0), ("old", 0.0, 1e9), ("new", 0.0, 0.0)])
+def test_where_there_is_still_no_room_what_is_cheapest_for_its_size_goes(shelf, monkeypatch, dear, needs, seconds):
+    """By what an entry needs, or, where it knows of no models, by its share of what its run took."""
     presets = shelf / "notebooks" / "presets"
     (presets / "tiny.other.yaml").write_text("# minutes: 1 on 2 CPU cores\nsize: 70\n")
     recording.record("tiny", "paper", shelf)
@@ -192,8 +193,8 @@ def test_where_there_is_still_no_room_what_is_cheapest_for_its_size_goes(shelf, 
     whole = recording._size(recorded.layer(shelf), set())
     of = {preset: recorded.run_folder("tiny", preset, shelf) / "manifest.json" for preset in ("paper", "other")}
     old = json.loads(of["paper"].read_text())
-    old["entries"] = [entry | {"needs": 1e6 if dear == "old" else 0.0} for entry in old["entries"]]
-    of["paper"].write_text(json.dumps(old))
+    old["entries"] = [entry | {"needs": needs, "seconds": min(seconds, 1e-9)} for entry in old["entries"]]
+    of["paper"].write_text(json.dumps(old | {"seconds": seconds}))
     monkeypatch.setattr(recording, "TOTAL_LIMIT", whole - 200)
     assert ("left out and computed when asked for" in recording.record("tiny", "other", shelf)) == (dear == "old")
     left = {preset: json.loads(path.read_text())["left_out"] for preset, path in of.items()}

@@ -87,10 +87,17 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     replaced = _only_of(layer, folder)
     if total() > TOTAL_LIMIT:
         _drop_arrays_of_stale(layer, root)
+        gone = []
         for path in _cheapest_first(layer, folder, entries, new):
             if total() <= TOTAL_LIMIT:
                 break
+            gone.append(path)
             dropped |= {path, path.with_suffix(".json")}
+        for path in reversed(gone):  # the last one may have left room for some that went before it
+            both = {path, path.with_suffix(".json")}
+            dropped -= both
+            if total() > TOTAL_LIMIT:
+                dropped |= both
     _check_limits(too_large, total())
     left_out += [f"{entry['study']} (no room)" for entry in entries if layer / _path(entry["kind"], entry["key"]) in dropped]
     entries = [entry for entry in entries if layer / _path(entry["kind"], entry["key"]) not in dropped]
@@ -195,13 +202,20 @@ def _manifests(layer: Path, but: Path | None = None) -> list[Path]:
 
 def _cheapest_first(layer: Path, folder: Path, entries: list[dict], new: dict[Path, bytes]) -> list[Path]:
     """Arrays of all records, those of the run in `folder` as they are to be, by what computing them again takes for their
-    size, the models included that they were computed from."""
+    size, the models included that they were computed from.
+
+    Of a run that found its models in the store, or was recorded before entries knew what they need, that is not known: what
+    such a run took beyond its entries is theirs in proportion to their seconds.
+    """
     worth = {}
-    for manifest in _manifests(layer, but=folder):
-        for entry in json.loads(manifest.read_text(encoding="utf-8"))["entries"]:
-            path = layer / _path(entry["kind"], entry["key"])
-            if path.is_file():
-                worth[path] = entry.get("needs", entry["seconds"]) / path.stat().st_size
+    for path in _manifests(layer, but=folder):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        known = sum(entry["seconds"] for entry in manifest["entries"])
+        share = max(manifest["seconds"] / known, 1.0) if known else 1.0
+        for entry in manifest["entries"]:
+            array = layer / _path(entry["kind"], entry["key"])
+            if array.is_file():
+                worth[array] = max(entry.get("needs", 0.0), share * entry["seconds"]) / array.stat().st_size
     for entry in entries:
         path = layer / _path(entry["kind"], entry["key"])
         worth[path] = entry["needs"] / len(new[path])
