@@ -2,8 +2,9 @@
 
 By the weights of a linear layer the gradient of one record's loss is an outer product, ``delta a'``, of what comes back to the
 layer's output and what went in. Its norm is ``||delta|| ||a||`` (Goodfellow 2015, arXiv:1510.01799), and the matrix, in which
-most parameters of small networks lie, is never made. Gradients by the weights of a convolution or a batch normalisation are
-sums over places and are made, from one pass forward and one back for a whole batch of records.
+most parameters of small networks lie, is never made. Gradients by the weights of a convolution, a batch normalisation or a
+linear layer that serves several places of a record are sums over places and are made, from one pass forward and one back for
+a whole batch of records.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ def _norm(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _linear(layer: nn.Linear, given: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
+    if given.ndim > 2:  # the layer serves several places of a record, over which its gradient is a sum
+        back = back.flatten(1, -2)
+        weight = _norm(torch.bmm(back.transpose(1, 2), given.flatten(1, -2)))
+        return weight if layer.bias is None else torch.hypot(weight, _norm(back.sum(1)))
     inputs = _norm(given)
     return _norm(back) * (inputs if layer.bias is None else torch.hypot(inputs, torch.ones_like(inputs)))
 

@@ -25,6 +25,8 @@ NETWORKS = {
     "linear layers": lambda: Network(nn.Sequential(nn.Flatten(), nn.Linear(288, 4), nn.Tanh()), nn.Linear(4, 3)),
     "without biases": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.ReLU(), nn.Flatten(),
                                                     nn.Linear(300, 4, bias=False), nn.Tanh()), nn.Linear(4, 3)),
+    "several places of a record": lambda: Network(nn.Sequential(
+        nn.Linear(12, 4), nn.Tanh(), nn.Flatten(2), nn.Linear(48, 3, bias=False), nn.Flatten()), nn.Linear(6, 3)),
     "strides, dilation and padding": lambda: Network(nn.Sequential(
         nn.Conv2d(2, 4, (5, 3), stride=2, padding=(2, 1)), nn.ReLU(), nn.Conv2d(4, 3, 3, dilation=2, padding=1),
         nn.AvgPool2d(2), nn.Flatten()), nn.Linear(12, 3)),
