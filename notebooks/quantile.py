@@ -137,6 +137,7 @@ nets = {name: images(name, dataset) for name in architectures}
 trees = {one.name: one for one in map(table, tables, table_pools, table_public)}
 first, credit = nets[architectures[0]], next(iter(trees.values()))
 few = study.fewer(first, few_targets)
+results.name({"hundred": "CIFAR-100, too" if first.name == "CIFAR-100" else first.name})
 results.name({"set": first.name, "half": pool // 2, "public-records": len(first.public), "most": max(references),
               "least": min(references), **{f"{name}-records": len(rows) for name, rows in first.splits.items()}})
 
@@ -171,8 +172,9 @@ plotting.show(
         "it are called. Right, a diagonal: the dots above it are called.")
 
 # %% [markdown]
-# Far to the right are records of which the regression expects high scores, of strangers, too. As far as it is right, the level line calls
-# these first, whoever they are. The diagonal asks more of them, and less of the records on the left.
+# Far to the right are records to which the regression gives a high threshold: it expects high scores of strangers there, or scores that
+# it can hardly predict. The level line asks the same of all records. The diagonal asks more of those on the right, and less of those on
+# the left.
 #
 # ## One target by hand
 #
@@ -314,15 +316,18 @@ results.show_table(
 # {ours}`most` references {ours}`high-lira`. The regression less the baseline is {ours}`ahead`, LiRA less the
 # regression {ours}`behind`. Precision near one half is chance. For CIFAR-10 the paper prints precisions of {printed}`table1
 # | CIFAR-10 | Marginal | precision_at_fpr_1pct` (baseline), {printed}`table1 | CIFAR-10 | Quantile regression | precision_at_fpr_1pct` (regression)
-# and {printed}`table1 | CIFAR-10 | LiRA (8 shadow models) | precision_at_fpr_1pct` % (LiRA, eight references); for ImageNet, in the same order,
+# and {printed}`table1 | CIFAR-10 | LiRA (8 shadow models) | precision_at_fpr_1pct` % (LiRA, eight references); in the same order, for CIFAR-100
+# {printed}`table1 | CIFAR-100 | Marginal | precision_at_fpr_1pct`,
+# {printed}`table1 | CIFAR-100 | Quantile regression | precision_at_fpr_1pct` and
+# {printed}`table1 | CIFAR-100 | LiRA (8 shadow models) | precision_at_fpr_1pct` %, for ImageNet
 # {printed}`table1 | ImageNet-1k | Marginal | precision_at_fpr_1pct`,
 # {printed}`table1 | ImageNet-1k | Quantile regression | precision_at_fpr_1pct` and
-# {printed}`table1 | ImageNet-1k | LiRA (8 shadow models) | precision_at_fpr_1pct` %. The two differ also in the regression's
+# {printed}`table1 | ImageNet-1k | LiRA (8 shadow models) | precision_at_fpr_1pct` %. CIFAR and ImageNet differ also in the regression's
 # loss, in the number of records, and in that ImageNet's regression began from a network pretrained on its own classes.
 #
 # **Which LiRA?** It fits two Gaussians to each record. The paper writes a spread $\sigma(x, y)$ for each and does not say
-# how it is estimated from two to eight models. With so few we take one spread for all records, as LiRA's own authors advise;
-# the row *own spreads* has the other.
+# how it is estimated from two to eight models. With so few we take one spread for all records, as LiRA's own authors advise
+# (two models give none, and any one ranks alike); the row *own spreads* has the other.
 #
 # ## The central claim: Tables 6 and 7 of the paper
 #
@@ -342,8 +347,8 @@ plotting.show(
         " arrow from the regression to LiRA with the most references.")
 results.show_table(
     exhibits.correlation_table(plays), name="quantile-correlations",
-    caption="Rank correlation over methods of pinball loss and TPR: the mean over networks with its interval, and each "
-            "network's. At minus one the order by loss is that by members found. The paper's: the lowest and the highest of"
+    caption="Rank correlation over methods of pinball loss and TPR: the mean over networks, with its interval where there are "
+            "three networks or more, and each network's. At minus one the order by loss is that by members found. The paper's: the lowest and the highest of"
             " its eight targets.")
 
 # %% [markdown]
@@ -358,7 +363,9 @@ results.show_table(
 # ## What the loss does not see
 #
 # The loss is a mean over strangers, and training does not move all scores alike. Sort the records by how LiRA's references
-# score those that they were not trained on; use one half of the references for that, and leave the other half to LiRA.
+# score those that they were not trained on; use one half of the references for that, and leave the other half,
+# {ours}`half-references` of them, to LiRA. It is {term}`offline <offline attack>` here: it compares with models that were not trained on the record, which
+# are about half of these. So it is not the LiRA of {numref}`quantile-table-1`, and may stand elsewhere beside the regression.
 # Training moves the scores of the hardest quarter by {ours}`shift-hard`, of the easiest by {ours}`shift-easy`.
 
 # %% tags=["hide-input"]
@@ -369,6 +376,7 @@ def in_quarter(kind, name, quarter, factor=1.0):
     return float(factor * getattr(hard, kind)[name][:, quarter].mean())
 
 results.name({"shift-hard": float(shift[0]), "shift-easy": float(shift[-1])}, ".2f")
+results.name({"half-references": exhibits.compared(hard)[1].references})
 results.name({f"{who}-{kind}-{word}": in_quarter(kind, name, quarter, 1 if kind == "pinball" else 100)
               for who, name in zip(("regression", "lira"), paired, strict=True) for kind in ("pinball", "tpr", "fpr")
               for word, quarter in (("hard", 0), ("easy", -1))}, ".3g")
@@ -379,7 +387,7 @@ plotting.explore(
                  "members found as they are? Which mean finds more, and can the other reach it, whatever the spreads?",
     caption="{ours}`set`, first architecture: pinball loss of strangers beside the members found, by how hard a record is, "
             "from the hardest quarter to the easiest. One threshold of each ranking gives 1 % FPR over all quarters; ticks are "
-            "the strangers called in each, to be taken off. Numbers: {numref}`quantile-quarters`.",
+            "the strangers called in each, to be taken off. Numbers, and the baseline's: {numref}`quantile-quarters`.",
     alt="Two panels of bars in groups, one group a quarter: on the left the pinball loss of the regression and of LiRA, on "
         "the right the share of members that each finds, with a tick for the share of strangers that it calls.")
 
@@ -410,10 +418,11 @@ mixed = study.mismatch(nets, shadows)
 # %% tags=["hide-input"]
 rate = 0.001 if exhibits.resolved(mixed, 0.001) else 0.01
 def guessing_costs(at):
-    return f"{100 * exhibits.mismatch_cost(mixed, at):.1f} points of TPR" if exhibits.resolved(mixed, at) else "what no one can resolve"
+    return (f"at {100 * at:g} % FPR it is {100 * exhibits.mismatch_cost(mixed, at):.1f} points of TPR" if exhibits.resolved(mixed, at)
+            else f"at {100 * at:g} % there are too few strangers to tell")
 
 results.name({"figure-4-rate": f"{100 * rate:g} %", "guess": (
-    f"Over all wrong guesses a right one is worth {guessing_costs(0.01)} at 1 % FPR, and {guessing_costs(0.001)} at 0.1 %. The mean "
+    f"What a right guess is worth over all wrong ones: {guessing_costs(0.01)}; {guessing_costs(0.001)}. The mean "
     "hides single pairs: look for those that cost little, or nothing, or find more." if len(architectures) > 1 else
     "This run has one architecture, so nobody can guess wrong.")})
 plotting.show(
@@ -518,8 +527,8 @@ results.say(results.markdown_table(exhibits.implied_table()))
 # ````{solution} quantile-exercise-public
 # :class: dropdown
 # Compare with {numref}`quantile-growth`, in which the records to stop by and the settings stay those of the whole. The loss
-# of a regression falls below the baseline's only when it explains a good part of what strangers' scores vary by. The
-# baseline's ranking is the score itself and needs no record at all; only its threshold does. With $n = 100$ records to set
+# of a regression falls below the baseline's when what it explains of strangers' scores outweighs what few records and a
+# wrong shape of the residuals cost it. The baseline's ranking is the score itself and needs no record at all; only its threshold does. With $n = 100$ records to set
 # it, its rate at a nominal $\alpha = 0.01$ has the law $\mathrm{Beta}(1, 100)$, nineteen times in twenty between $0.0003$
 # and $0.036$.
 # ````
@@ -768,6 +777,12 @@ others = study.play(few, search.settings, heads, grid)
 # %% tags=["hide-input"]
 law = theory.conformal_law(len(first.splits["calibration"]), 0.01) if len(first.splits["calibration"]) > 99 else None
 results.name({"law": f"between {100 * law['low']:.2f} and {100 * law['high']:.2f} %" if law else "nowhere: too few records"})
+classes_many = len(first.pool.classes) > exhibits.MANY_CLASSES
+results.name({"class-look": "Each line has the classes in an order of its own, from its lowest rate to its highest; it rises even where "
+                            "all true rates are equal." if classes_many else
+                            "Bars, where there are three targets or more, cover targets, the records of the pool and, by class, those "
+                            "for calibration.",
+              "class-alt": "Up to three rising lines over the classes" if classes_many else "One column a class with up to three marks"})
 plotting.show(
     exhibits.fpr_figure(others, len(first.splits["calibration"])), name="quantile-fpr",
     caption="{ours}`set`, {param}`few_targets` targets: false positive rate asked for and found, with the thresholds as "
@@ -782,10 +797,9 @@ results.show_table(
 plotting.show(
     exhibits.class_figure(others, first.pool.classes), name="quantile-classes",
     caption="{ours}`set`: false positive rate in each class where one in twenty was asked for: one threshold for all, the "
-            "regression calibrated as a whole, and, where each class has records enough for it, calibrated class by class. Bars, where there are three targets or more, cover targets, the records of "
-            "the pool and, by class, those for calibration.",
-    alt="One column a class with up to three marks: the false positive rate of the baseline, of the regression, and of the "
-        "regression calibrated by class, and a line at the rate asked for.")
+            "regression calibrated as a whole, and, where each class has records enough for it, calibrated class by class. {ours}`class-look`",
+    alt="{ours}`class-alt`: the false positive rate of the baseline, of the regression, and of the regression calibrated by class, "
+        "where each is there, and a line at the rate asked for.")
 
 # %% [markdown]
 # The theorem speaks of the population. {says}`C1` {says}`C1g` {says}`A1` A calibration split has its own chance: with
@@ -819,7 +833,8 @@ plotting.show(
 results.show_table(
     exhibits.tabular_table(forests), name="quantile-table-2",
     caption="**Table 2 of the paper**, in percent: precision over TPR on tables at 1 % FPR; the paper's four ACS tasks at "
-            "half of that. The paper's regression is, in its released code, a Gaussian $q(x)$ here.")
+            "half of that. The paper's regression is, in its released code, a Gaussian $q(x)$ here. From $64$ references on LiRA has own "
+            "spreads, below one for all.")
 
 # %% [markdown]
 # {says}`C8` Compare accuracy on members with that on strangers ({numref}`quantile-table-3`): where trees memorise,
@@ -869,7 +884,7 @@ results.show_table(
             "code, and of everybody.")
 
 # %% [markdown]
-# A threshold set on the test set has the nominal rate there by construction, whatever the truth; the column of fresh records
+# A threshold set on the test set has the nominal rate there by construction, or the next below it that so many records allow, whatever the truth; the column of fresh records
 # has the truth. {says}`A3` What augmentation does to scores that are all taken alike is in the rows *everybody's*; what the
 # released way adds to that, or takes away, in the rows *the members' alone*. (Targets here were trained with augmentation
 # *{param}`augmentation`*, the paper's with crops and flips.)
@@ -885,8 +900,8 @@ results.show_table(
             "of a GPU. Counted are training, and for frozen backbones the features of the records learnt from.")
 
 # %% [markdown]
-# Seconds depend on what else the machine does, so nothing is judged by them: C10 counts operations, of one regression, of
-# its tuning, and of all shadow models. {says}`C10` LiRA's models, too, serve all records of a target, and other targets.
+# Seconds depend on what else the machine does, so nothing is judged by them: C10 counts operations (of trees, visits of
+# records), of one regression, of the search for its settings, and of all shadow models. {says}`C10` LiRA's models, too, serve all records of a target, and other targets.
 #
 # (quantile-claims)=
 # ### Every claim, with its verdict
@@ -929,7 +944,7 @@ claims.show("quantile", verdicts, {
 # | quantiles at $\alpha$ from $0.9996$ to $1$ | $41$ levels, $\alpha$ from $10^{-4}$ to $1$, evenly in the logarithm | {param}`levels` levels, $\alpha$ from $0.0005$ to $0.9$ |
 # | settings by validation pinball loss | by the Gaussian likelihood; images: on the test split; tables: on a part of the public records | pinball loss, on a split of its own |
 # | false alarms on a test split | images: the split that settings and thresholds came from; tables: records of their own | the half of the pool that did not train the target |
-# | precision at an FPR | at the grid point nearest to it | from the TPR at most at it, over the nominal rate |
+# | precision at an FPR | at the grid point nearest to it | from the TPR at the threshold that keeps to it with the next stranger counted among those called ([why](../book/statistics.md)), over the nominal rate |
 # | CIFAR scores: not said | members under random crop and flip, the test set without | none for either: {numref}`quantile-views` |
 # | LiRA: a spread $\sigma(x, y)$, its estimate not said | – | one spread below $64$ references, and own spreads beside it |
 #
@@ -939,7 +954,8 @@ claims.show("quantile", verdicts, {
 # | --- | --- | --- | --- |
 # | Figures 1 and 2, columns of Table 1 | ImageNet, CINIC-10 | {ours}`set` | put the images in place (`mia data ls`), `-p dataset cinic10` with `--preset paper` |
 # | Figure 5, Tables 1, 3, 6 | ResNets on CIFAR-10, 25,000 members | {param}`architectures`, {ours}`half` members of {ours}`set` | `--preset cpu` has CIFAR-10, `--preset members` its members, `--preset paper` (a GPU) ResNets |
-# | Table 7, Figures 4b and 5b, C12 | CIFAR-100 | {ours}`set` | `--preset cifar100` has it |
+# | targets' training | images: SGD with Nesterov momentum, weight decay, a rate in steps, crops and flips, 100 to 200 epochs | {param}`optimizer`, a {param}`schedule` rate, augmentation {param}`augmentation`, {param}`epochs` epochs | `--preset cnns` is nearer |
+# | Table 7, Figures 4b and 5b, C12 | CIFAR-100 | {ours}`hundred` | `--preset cifar100` |
 # | the regression's network | ConvNeXt-Tiny, pretrained, 25,000 records | {param}`backbone`, {ours}`fit-records` records | `--preset paper` |
 # | strangers | the test split | the half of the pool that did not train the target | – |
 # | Figure 4 | 3 CNNs and 4 wide ResNets | {param}`architectures` | `--preset cnns` has the CNNs; with `-p dataset cifar100` the second panel |

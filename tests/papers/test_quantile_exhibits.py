@@ -151,8 +151,10 @@ def spearman(found, names, place):
         hits = []
         for name in names:
             score = found.ranks[name][t]
-            bar = np.sort(score[~inside])[::-1][int(rate * (~inside).sum() + 1e-9)]
-            hits.append((score[inside] > bar).mean())
+            bars = np.append(np.inf, np.sort(score[~inside])[::-1])  # strangers from the top
+            whole, part = divmod(rate * len(bars), 1)  # those who may pass, one of them the next stranger
+            at, below = bars[int(whole)], bars[int(whole) + 1]
+            hits.append((score[inside] > at).mean() + part * ((score[inside] > below) & (score[inside] <= at)).mean())
         out.append(np.corrcoef(stats.rankdata(loss), stats.rankdata(hits))[0, 1])
     return np.array(out)
 
@@ -631,6 +633,8 @@ def test_the_central_figure_has_a_mark_a_method(play, table):
     [arrow] = [text for text in axis.texts if text.arrow_patch is not None]  # from the regression to LiRA
     assert arrow.xyann == pytest.approx(expected[1]) and arrow.xy == pytest.approx(expected[-1])
     assert axis.get_xscale() == axis.get_yscale() == "log"
+    assert arrow.get_zorder() > max(mark.get_zorder() for mark in marks)
+    assert min(min(bar.get_ydata()) for bar in axis.lines) >= 0.5 * min(1, *(y for _, y in expected)) * (1 - 1e-9)
     low, high = axis.get_xlim()
     ticks = axis.get_xticks()
     assert len(ticks) > 1 and low <= min(ticks) and max(ticks) <= high and 0.2 in ticks.round(9)
@@ -721,8 +725,20 @@ def test_classes_are_drawn_with_the_intervals_of_targets_and_records(play):
             total = between + chance / records[c] + (chance / play.calibration[c] if "by_class" in kind else 0)
             half = stats.t.isf(0.025, total**2 / (between**2 / 2) if between else np.inf) * np.sqrt(total)
             assert segment[:, 1] == pytest.approx(100 * np.array([max(mean - half, 0), min(mean + half, 1)])), (name, c)
+    assert axis.get_ylim()[0] < 0  # a mark at zero is whole
     alone = {(name, how): one for (name, how), one in play.class_false.items() if how == "calibrated"}
     assert len(exhibits.class_figure(replace(play, class_false=alone)).axes[0].containers) == 2
+
+
+def test_many_classes_are_drawn_as_their_sorted_rates(play):
+    rng, many = np.random.default_rng(0), exhibits.MANY_CLASSES + 1
+    play = replace(play, labels=rng.integers(0, many, len(play.labels)), class_all=np.full((3, many), 50),
+                   class_false={kind: rng.integers(0, 9, (3, many)) for kind in play.class_false})
+    axis = exhibits.class_figure(play, [f"class {c}" for c in range(many)]).axes[0]
+    drawn = {line.get_label(): line.get_ydata() for line in axis.lines}
+    assert not axis.containers
+    for name, kind in (("Marginal", ("marginal", "calibrated")), ("q(x, y), calibrated by class", ("gauss_xy", "by_class"))):
+        np.testing.assert_allclose(drawn[name], np.sort(2 * play.class_false[kind].mean(0)))
 
 
 def test_growth_is_drawn_as_what_it_has_over_the_baseline():

@@ -220,7 +220,7 @@ def losses_and_hits(found: study.Play, level: float, methods: Sequence[str]) -> 
     """Pinball losses and TPRs of methods against each target, [T, n] each."""
     place, rate = study.LEVELS.index(level), round(1 - level, 9)
     return (np.stack([found.pinball[name][:, place] for name in methods], 1),
-            np.stack([metrics.tpr_at_fpr(found.ranks[name], found.members, rate) for name in methods], 1))
+            np.stack([metrics.conformal_tpr_at_fpr(found.ranks[name], found.members, rate) for name in methods], 1))
 
 
 def correlations(plays: Plays, level: float, methods: Sequence[str] = SIX) -> dict[str, np.ndarray]:
@@ -552,7 +552,7 @@ def position_figure(seen: study.OneTarget, alpha: float = 0.01) -> plt.Figure:
         one.plot(grid, height, color=color, ls=("-", "--")[place], label=f"predicted, {('a hard', 'an easy')[place]} record")
         one.plot([mean + z * spread] * 2, [0, 0.45], color=color, ls=":", lw=1.6)
         one.plot(score, 0.03 + 0.03 * place, marker=("o", "s")[place], color=color, ls="none", ms=8, mec="white", zorder=5,
-                 label=f"its score, at position {(score - mean) / spread:.1f}")
+                 label=f"its score, at position {(score - mean) / spread:z.1f}")
     one.set(xlabel="score; dotted: thresholds as fitted, at 1 %", yticks=[], ylim=(0, 0.48))
     n = len(seen.aside_position)
     shown = np.clip(seen.aside_position, -5, 8)
@@ -656,9 +656,11 @@ def pinball_figure_central(plays: Plays) -> plt.Figure:
         if not resolved(found, 0.01):
             axis.text(0.5, 0.5, results.BELOW, transform=axis.transAxes, ha="center")
             continue
-        floor, at = 50 / outsiders(found) / len(found.members), {}
-        for place, method in enumerate(main_methods(found)):
-            look, value = plotting.style_of(method.title, place), 100 * tpr(found, method.name, 0.01)
+        values = {method: 100 * tpr(found, method.name, 0.01) for method in main_methods(found)}
+        least, at = 50 / outsiders(found) / len(found.members), {}  # half a member
+        floor = max(least, min(1.0, *(one.value for one in values.values())) / 2)
+        for place, (method, value) in enumerate(values.items()):
+            look = plotting.style_of(method.title, place)
             x, y = float(found.pinball[method.name][:, 0].mean()), max(value.value, floor)
             at[method.name] = x, y
             axis.plot([x, x], [max(value.low, floor), max(value.high, floor)], color=look["color"], lw=1.3, zorder=2)
@@ -666,7 +668,7 @@ def pinball_figure_central(plays: Plays) -> plt.Figure:
                                                mec=plotting.INK, mew=0.6, zorder=3)
         if {OURS, most(found).name} <= at.keys():
             axis.annotate("", at[most(found).name], at[OURS], arrowprops={
-                "arrowstyle": "->", "color": plotting.INK, "lw": 1.2, "shrinkA": 6, "shrinkB": 6}, zorder=1)
+                "arrowstyle": "->", "color": plotting.INK, "lw": 1.2}, zorder=4)
         axis.axhline(1, **panels.CHANCE)
     for axis in axes[:len(plays)]:
         axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -914,6 +916,7 @@ def _law(alpha: float, count: int, calibration: int | None) -> tuple[float, floa
     return law["low"], law["high"]
 
 
+MANY_CLASSES = 20  # more are drawn as the lines of their sorted rates
 BY_CLASS = {("marginal", "calibrated"): ("Marginal", plotting.BLACK, "s"),
             (OURS, "calibrated"): ("q(x, y)", plotting.GREEN, "o"),
             (OURS, "by_class"): ("q(x, y), calibrated by class", plotting.RED, "^")}
@@ -926,27 +929,31 @@ def _class_rate(values: np.ndarray, records: int, calibration: float) -> Interva
 
 def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Figure:
     """FPR of each class at a nominal rate, calibrated over all records and by class; intervals cover targets, records of the
-    pool and, by class, those for calibration.
+    pool and, by class, those for calibration. Of more than `MANY_CLASSES` each method's rates are drawn as a line, sorted.
 
     Args:
         names: of the classes.
     """
     figure, (axis,) = panels.grid(1, 4.2)
     records = np.bincount(play.labels, minlength=play.class_all.shape[1])
-    kinds = [kind for kind in BY_CLASS if kind in play.class_false]
+    kinds, many = [kind for kind in BY_CLASS if kind in play.class_false], len(records) > MANY_CLASSES
     for k, kind in enumerate(kinds):
         name, color, marker = BY_CLASS[kind]
         each, (_, how) = play.class_false[kind] / np.maximum(play.class_all, 1), kind
+        if many:
+            axis.plot(np.arange(1, len(records) + 1), 100 * np.sort(each.mean(0)), color=color, label=name)
+            continue
         rates = [_class_rate(each[:, c], records[c], play.calibration[c] if how == "by_class" else np.inf)
                  for c in range(len(records))]
         at = np.arange(len(records)) + 0.2 * (k - (len(kinds) - 1) / 2)
         panels.bars(axis, at, rates, 100, ls="none", marker=marker, color=color, label=name)
     axis.axhline(100 * study.CLASS_ALPHA, label="as asked for", **panels.CHANCE)
-    words = [str(k) for k in range(len(records))] if names is None or len(names) > 20 else list(names)
-    long = len(words) <= 20 and max(map(len, words)) > 6
-    every = -(-len(words) // 20)  # of many classes a few are numbered
-    axis.set_xticks(range(0, len(records), every), words[::every], rotation=35 * long, ha="right" if long else "center")
-    axis.set(xlabel="class", ylabel="achieved FPR (%)", ylim=(0, None))
+    if not many:
+        words = [str(k) for k in range(len(records))] if names is None else list(names)
+        long = max(map(len, words)) > 6
+        axis.set_xticks(range(len(records)), words, rotation=35 * long, ha="right" if long else "center")
+    axis.set(xlabel="class, by each method's rate" if many else "class", ylabel="achieved FPR (%)")
+    axis.set_ylim(-0.02 * axis.get_ylim()[1], None)
     panels.legend(figure)
     return figure
 
@@ -1195,7 +1202,7 @@ def judge_reach(data: Plays | None = None, transferred: Mapping[str, study.Trans
             four |= {f"at {100 * rate:g} %, less LiRA (n = 2)": beyond(large["cinic10"], OURS, "lira_2", rate),
                      f"at {100 * rate:g} %, LiRA (n = 6) less it": beyond(large["cinic10"], "lira_6", OURS, rate)}
     twelve = {}
-    for (less, easy), (more, hard) in pairwise(data.items()):
+    for (less, easy), (more, hard) in pairwise({TITLES.get(name, name): one for name, one in data.items()}.items()):
         twelve[f"{more} less {less}"] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
             resolved(found, 0.01) for found in (easy, hard)) else None
     factor = claims.margin("quantile", "C13", "factor")

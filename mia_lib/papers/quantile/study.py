@@ -1125,8 +1125,10 @@ def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: f
 
 
 def _called(score: np.ndarray, inside: np.ndarray, level: float) -> np.ndarray:
-    """Which records are called at the threshold of a ranking that `1 - level` of the strangers pass."""
-    return score > np.sort(score[~inside])[::-1][int((1 - level) * (~inside).sum() + 1e-9)]
+    """Which records are called at the threshold of `metrics.conformal_tpr_at_fpr`: with the next stranger counted among those
+    who pass they are at most `1 - level` of all."""
+    strangers = np.append(np.inf, np.sort(score[~inside])[::-1])
+    return score > strangers[int((1 - level) * len(strangers) + 1e-9)]
 
 
 def _any_spread(score: np.ndarray, inside: np.ndarray, means: Sequence[np.ndarray], parts: Sequence[np.ndarray],
@@ -1188,7 +1190,7 @@ class Growth:
 
     Attributes:
         methods: the regressions, and the baseline, whose ranking needs no record. sizes: int [S].
-        pinball: at 1 % on the calibration split. auc; tpr: at 1 % FPR.
+        pinball: at 1 % on the calibration split. auc; tpr: at 1 % FPR, `metrics.conformal_tpr_at_fpr`.
     """
 
     methods: tuple[Method, ...]
@@ -1216,7 +1218,8 @@ def growth(case: Case, settings: Settings, sizes: Sequence[int], levels: Sequenc
 
         def keep(method, score, q, public, inside):
             for name, value in (("pinball", metrics.pinball_loss(q, public[calibration], level)),
-                                ("auc", metrics.auc(score, inside)), ("tpr", metrics.tpr_at_fpr(score, inside, 1 - level))):
+                                ("auc", metrics.auc(score, inside)),
+                                ("tpr", metrics.conformal_tpr_at_fpr(score, inside, 1 - level))):
                 values.setdefault(f"{name}.{method}", []).append(value)
 
         for one, said in zip(wanted, regressions(case, wanted), strict=True):
