@@ -500,7 +500,7 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
 
     Each system takes steps of its own length (Hestenes and Stiefel 1952); one that has converged is multiplied no more, and
     one that meets a direction without upward curvature stops where it is. With c = (sigma_max + damping) / (sigma_min +
-    damping), sqrt(c) / 2 log(2 / tolerance) iterations are enough.
+    damping), sqrt(c) / 2 log(2 sqrt(c) / tolerance) iterations are enough.
 
     Args:
         product: H [P, P], or a function of vectors [k, P] that gives H v of each, such as `operator` makes.

@@ -134,13 +134,23 @@ def test_a_sweep_that_cannot_be_is_refused(given, words):
 def test_a_plan_tells_sizes_and_what_the_attack_does_not_cover(case, other, monkeypatch):
     monkeypatch.setattr(type(case.models), "fit", None)
     plan = study.plan([case, other]).set_index("case")
-    row = plan.loc[case.name]
+    row = plan.loc[f"{case.name}, constant rate"]
     assert (row["parameters"], row["members of each"], row["models"], row["targets"], row["records judged"]) == (
         f"{case.parameters:,}", "40", "6", "3", "50")
     assert float(row["Hessian, GB"]) == pytest.approx(8e-9 * case.parameters**2, rel=0.05)
     assert row["Eq. 8 does not cover"] == "nothing"
     assert plan.loc[other.name, "Eq. 8 does not cover"] == "schedule = 'cosine'"
-    assert study.plan([other], case)["targets"].tolist() == [str(len(other.bank.attacked)), "2"]  # no two complements
+    with_game = study.plan([other], case, 30, 5)
+    assert with_game["targets"].tolist() == [str(len(other.bank.attacked)), "2"]  # no two complements
+    assert with_game["references of single records"].tolist() == ["none", f"{2 * (15 + 1) * 5}"]  # one set for the others
+    assert with_game["case"].tolist() == [other.name, f"{case.name}, constant rate, leave-one-out game"]
+
+
+@pytest.mark.parametrize("targets,models", [(1, 12), (7, 12), (4, 6)])
+def test_targets_that_the_left_out_game_has_no_models_for_are_refused(targets, models):
+    study.check_left_out(2, 4), study.check_left_out(6, 12)
+    with pytest.raises(MiaError, match=f"left_out_targets = {targets}"):
+        study.check_left_out(targets, models)
 
 
 # ----------------------------------------------------------------------------------------------------------- the attacks
@@ -607,11 +617,29 @@ def test_who_finds_members_beside_the_attacks_on_losses():
               "iha": np.stack([calls(3, 4, 5), low]), "gradient": np.stack([low, low])}
     scores["iha"][1, 17] = scores["iha"][1, 16]  # 8 and 7 tie, so one of the two highest cannot be called
     found = study.LeftOut(members, scores, {0.3: np.stack([calls(2), low])})
-    beside, rate = study.found_beside(found, 0.3)
+    beside, of_target = study.found_beside(found, 0.3)
     assert beside.tolist() == [True, True, False, False, False, False]  # records 4 to 9 of the first target
-    np.testing.assert_allclose(rate, [0.3, 0.2])
+    assert of_target.tolist() == [0] * 6
     beside, _ = study.found_beside(replace(found, scores=scores | {"lira": np.stack([calls(0, 1), calls(*range(9))])}), 0.3)
     assert beside.tolist() == [True, True, False, False, False, False, False]
+
+
+def test_a_guess_exceeds_the_threshold_more_often_than_its_false_positive_rate():
+    rng, members = np.random.default_rng(0), np.tile(np.arange(35) < 10, (4000, 1))  # 25 others, of whom 7 may pass
+    noise = {name: rng.normal(size=members.shape) for name in ("lira", "lira_l", "iha", "gradient")}
+    found = study.LeftOut(members, noise, {0.3: noise["lira"]})
+    called, (mean, variance) = study.called(found, 0.3)["iha"], study.guess_above(found, 0.3)
+    assert np.average(called, 1, ~members) == pytest.approx(7 / 25) and mean == pytest.approx(8 / 26)
+    shares = np.average(called, 1, members)
+    assert shares.mean() == pytest.approx(mean, abs=0.006)
+    assert shares.var() == pytest.approx(variance + (mean * (1 - mean) - variance) / 10, rel=0.06)  # of ten members besides
+
+
+def test_the_strongest_form_of_the_l_attack_is_compared():
+    members, rng = np.tile(np.arange(40) < 20, (3, 1)), np.random.default_rng(1)
+    weak, strong = (rng.normal(size=members.shape) + lift * members for lift in (0.2, 2.0))
+    for scores, at in ((weak, {0.05: strong, 0.3: weak}), (strong, {0.05: weak, 0.3: weak})):
+        assert study.strongest_l_attack(study.LeftOut(members, {"l_attack": scores}, at)) is strong
 
 
 def test_log_odds_of_both_losses():
@@ -806,10 +834,11 @@ def test_left_out_attacks_are_compared_on_the_same_records(left_out):
     records = np.arange(found.members.size).reshape(found.members.shape)
     table = exhibits.left_out_table(found, records).set_index("attack")
     assert list(table.index) == ["LiRA", "L-attack", "LiRA-L", "*LiRA-L, as released*", "IHA", "*gradient alone*"]
-    auc = {name: metrics.auc(found.scores[name], found.members) for name in study.LEFT_OUT}
+    given = found.scores | {"l_attack": study.strongest_l_attack(found)}
+    auc = {name: metrics.auc(given[name], found.members) for name in study.LEFT_OUT}
     assert all(one.shape == (2,) for one in auc.values()) and table.loc["IHA", "lead of IHA"] == tables.NOTHING
     for (key, name), (_, row) in zip(study.LEFT_OUT.items(), table.iterrows(), strict=True):
-        own = metrics.contrast("auc", [(1.0, found.scores[key], found.members, records)])
+        own = metrics.contrast("auc", [(1.0, given[key], found.members, records)])
         assert own.value == pytest.approx(auc[key].mean()) and row["AUC"] == f"{own:.3f}", name
         assert row["by target"] == f"{auc[key][0]:.2f}, {auc[key][1]:.2f}", name
         assert key == "iha" or row["lead of IHA"] == f"{(auc['iha'] - auc[key]).mean():.3f}", name  # two targets: no interval
@@ -877,7 +906,8 @@ def test_sizes_have_a_damping_of_their_own(case, played, conditioned):
     assert table.loc["paper: Purchase-100, MLP-2", "IHA"] == "0.703\n13.69"
     assert table.loc["paper: Purchase-100(S), MLP-2", "LiRA"] == "0.743\n9.56"
     assert table.loc["paper: Purchase-100(S), MLP-4", "IHA"] == "0.691\n1.14"
-    assert table.loc["paper: Purchase-100(S), MLP-4", "IHA, damping at percentile 99"] == "0.768\n13.11\nε = 0.5"
+    assert table.loc["paper: Purchase-100(S), MLP-4", "IHA, damping by hand"] == "0.768\n13.11\nε = 0.5"
+    assert len(exhibits.sizes_table({"tiny": played}, {"tiny": conditioned}, ())) == len(table)
 
 
 def test_the_papers_epsilons_are_those_that_were_run(case, conditioned):
@@ -898,7 +928,7 @@ def test_the_papers_epsilons_are_those_that_were_run(case, conditioned):
 def test_knowledge_in_parts_has_the_papers_fractions(case, played, partial):
     table = exhibits.partial_table(partial, FRACTIONS, played).set_index("known")
     assert list(table.index) == ["50 %", "100 %"]
-    assert table["paper, as released"].tolist() == [tables.NOTHING, "0.791\n20.09\n19.09"]
+    assert table["paper"].tolist() == [tables.NOTHING, "0.791\n20.09\n19.09"]
     for key, column in zip(("released", "honest", "gradient"), table.columns, strict=False):
         assert table.loc["50 %", column].split("\n")[0] == exhibits.over_targets(getattr(partial, key)[:, 0, 0])
         assert column.startswith(exhibits.PARTIAL[key])
@@ -988,8 +1018,9 @@ def flags_like(plays, found=0.78):
             for case, one in plays.items()}
 
 
-def judge(plays, images, data, constant, tables_of=None, found=0.78):
-    return exhibits.judge_attacks(plays, images, data, constant, tables_of or {}, flags_like(plays, found))
+def judge(plays, images, data, constant, tables_of=None, found=0.78, references=8):
+    return exhibits.judge_attacks(plays, images, data, constant, tables_of or {}, flags_like(plays, found),
+                                  dict.fromkeys([*plays, *(tables_of or {})], references))
 
 
 def attacks(strengths=None, terms=None, constant=None, images=None, flags=0.78):
@@ -1017,8 +1048,8 @@ def test_attacks_as_the_paper_has_them_bear_it_out(quick):
     found = attacks()
     assert checked(found) == {} and found["C7w"].verdict == "checked"
     assert {name: len(one.parts) for name, one in found.items()} == {
-        "C3": 4, "C4": 3, "C5": 3, "C7": 2, "C8": 3, "C9": 2, "A1": 2, "A2": 4, "A4": 1, "A5": 1, "A6": 1, "C7w": 0, "A3": 2}
-    assert found["A6"].parts["toy"].value == pytest.approx(0.01, abs=1e-3)
+        "C3": 4, "C4": 3, "C5": 3, "C7": 2, "C8": 3, "C9": 2, "A1": 2, "A2": 4, "A4": 1, "A5": 1, "A6": 2, "C7w": 0, "A3": 2}
+    assert [one.value for one in found["A6"].parts.values()] == pytest.approx([0.28, 0.01], abs=1e-3)
     play = made_up()
     auc = {name: metrics.auc(play.ranks[name], play.members).mean() for name in study.NAMES}
     assert found["C3"].parts["toy, less LiRA, AUC"].value == pytest.approx(auc["iha"] - auc["lira"])
@@ -1030,6 +1061,17 @@ def test_attacks_as_the_paper_has_them_bear_it_out(quick):
                                                                                auc["iha"] - auc["whole"]])
     assert found["A4"].parts["toy"].value == pytest.approx(auc["stationary"] - auc["iha"])
     assert found["A5"].parts["toy"].value == pytest.approx(auc["lira_self"] - auc["lira"])
+
+
+def test_flags_that_are_found_by_chance_are_no_evidence(quick):
+    assert attacks(terms={"I1, I2": (0.5, 0.01)}, flags=0.5)["A6"].verdict != "reproduced"
+
+
+def test_lira_is_not_judged_with_a_handful_of_references(quick):
+    for pictures, claim in ((False, "C3"), (True, "C4")):
+        verdicts = judge({"toy": made_up()}, {"toy": pictures}, {"toy": "mnist"}, made_up(CONSTANT, seed=7), references=7)
+        [found] = [one for one in verdicts if one.claim == claim]
+        assert found.verdict == "not run" and "8 or more references of LiRA" in found.reason
 
 
 def contradicted(*names):
@@ -1107,10 +1149,10 @@ def test_margins_alone_reproduce_nothing_where_nothing_leaks(quick):
 
 
 def test_without_images_there_is_no_claim_on_images(quick):
-    found = attacks(images=False)
-    assert checked(found) == {"C4": "not run"} and found["C4"].reason == "no case with images in this run"
-    found = attacks(images=True)
-    assert checked(found) == {"C3": "not run"} and found["C3"].reason == "no case with tables in this run"
+    for images, claim, kind in ((False, "C4", "images"), (True, "C3", "tables")):
+        found = attacks(images=images)
+        assert checked(found) == {claim: "not run"}
+        assert found[claim].reason == f"no case with {kind} and 8 or more references of LiRA in this run"
 
 
 ASKED = study.Sweep((0.01, 0.1, 0.2, 0.5), (), (0.01, 0.1, 0.2))
@@ -1195,7 +1237,7 @@ def test_sweeps_as_the_paper_has_them_bear_it_out(quick):
                                                                                auc["iha"] - auc["lira_l"]])
     assert list(found["C10"].parts) == ["IHA less L-attack", "IHA less LiRA-L"]
     assert found["C11"].estimate.startswith("0.600 [")  # the others call no member, and so agree; IHA calls 24 of 40
-    assert found["C11r"].estimate.startswith("0.300 [")  # 24 of 40, and 30 % of others
+    assert found["C11r"].estimate.startswith("0.283 [")  # 24 of 40, and a guess has 13 of 41
     assert {name: one.value for name, one in found["C12"].parts.items()} == pytest.approx({
         "toy, 128 references to one Hessian": 2.0,
         "toy, 1,000 records, conjugate gradients to exact inverse": 2001 * 10 * 0.02 / (64 + 16)})
@@ -1249,7 +1291,7 @@ def test_few_members_beside_the_others_are_not_judged(quick):
     assert checked(found) == {"C11r": "not run"} | contradicted("C11")  # where LiRA calls nearly all, and the others nobody
     assert found["C11r"].reason == "9 members that no attack on losses calls: too few"
     found = sweeps(left_out=left_out_like(36, missed=(3, 2, 3, 2)))["C11r"]  # ten: the one that IHA calls is not enough
-    assert found.verdict != "not run" and not found.reason and found.estimate.startswith(f"{0.0 - 0.3:.3f} [")
+    assert found.verdict != "not run" and not found.reason and found.estimate.startswith(f"{0 - 13 / 41:.3f} [")
 
 
 @pytest.mark.parametrize("asked,lost,left", [
@@ -1356,7 +1398,8 @@ def test_the_odds_of_quadratics_are_the_ratio_of_two_laws(monkeypatch):
 
 def test_in_a_world_at_its_minimum_the_weight_decay_makes_the_audit_perfect():
     world = theory.newton_world(120, 12, weight_decay=0.02, seed=4)
-    table = exhibits.closed_world_table(world, 0.3).set_index("gradient of the others")["AUC of I1 + I2"]
+    both = exhibits.closed_world_table(world, 0.3).set_index("gradient of the others")
+    table, alone = both["AUC of I1 + I2"], both["AUC of the gradient alone"]
     inverse, n = np.linalg.inv(world.hessian + 0.3 * np.eye(12)), 120
     x, whole = world.gradients @ inverse, world.gradients[world.members].mean(0)
     decay = 0.02 * world.theta
@@ -1364,7 +1407,10 @@ def test_in_a_world_at_its_minimum_the_weight_decay_makes_the_audit_perfect():
     for name, rest in (("as printed", others), ("with the weight decay", others + decay), ("nothing taken out", whole)):
         score = -(x**2).sum(1) / n - 2 * (rest @ inverse * x).sum(1)
         assert table[name] == pytest.approx(metrics.auc(score, world.members)), name
+        smaller = (rest**2).sum(-1) - ((rest + world.gradients / n) ** 2).sum(1)
+        assert alone[name] == pytest.approx(metrics.auc(smaller, world.members)), name
     assert list(table.index) == ["as printed", "with the weight decay", "nothing taken out"]
+    assert alone["with the weight decay"] == 1
     assert table["with the weight decay"] == 1 > table["as printed"] > table["nothing taken out"]
 
 

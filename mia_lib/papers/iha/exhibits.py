@@ -16,7 +16,7 @@ from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.data import Dataset
 from mia_lib.evidence import claims, explore, panels, plotting, tables
-from mia_lib.metrics.interval import Interval, beyond_chance, difference, over
+from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, over
 from mia_lib.metrics.numbers import chance, number
 from mia_lib.papers.iha import study, theory
 
@@ -179,7 +179,7 @@ def others_table(found_by_case: Mapping[str, study.Others]) -> pd.DataFrame:
     for name, found in found_by_case.items():
         terms = [(sign, score, found.members, found.records) for sign, score in ((1.0, found.others), (-1.0, found.whole))]
         fine = metrics.resolves(found.members, 0.01)
-        rows.append({"case": name, "members of each": int(found.members.sum(1)[0]),
+        rows.append({"case": name, "members judged": int(found.members.sum(1)[0]),
                      "AUC": cell(metrics.contrast("auc", [(1.0, *terms[1][1:])])),
                      "change in AUC": cell(metrics.contrast("auc", terms)),
                      "change in TPR (points) at 1 %": tables.format_percent(metrics.contrast(LOW, terms)) if fine else
@@ -227,7 +227,7 @@ def left_out_table(found: study.LeftOut, records: np.ndarray) -> pd.DataFrame:
     rows = []
     for key, name in study.LEFT_OUT.items():
         lead = tables.NOTHING if key == "iha" else cell(left_out_auc(found, records, "iha", key))
-        values = metrics.auc(found.scores[key], found.members)
+        values = metrics.auc(_left_out_score(found, key), found.members)
         rows.append({"attack": f"*{name}*" if key in ("gradient", "lira_l_released") else name,
                      "AUC": cell(left_out_auc(found, records, key)),
                      "by target": ", ".join(f"{value:.2f}" for value in values), "lead of IHA": lead,
@@ -235,10 +235,14 @@ def left_out_table(found: study.LeftOut, records: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _left_out_score(found: study.LeftOut, attack: str) -> np.ndarray:
+    return study.strongest_l_attack(found) if attack == "l_attack" else found.scores[attack]
+
+
 def left_out_auc(found: study.LeftOut, records: np.ndarray, attack: str, minus: str | None = None) -> Interval:
     """AUC of an attack that knows the other records, or its lead over another, over targets and records."""
     given = [(1.0, attack)] if minus is None else [(1.0, attack), (-1.0, minus)]
-    return metrics.contrast("auc", [(weight, found.scores[name], found.members, records) for weight, name in given])
+    return metrics.contrast("auc", [(weight, _left_out_score(found, name), found.members, records) for weight, name in given])
 
 
 def _matrix(names: Mapping[str, str], rates: Mapping[tuple[str, str, bool], float]) -> pd.DataFrame:
@@ -352,7 +356,7 @@ def sizes_table(plays: Mapping[str, study.Play], conditionings: Mapping[str, stu
             label(method): stack_printed(theirs[data, model, attack], pair)
             for method, attack in (("loss", "LOSS"), ("lira", "LiRA"), ("iha", ours))})
     again = next(numbers for (*_, setting), numbers in printed("text").items() if setting.startswith("App. D.1"))
-    rows[-1][dampings[-1]] = f"{stack_printed(again, pair)}\nε = 0.5"  # chosen by hand
+    rows[-1]["IHA, damping by hand"] = f"{stack_printed(again, pair)}\nε = 0.5"
     return pd.DataFrame(rows).fillna(tables.NOTHING)
 
 
@@ -397,7 +401,7 @@ def partial_table(found: study.Partial, fractions: Sequence[float], play: study.
     return pd.DataFrame([
         {"known": f"{100 * fraction:g} %"} |
         {f"{name}: {MEASURED}": stack_targets(play, getattr(found, key)[:, k]) for key, name in PARTIAL.items()} |
-        {"paper, as released": theirs.get(f"{fraction:.1f}", tables.NOTHING)} for k, fraction in enumerate(fractions)])
+        {"paper": theirs.get(f"{fraction:.1f}", tables.NOTHING)} for k, fraction in enumerate(fractions)])
 
 
 def schedule_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
@@ -860,17 +864,20 @@ def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
 
 def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], data: Mapping[str, str],
                   constant: study.Play, tables_of: Mapping[str, study.Play], flags: Mapping[str, study.Control],
-                  ) -> list[claims.Verdict]:
+                  references: Mapping[str, int]) -> list[claims.Verdict]:
     """C3 to C5, C7 to C9, C7w, A1 to A6.
 
     Args:
         plays: by case, trained with a schedule that anneals. images: case -> whether its records are images.
         data: case -> name of its data set, those of `tables_of` as well. constant: trained at a constant rate.
         tables_of: further cases, with tables, on which C3 is judged, too. flags: case -> `study.random_flags`.
+        references: case -> how many LiRA has.
     """
     margin = partial(claims.margin, "iha")
     allowed, within, small = margin("C4", "allowed"), margin("C5", "within"), margin("C7", "allowed")
     kind = {"C3": [*(case for case in plays if not images[case]), *tables_of], "C4": [case for case in plays if images[case]]}
+    kind = {claim: [case for case in among if references[case] >= margin(claim, "references")]
+            for claim, among in kind.items()}
     on = {claim: claims.on_own_data("iha", claim, {case: data[case] for case in kind.get(claim, plays)})
           for claim in ("C3", "C4", "C5", "C7", "C7w", "C8", "C9")}
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in (
@@ -912,8 +919,11 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], d
                             f"{case}, {word}, TPR at 1 %": lead(found, mine, theirs, LOW)}
         parts["A4"][case] = lead(found, "stationary", "iha")
         parts["A5"][case] = lead(found, "lira_self", "lira")
-        parts["A6"][case] = over(flags[case].pair[:, 0] - told(found, "pair")) + margin("A6", "allowed")
-    lacking = {"C3": "no case with tables in this run", "C4": "no case with images in this run"}
+        of_flags, more = flags[case].pair[:, 0], margin("A6", "allowed")
+        parts["A6"] |= {f"{case}, flags above one half": over(of_flags) - 0.5,
+                        f"{case}, flags less members, + {more:g}": over(of_flags - told(found, "pair")) + more}
+    lacking = {claim: f"no case with {kind} and {margin(claim, 'references'):g} or more references of LiRA in this run"
+               for claim, kind in (("C3", "tables"), ("C4", "images"))}
     verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else
                              None if of_claim else lacking[claim]) for claim, of_claim in parts.items()]
     moved = max(abs(float(np.mean(plays[case].terms["I1, I2, I3, I4"][:, 0] - plays[case].terms["I1, I2"][:, 0])))
@@ -926,13 +936,14 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], d
 
 def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.LeftOut, left_out_rows: np.ndarray,
                  swept: Mapping[str, study.Swept], sweep: study.Sweep, partial: study.Partial, fractions: Sequence[float],
-                 few: study.Play, many: study.Play, deep: study.Swept | None, shallow: study.Swept,
+                 few: study.Play | None, many: study.Play, deep: study.Swept | None, shallow: study.Swept,
                  work: Mapping[str, study.Work], data: Mapping[str, str]) -> list[claims.Verdict]:
     """C6, C10 to C16 and C11r.
 
     Args:
         conjugated, swept: by case, all with `sweep`. left_out_rows: of `study.left_out_records`. partial: of these fractions.
-        few, many: the same network with fewer and more members. deep, shallow: two networks; None where there is one alone.
+        few, many: the same network with fewer and more members; None where one size alone was run. deep, shallow: two
+            networks; None where there is one alone.
         work: by case, each of `conjugated` at least. data: case -> name of its data set.
     """
     def own(claim: str, found: Mapping) -> dict:
@@ -940,9 +951,9 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
 
     worst = max(float(np.abs(one.exact - one.cg).max() / one.exact.std()) for one in own("C6", conjugated).values())
     ten = {f"IHA less {study.LEFT_OUT[b]}": left_out_auc(left_out, left_out_rows, "iha", b) for b in ("l_attack", "lira_l")}
-    others, rate = study.found_beside(left_out, 0.3)
+    others, of_target = study.found_beside(left_out, 0.3)
     enough = claims.margin("iha", "C11r", "members")
-    eleven = None if len(others) < enough else metrics.t_interval(others - rate.mean(), covers=f"{len(others)} members")
+    eleven = None if len(others) < enough else _beyond_guess(left_out, others, of_target)
     twelve = {f"{case}, {study.REFERENCES} references to one Hessian": study.REFERENCES * one.reference / one.hessian
               for case, one in work.items()}
     for case, found in conjugated.items():
@@ -956,6 +967,8 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
             other = _swept(found, sweep, group, at)
             usable = best is not None and other is not None and np.isfinite(best - other).all()
             thirteen[f"{case}, less {WAYS[group]} {at:g}"] = over(best - other) if usable else None
+        if not any(thirteen[f"{case}, less {WAYS['dampings']} {at:g}"] for at in EPSILONS[:2]):  # half of the claim
+            thirteen |= {part: None for part in thirteen if part.startswith(f"{case}, ")}
     reason = ("some were not asked for, or leave a Hessian indefinite" if None in thirteen.values() else None)
     gains = [one and _swept(one, sweep, "dampings", at) for one in (deep, shallow) for at in (0.5, 0.2)]
     if any(one is None or not np.isfinite(one).all() for one in gains):
@@ -968,7 +981,7 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
                    "80 % less 20 %": over(known[0.8] - known[0.2])}
     else:
         fifteen = None
-    sixteen = {study.NAMES[a]: difference(of_attack(few, a), of_attack(many, a)) for a in ("loss", "lira", "iha")}
+    sixteen = few and {study.NAMES[a]: difference(of_attack(few, a), of_attack(many, a)) for a in ("loss", "lira", "iha")}
     no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
     no_gain = ("0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite" if deep else
                "size_architectures has one network alone")
@@ -982,7 +995,21 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
             claims.judge("iha", "C13", thirteen, reason),
             claims.judge("iha", "C14", fourteen, None if fourteen is not None else no_gain),
             claims.judge("iha", "C15", fifteen, None if fifteen else no_part),
-            claims.judge("iha", "C16", sixteen)]
+            claims.judge("iha", "C16", sixteen, None if sixteen else "size_pools has one size alone")]
+
+
+def _beyond_guess(found: study.LeftOut, hits: np.ndarray, of_target: np.ndarray) -> Interval:
+    """Share of some members that IHA calls less that of guesses; covers the members and, of each target, the others that set
+    the threshold.
+
+    Args:
+        hits, of_target: of `study.found_beside` at 30 %.
+    """
+    chance, spread = study.guess_above(found, 0.3)
+    count, weights = len(hits), np.bincount(of_target) / len(hits)
+    share = (hits.sum() + 1) / (count + 2)  # none of a few does not say that none ever is
+    return combined(hits.mean() - chance, [share * (1 - share) / count, spread * (weights**2).sum()], [count - 1, np.inf],
+                    covers=f"{count} members of {np.count_nonzero(weights)} targets, and the others", bounds=(-1, 1))
 
 
 def _swept(found: study.Swept, sweep: study.Sweep, group: str, at: float) -> np.ndarray | None:
@@ -1004,12 +1031,17 @@ def assumption_table(found: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def closed_world_table(world: theory.NewtonWorld, damping: float) -> pd.DataFrame:
-    """AUC of I1 and I2 alone in a world trained to its exact minimum."""
+    """AUC of I1 and I2 alone, and of the gradient alone, in a world trained to its exact minimum."""
     n, members = int(world.members.sum()), world.members
     mean, size = world.gradients[members].mean(0), len(world.theta)
     found = iha.forms(world.gradients, np.linalg.inv(world.hessian + damping * np.eye(size)), mean, world.theta)
     kinds = {"as printed": (members / n, False), "with the weight decay": (members / n, True),
              "nothing taken out": (np.zeros(len(members)), False)}
+    def gradient_alone(taken: np.ndarray, decay: bool) -> np.ndarray:
+        along = world.gradients @ (mean + decay * world.weight_decay * world.theta)
+        return iha.stationarity(along, (world.gradients**2).sum(1), taken, n)
+
     return pd.DataFrame([{"gradient of the others": name, "AUC of I1 + I2": float(metrics.auc(iha.combine(
         world.losses, iha.split(found, taken, n, 0.01, 0.9, world.weight_decay, stationary=decay), 0.01, 0.9, ("I1", "I2")),
-        members))} for name, (taken, decay) in kinds.items()])
+        members)), "AUC of the gradient alone": float(metrics.auc(gradient_alone(taken, decay), members))}
+        for name, (taken, decay) in kinds.items()])

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import torch
+from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from mia_lib import data, membership, metrics, signals, store, training
@@ -248,20 +249,28 @@ def check_fractions(fractions: Sequence[float]) -> None:
         raise MiaError(f"fractions = {list(fractions)}: each must be above 0 and at most 1, and there must be one.")
 
 
-def plan(cases: Sequence[Case], left_out: Case | None = None) -> pd.DataFrame:
+def check_left_out(targets: int, models: int) -> None:
+    """Refuse more targets of `leave_one_out`, of which no two are complements, than the models have room for."""
+    check_range("left_out_targets", targets, 2, (models + 1) // 2)
+
+
+def plan(cases: Sequence[Case], left_out: Case | None = None, count: int = 4, references: int = 2) -> pd.DataFrame:
     """What a run trains and inverts, before anything is trained; says what of the recipes Eq. 8 does not cover.
 
     Args:
-        left_out: the case of `leave_one_out`, which attacks every second of its targets.
+        left_out: the case of `leave_one_out`, which attacks every second of its targets. count, references: as there.
     """
     rows = []
     for one in [*cases, *([] if left_out is None else [left_out])]:
         attacked = one.bank.attacked[::2] if one is left_out else one.bank.attacked
-        p = one.parameters
+        p, own = one.parameters, len(attacked) * (_half(one, count) + 1) * references if one is left_out else 0
+        name = one.name + (", constant rate" if one.models.config.schedule == "constant" else "")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             beyond = iha.assumed(one.models.config)
-        rows.append({"case": one.name, "members of each": f"{int(one.models.members[0].sum()):,}", "models": len(one.models),
+        rows.append({"case": f"{name}, leave-one-out game" if one is left_out else name,
+                     "members of each": f"{int(one.models.members[0].sum()):,}", "models": len(one.models),
+                     "references of single records": f"{own:,}" if own else "none",
                      "targets": len(attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
                      "records judged": f"{len(one.rows):,}", "Eq. 8 does not cover": "; ".join(
                          sentence.split(":")[0] for sentence in beyond) or "nothing"})
@@ -982,7 +991,7 @@ def leave_one_out(case: Case, count: int, references: int) -> LeftOut:
     check_range("left_out_references", references, 2)
     targets, models = list(case.bank.attacked[::2]), case.models
     check_range("left_out_targets", len(targets), 2)
-    half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
+    half = _half(case, count)
     places = [_balanced(models.members[target][case.rows], 2 * half) for target in targets]
 
     def compute() -> dict[str, np.ndarray]:
@@ -992,10 +1001,15 @@ def leave_one_out(case: Case, count: int, references: int) -> LeftOut:
     return LeftOut.of(store.study("iha.leave_one_out", {**case.spec, "count": count, "references": references}, compute))
 
 
+def _half(case: Case, count: int) -> int:
+    """Members, and as many others, of each target that `leave_one_out` judges."""
+    return int(min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min()))
+
+
 def left_out_records(case: Case, count: int) -> np.ndarray:
     """The records that `leave_one_out` judges each target on, int [T, J]; arguments as there."""
     targets = list(case.bank.attacked[::2])
-    half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
+    half = _half(case, count)
     return np.stack([case.rows[_balanced(case.models.members[target][case.rows], 2 * half)] for target in targets])
 
 
@@ -1080,14 +1094,32 @@ def agreement_gap(found: LeftOut, rate: float) -> np.ndarray:
 
 
 def found_beside(found: LeftOut, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of the members of each target that no attack on losses calls, which IHA calls; and its false positive rate.
+    """Of the members of each target that no attack on losses calls, which IHA calls.
 
     Returns:
-        bool [n], these members of all targets; FPR of IHA [T].
+        bool [n], these members of all targets; the number of each one's target, int [n].
     """
-    decided, members = called(found, rate), found.members
-    missed = members & ~(decided["lira"] | decided["l_attack"] | decided["lira_l"])
-    return decided["iha"][missed], np.average(decided["iha"], 1, ~members)
+    decided = called(found, rate)
+    missed = found.members & ~(decided["lira"] | decided["l_attack"] | decided["lira_l"])
+    return decided["iha"][missed], np.nonzero(missed)[0]
+
+
+def guess_above(found: LeftOut, rate: float) -> tuple[float, float]:
+    """How often a score that knows nothing exceeds the threshold of `called`: mean and variance over draws of the others.
+
+    With k of m others above it the threshold is the next highest, and the share of all scores above that one is
+    Beta(k + 1, m - k).
+    """
+    others = int((~found.members[0]).sum())
+    above = int(rate * others + 1e-9)
+    law = stats.beta(above + 1, others - above)
+    return float(law.mean()), float(law.var())
+
+
+def strongest_l_attack(found: LeftOut) -> np.ndarray:
+    """The L-attack by the share of references with a greater loss, which has few levels where these are few, or by the
+    distance below a quantile of theirs: the form whose AUC is highest on the records judged, in its favour, [T, J]."""
+    return max([found.scores["l_attack"], *found.l_attack_at.values()], key=lambda one: metrics.auc(one, found.members).mean())
 
 
 # ------------------------------------------------------------------------------------------------------------------- cost

@@ -415,15 +415,18 @@ def log_odds(loss, gradient, gradient_rest, hessian, n: int, minimum: float, bat
 # --------------------------------------------------------------------------------------- the sign of the loss (Appendix C.2)
 
 
-def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: str = "corrected") -> float:
+def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: str = "corrected",
+                     distance: float = 0.0) -> float:
     """What the loss is multiplied by in the score (Eq. 8).
 
     Args:
-        variant: "printed" is ``1 / (1 + mu)``, above 0: high loss would point to members. "corrected" adds what Assumption 3
-            (one minimum with and without the record) drops from the normalisation in Theorem 3.1, ``-d/2`` times the
-            difference in ``ln L*``, to first order ``-d / (S (1 - mu))``. That is at the minimum itself: elsewhere the
-            exponent changes by ``+Q/2`` times the same difference, Q being the squared distance in units of the covariance,
-            on average d where SGD has come to rest.
+        variant: "printed" is ``1 / (1 + mu)``, above 0: high loss would point to members. "corrected" restores what
+            Assumption 3 (one minimal loss with and without the record) drops, to first order and with ``l / n`` for the
+            difference of the minima: ``-(d - Q) / (S (1 - mu))``. The normalisation in Theorem 3.1 changes by ``-d/2``, the
+            exponent by ``+Q/2`` times the difference in ``ln L*``. The printed term is gone: it comes from
+            ``L_1(w) - L_0(w)``, from which the same difference is to be taken.
+        distance: Q, of w from its minimum, squared and in units of the covariance; 0 at the minimum, on average d where SGD
+            has come to rest.
 
     Raises:
         MiaError: an argument out of range.
@@ -431,8 +434,9 @@ def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: st
     check_range("d", d, 1)
     check_range("batch_size", batch_size, 1)
     _check_rates(1.0, momentum)
-    omitted = d / (batch_size * (1 - momentum)) if choose("variant", variant, VARIANTS) == "corrected" else 0.0
-    return 1 / (1 + momentum) - omitted
+    if choose("variant", variant, VARIANTS) == "printed":
+        return 1 / (1 + momentum)
+    return (distance - d) / (batch_size * (1 - momentum))
 
 
 def leave_one_out(world: LinearWorld, weight_decay: float = 0.0) -> dict[str, np.ndarray]:
