@@ -735,7 +735,7 @@ left_out = study.leave_one_out(left_out_case, left_out_records, left_out_referen
 left_out_rows = study.left_out_records(left_out_case, left_out_records)
 
 # %% tags=["hide-input"]
-plain = left_out_case.models.config.architecture in ("sigmoid_regression", "logistic_regression")
+plain = left_out_case.models.config.architecture.endswith("_regression")
 results.name({"left-out-name": left_out_case.name, "left-out-members": int(left_out_case.bank.judged[0].sum()),
               "left-out-kind": "without a hidden layer, and so convex or next to it" if plain else "whose loss is not convex",
               "left-out-each": left_out.members.shape[1], "left-out-games": len(left_out.members)})

@@ -263,7 +263,9 @@ def plan(cases: Sequence[Case], left_out: Case | None = None, count: int = 4, re
     rows = []
     for one in [*cases, *([] if left_out is None else [left_out])]:
         attacked = one.bank.attacked[::2] if one is left_out else one.bank.attacked
-        p, own = one.parameters, len(attacked) * (_half(one, count) + 1) * references if one is left_out else 0
+        p, own = one.parameters, 0
+        if one is left_out:  # of each member's, and for all others of a target together
+            own = len(attacked) * (left_out_records(one, count).shape[1] // 2 + 1) * references
         name = one.name + (", constant rate" if one.models.config.schedule == "constant" else "")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -991,7 +993,7 @@ def leave_one_out(case: Case, count: int, references: int) -> LeftOut:
     check_range("left_out_references", references, 2)
     targets, models = list(case.bank.attacked[::2]), case.models
     check_range("left_out_targets", len(targets), 2)
-    half = _half(case, count)
+    half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
     places = [_balanced(models.members[target][case.rows], 2 * half) for target in targets]
 
     def compute() -> dict[str, np.ndarray]:
@@ -1001,15 +1003,10 @@ def leave_one_out(case: Case, count: int, references: int) -> LeftOut:
     return LeftOut.of(store.study("iha.leave_one_out", {**case.spec, "count": count, "references": references}, compute))
 
 
-def _half(case: Case, count: int) -> int:
-    """Members, and as many others, of each target that `leave_one_out` judges."""
-    return int(min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min()))
-
-
 def left_out_records(case: Case, count: int) -> np.ndarray:
     """The records that `leave_one_out` judges each target on, int [T, J]; arguments as there."""
     targets = list(case.bank.attacked[::2])
-    half = _half(case, count)
+    half = min(count // 2, case.judged.sum(1).min(), (~case.judged).sum(1).min())
     return np.stack([case.rows[_balanced(case.models.members[target][case.rows], 2 * half)] for target in targets])
 
 
