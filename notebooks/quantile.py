@@ -327,7 +327,7 @@ results.show_table(
 #
 # **Which LiRA?** It fits two Gaussians to each record. The paper writes a spread $\sigma(x, y)$ for each and does not say
 # how it is estimated from two to eight models. With so few we take one spread for all records, as LiRA's own authors advise
-# (two models give none, and any one ranks alike); the row *own spreads* has the other.
+# (two models give none, and any ranks alike); the row *own spreads* has the other.
 #
 # ## The central claim: Tables 6 and 7 of the paper
 #
@@ -364,8 +364,8 @@ results.show_table(
 #
 # The loss is a mean over strangers, and training does not move all scores alike. Sort the records by how LiRA's references
 # score those that they were not trained on; use one half of the references for that, and leave the other half,
-# {ours}`half-references` of them, to LiRA. It is {term}`offline <offline attack>` here: it compares with models that were not trained on the record, which
-# are about half of these. So it is not the LiRA of {numref}`quantile-table-1`, and may stand elsewhere beside the regression.
+# {ours}`half-references` of them, to LiRA. It is {term}`offline <offline attack>` here, not the LiRA of {numref}`quantile-table-1`, and may stand
+# elsewhere beside the regression.
 # Training moves the scores of the hardest quarter by {ours}`shift-hard`, of the easiest by {ours}`shift-easy`.
 
 # %% tags=["hide-input"]
@@ -954,7 +954,7 @@ claims.show("quantile", verdicts, {
 # | --- | --- | --- | --- |
 # | Figures 1 and 2, columns of Table 1 | ImageNet, CINIC-10 | {ours}`set` | put the images in place (`mia data ls`), `-p dataset cinic10` with `--preset paper` |
 # | Figure 5, Tables 1, 3, 6 | ResNets on CIFAR-10, 25,000 members | {param}`architectures`, {ours}`half` members of {ours}`set` | `--preset cpu` has CIFAR-10, `--preset members` its members, `--preset paper` (a GPU) ResNets |
-# | targets' training | images: SGD with Nesterov momentum, weight decay, a rate in steps, crops and flips, 100 to 200 epochs | {param}`optimizer`, a {param}`schedule` rate, augmentation {param}`augmentation`, {param}`epochs` epochs | `--preset cnns` is nearer |
+# | targets' training | images: SGD with Nesterov momentum, weight decay, a rate in steps, crops and flips, $100$ to $200$ epochs | {param}`optimizer`, a {param}`schedule` rate, augmentation {param}`augmentation`, {param}`epochs` epochs | `--preset cnns` is nearer |
 # | Table 7, Figures 4b and 5b, C12 | CIFAR-100 | {ours}`hundred` | `--preset cifar100` |
 # | the regression's network | ConvNeXt-Tiny, pretrained, 25,000 records | {param}`backbone`, {ours}`fit-records` records | `--preset paper` |
 # | strangers | the test split | the half of the pool that did not train the target | – |
