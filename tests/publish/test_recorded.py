@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -205,6 +206,16 @@ def test_where_there_is_still_no_room_what_is_cheapest_for_its_size_goes(shelf, 
     assert not held["other" if dear == "old" else "paper"] and held["paper" if dear == "old" else "other"]
     assert recording._size(recorded.layer(shelf), set()) <= whole - 200
     assert {state.preset for state, _, _ in recorded.exhibits("tiny", shelf)} == {"paper", "other"}
+
+
+@pytest.mark.parametrize("lacking", [-60, 60])  # bytes; digits of seconds come and go
+def test_all_that_is_written_counts_the_manifest_too(shelf, monkeypatch, lacking):
+    recording.record("tiny", "paper", shelf)
+    size = recording._size(recorded.layer(shelf), set())
+    shutil.rmtree(recorded.layer(shelf))
+    monkeypatch.setattr(recording, "TOTAL_LIMIT", size - lacking)
+    assert ("no room" in recording.record("tiny", "paper", shelf)) == (lacking > 0)
+    assert recording._size(recorded.layer(shelf), set()) <= size - lacking
 
 
 @pytest.mark.parametrize("name,preset,words", [

@@ -77,13 +77,24 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     files = exhibits_of(notebook, root)
     too_large = [path for path, content in files.items() if len(content) > FILE_LIMIT]
     new = {layer / path: source.read_bytes() for path, source in copies.items()}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    manifest = {
+        "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
+        "definitions": recorded.definitions_of_run(name, run["parameters"], root), "versions": run["versions"],
+        "device": run["device"], **_cost(run, folder), "date": run["date"], "files": hashes,
+    }
+
+    def as_written() -> bytes:
+        return (json.dumps(manifest | {"entries": entries, "left_out": left_out}, indent=1, sort_keys=True) + "\n").encode()
+
+    besides = sum(map(len, files.values())) + len(as_written())  # an entry that is left out takes less room there
 
     def total() -> int:
         kept = sum(len(content) for path, content in new.items() if path.with_suffix(".npz") not in dropped)
-        return _size(layer, without={*new, *replaced, *dropped, *shown}) + kept + sum(map(len, files.values()))
+        return _size(layer, without={*new, *replaced, *dropped, *shown}) + kept + besides
 
     dropped: set[Path] = set()
-    shown = {path for path in folder.glob("*") if path.name != "manifest.json"}  # the old one is about as large as the new
+    shown = set(folder.glob("*"))
     replaced = _only_of(layer, folder)
     if total() > TOTAL_LIMIT:
         _drop_arrays_of_stale(layer, root)
@@ -105,17 +116,10 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
     for path, content in new.items():
         if not path.is_file() or path.read_bytes() != content:
             store.write(path, content)
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    manifest = {
-        "notebook": name, "preset": preset, "parameters": run["parameters"], "schema": store.SCHEMA,
-        "definitions": recorded.definitions_of_run(name, run["parameters"], root), "versions": run["versions"],
-        "device": run["device"], **_cost(run, folder), "date": run["date"],
-        "entries": entries, "left_out": left_out, "files": hashes,
-    }
     for one, content in files.items():
         store.write(folder / recorded.stored_name(one, hashes[one]), content)
     # With this one step the new record takes the place of the old; killed before it, the old one stands.
-    store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    store.write(folder / "manifest.json", as_written())
     _leave_out(layer, folder, dropped)
     _prune(layer)
     said = f"{folder}: {len(files)} files and {len(entries)} entries of the store"
