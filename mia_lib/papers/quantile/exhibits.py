@@ -671,9 +671,12 @@ def pinball_figure_central(plays: Plays) -> plt.Figure:
                 "arrowstyle": "->", "color": plotting.INK, "lw": 1.2}, zorder=4)
         axis.axhline(1, **panels.CHANCE)
     for axis in axes[:len(plays)]:
-        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        low, high = axis.get_xlim()
         steps = np.outer(10.0 ** np.arange(-6, 4), (1, 2, 5)).ravel()
+        low, high = axis.get_ylim()
+        axis.set_yticks([one for one in steps if low <= one <= high])
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.yaxis.set_minor_formatter(plt.NullFormatter())
+        low, high = axis.get_xlim()
         if ((steps >= low) & (steps <= high)).sum() < 2:
             steps = plt.MaxNLocator(4).tick_values(low, high)
         axis.set_xticks([one for one in steps if low <= one <= high])
