@@ -973,6 +973,8 @@ def test_reach_is_judged_where_data_were_given():
     easy, hard = made(records=4000), made(STRENGTHS | {"gauss_xy": 3.0}, records=4000, seed=1)
     assert judged(exhibits.judge_reach({"easy": easy, "hard": hard}))["C12"].verdict == "reproduced"
     assert judged(exhibits.judge_reach({"easy": hard, "hard": easy}))["C12"].verdict == "contradicted"
+    alike = judged(exhibits.judge_reach({"fashion_mnist_20k": hard, "fashion_mnist": easy}))["C12"]  # one title, two sets
+    assert alike.verdict == "contradicted"
     own = np.array([0.10, 0.11, 0.12])
     for factor, verdict in ((1.05, "reproduced"), (1.3, "contradicted")):
         found = exhibits.judge_reach(transferred={"task": study.Transfer(own=own, borrowed=factor * own)})

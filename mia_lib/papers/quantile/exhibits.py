@@ -1205,8 +1205,9 @@ def judge_reach(data: Plays | None = None, transferred: Mapping[str, study.Trans
             four |= {f"at {100 * rate:g} %, less LiRA (n = 2)": beyond(large["cinic10"], OURS, "lira_2", rate),
                      f"at {100 * rate:g} %, LiRA (n = 6) less it": beyond(large["cinic10"], "lira_6", OURS, rate)}
     twelve = {}
-    for (less, easy), (more, hard) in pairwise({TITLES.get(name, name): one for name, one in data.items()}.items()):
-        twelve[f"{more} less {less}"] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
+    for (less, easy), (more, hard) in pairwise(data.items()):
+        step = " less ".join(TITLES.get(name, name) for name in (more, less))
+        twelve[step] = difference(*(tpr(found, OURS, 0.01, "marginal") for found in (hard, easy))) if all(
             resolved(found, 0.01) for found in (easy, hard)) else None
     factor = claims.margin("quantile", "C13", "factor")
     thirteen = {task: None if np.array_equal(found.own, found.borrowed) else
