@@ -324,6 +324,19 @@ results.show_table(
 # the columns *one view* everyone has one; even then curvature asks {ours}`asks` times, the others once. The best of the six rivals on {ours}`set` is {ours}`best-rival`. NLL less it, in
 # points of AUC: {ours}`lead-released` as released, {ours}`lead-one-view` with one view each.
 #
+# **Look at the fit.** Are the targets right about all of their members ({numref}`curvature-targets`)? Train them for less,
+# `mia run curvature -p epochs 10`, and see who leads then.
+#
+# :::{about} cifar100
+# In the recorded run on half of {param}`pool` images of CIFAR-100, {param}`epochs` epochs, targets are right about a share of
+# {ours}`curvature-targets | CIFAR-100 | accuracy, members` of their members, and NLL less {ours}`best-rival` is {ours}`lead-released` points of AUC.
+# :::
+#
+# :::{about} pool
+# In the recorded run on half of {param}`pool`, {param}`epochs` epochs, they are right about {ours}`curvature-targets | CIFAR-100 | accuracy, members`
+# of them, and NLL less {ours}`best-rival` is {ours}`lead-released` points.
+# :::
+#
 # **Look at the rival.** In the released code LiRA is given the *largest* softmax probability, where its own paper takes the
 # true class's {cite}`carlini2022membership`, and it is run by the rule that the code calls LR. Both repaired, its AUC changes
 # by {ours}`lira-repaired` points, and it less NLL's is {ours}`lira-over-nll` points.
