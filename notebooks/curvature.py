@@ -320,22 +320,10 @@ results.show_table(
             "ours. LiRA's repairs one by one are in {numref}`curvature-lira`.")
 
 # %% [markdown]
-# **Count the queries.** As released, curvature and LiRA get two views, the image and its mirror image; all others get one. In
-# the columns *one view* everyone has one; even then curvature asks {ours}`asks` times, the others once. The best of the six rivals on {ours}`set` is {ours}`best-rival`. NLL less it, in
-# points of AUC: {ours}`lead-released` as released, {ours}`lead-one-view` with one view each.
-#
-# **Look at the fit.** Are the targets right about all of their members ({numref}`curvature-targets`)? Train them for less,
-# `mia run curvature -p epochs 10`, and see who leads then.
-#
-# :::{about} cifar100
-# In the recorded run on half of {param}`pool` images of CIFAR-100, {param}`epochs` epochs, targets are right about a share of
-# {ours}`curvature-targets | CIFAR-100 | accuracy, members` of their members, and NLL less {ours}`best-rival` is {ours}`lead-released` points of AUC.
-# :::
-#
-# :::{about} pool
-# In the recorded run on half of {param}`pool`, {param}`epochs` epochs, they are right about {ours}`curvature-targets | CIFAR-100 | accuracy, members`
-# of them, and NLL less {ours}`best-rival` is {ours}`lead-released` points.
-# :::
+# **Count the queries.** As released, curvature and LiRA get two views, the image and its mirror image; others get one. In
+# the columns *one view* everyone has one; curvature still asks {ours}`asks` times, others once. Of six rivals {ours}`best-rival` is the
+# best on {ours}`set`. NLL less it, in points of AUC: {ours}`lead-released` as released, {ours}`lead-one-view` with one view.
+# And against targets that {ref}`fit less <curvature-fit>`?
 #
 # **Look at the rival.** In the released code LiRA is given the *largest* softmax probability, where its own paper takes the
 # true class's {cite}`carlini2022membership`, and it is run by the rule that the code calls LR. Both repaired, its AUC changes
@@ -672,6 +660,7 @@ plotting.show(
 # $2/\pi$ (rank one) to $\sqrt{2/\pi}$ (many directions), where no few pixels dominate, times the Frobenius norm $\lVert H\rVert_F$, the root of the sum of
 # squared entries.
 #
+# (curvature-fit)=
 # ### The targets
 
 # %% tags=["hide-input"]
@@ -681,6 +670,19 @@ results.show_table(
             "{ours}`intervals`.")
 
 # %% [markdown]
+# NLL compares how a record bends with how it bends for models that fit it. Train the targets for less,
+# `mia run curvature -p epochs 10`, and see who leads then.
+#
+# :::{about} cifar100
+# In the recorded run on half of {param}`pool` images of CIFAR-100, {param}`epochs` epochs, targets are right about a share of
+# {ours}`curvature-targets | CIFAR-100 | accuracy, members` of their members, and NLL less {ours}`best-rival` is {ours}`lead-released` points of AUC.
+# :::
+#
+# :::{about} pool
+# In the recorded run on half of {param}`pool`, {param}`epochs` epochs, they are right about {ours}`curvature-targets | CIFAR-100 | accuracy, members`
+# of them, and NLL less {ours}`best-rival` is {ours}`lead-released` points.
+# :::
+#
 # ### Figure 1: which images curve
 
 # %% tags=["hide-input"]
