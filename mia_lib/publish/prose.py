@@ -239,6 +239,8 @@ def _ours(run: Run, asked: str, where: str) -> str:
         known(row, rows, f"row of {table}", where)
         known(column, columns, f"column of {table}", where)
         cell = rows[row][columns.index(column)]
+        if isinstance(cell, float):
+            cell = {"value": cell}
         return number(cell, ".3f") if isinstance(cell, Mapping) else str(cell)
     name, _, how = asked.partition(":")
     known(name, run.results, "result", where)
