@@ -216,6 +216,13 @@ def _number(interval: Interval, points: bool, times: bool = False) -> str:
     return f"{100 * interval:.1f} points" if points else f"{interval:.1g}" if tiny else f"{interval:.3f}"
 
 
+class WorkVerdict(Verdict):
+    """A verdict on counts of work (`judge_work`): a part holds where its ratio is above the claim's margin."""
+
+    def record(self) -> dict:
+        return super().record() | {"hold": sum(part is not None and part.low > 1 for part in self.parts.values())}
+
+
 def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | None, reason: str | None = None) -> Verdict:
     """Judge that one thing costs more than another, by counts of work (`papers.costs`), which no load of a machine changes.
 
@@ -248,14 +255,14 @@ def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | N
     parts = {name: None if ratio is None else Interval(ratio, ratio / times, ratio * times, covers=covers)
              for name, ratio in ratios.items()}
     if not run:
-        return Verdict(paper, claim_id, claim["text"], "not run", "", parts, reason, times=True)
+        return WorkVerdict(paper, claim_id, claim["text"], "not run", "", parts, reason, times=True)
     if all(ratio > times for ratio in run.values()):
         verdict = "reproduced"
     else:
         verdict = "contradicted" if any(ratio < 1 / times for ratio in run.values()) else "inconclusive"
     estimate = "; ".join(f"{name}: {_number(parts[name], False, True)}" for name in run)
-    return Verdict(paper, claim_id, claim["text"], verdict, estimate, parts, reason or "" if len(run) < len(ratios) else "",
-                   times=True)
+    return WorkVerdict(paper, claim_id, claim["text"], verdict, estimate,
+                       parts, reason or "" if len(run) < len(ratios) else "", times=True)
 
 
 def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
@@ -277,6 +284,21 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
     verdict = "checked" if residual <= tolerance else "contradicted"
     estimate = f"{what}: {residual:.1g}" + (f", rounding allows {tolerance:.0e}" if tolerance else "")
     return Verdict(paper, claim_id, _claim(paper, claim_id)["text"], verdict, estimate)
+
+
+def judge_within(paper: str, claim_id: str, distance: float, name: str, what: str) -> Verdict:
+    """Judge that two ways to one number lie within a margin that the claim's rule chooses, where `judge_identity` is for
+    what rounding alone can do: checked or contradicted, and counted with the checks.
+
+    Args:
+        distance: largest distance over all cases. name: of the claim's margin. what: what the distance is, in words.
+
+    Raises:
+        MiaError: no such claim or margin; distance is NaN or negative.
+    """
+    allowed = margin(paper, claim_id, name)
+    verdict = judge_identity(paper, claim_id, distance, allowed, what)
+    return replace(verdict, estimate=f"{what}: {distance:.1g}, {allowed:g} allowed")
 
 
 def _share(record: Mapping) -> str:

@@ -159,12 +159,13 @@ def test_work_is_judged_beyond_a_margin(ratios, verdict):
     judged = claims.judge_work("iha", "C12", ratios)
     assert judged.verdict == judged.said == verdict and judged.record()["verdict"] == verdict
     assert judged.estimate == "; ".join(f"{name}: {ratio:.2g} times" for name, ratio in ratios.items())
+    assert judged.record()["hold"] == sum(ratio > 1.5 for ratio in ratios.values())  # every ratio is above zero
 
 
 def test_work_that_was_not_counted_is_named():
     judged = claims.judge_work("quantile", "C10", {"a": 3.0, "b": None, "c": 2.0, "d": 4.0}, "no backbone")
     assert judged.said == "reproduced for a, c, d; b not run" and judged.reason == "no backbone"
-    assert judged.brief == "decided by c (of 3): 2 times"
+    assert judged.brief == "decided by c (of 3): 2 times" and judged.record()["hold"] == judged.record()["parts"] == 3
     nothing = claims.judge_work("quantile", "C10", {}, "not counted")
     assert nothing.verdict == "not run" and nothing.reason == "not counted"
 
@@ -244,6 +245,16 @@ def test_identity_is_held_to_rounding():
     for bad in (np.nan, -1e-3):
         with pytest.raises(MiaError, match="residual"):
             claims.judge_identity("bayes", "C1", bad, 1e-10)
+
+
+def test_a_margin_that_was_chosen_is_not_called_rounding():
+    margin = claims.margin("iha", "C7w", "change")
+    near, far = (claims.judge_within("iha", "C7w", distance, "change", "largest change") for distance in (margin, 2 * margin))
+    assert (near.verdict, far.verdict) == ("checked", "contradicted")
+    assert far.estimate == f"largest change: {2 * margin:.1g}, {margin:g} allowed"
+    for given, words in (((0.1, "close"), "close"), ((np.nan, "change"), "NaN|nan")):
+        with pytest.raises(MiaError, match=words):
+            claims.judge_within("iha", "C7w", *given, "largest change")
 
 
 def test_unknown_claims_are_refused():

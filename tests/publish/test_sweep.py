@@ -212,6 +212,15 @@ def test_numbers_are_read_from_text_where_the_table_holds_text(text, numbers):
     assert sweep._estimate(text) == numbers
 
 
+@pytest.mark.parametrize("estimate, part", [
+    ("largest change: 0.0003, 0.001 allowed", ["largest change", 0.0003]),
+    ("residual: 3e-13, rounding allows 1e-10", ["residual", 3e-13])])
+def test_what_a_check_allows_is_no_number_of_the_run(estimate, part):
+    claim = {"claim": "C1", "estimate": estimate, "verdict": "checked"}
+    frame = sweep.tidy([sweep.Cell({"steps": 1}, claims=[claim])])
+    assert frame[["row", "value"]].to_numpy().tolist() == [part]
+
+
 def test_rows_are_named_by_as_many_columns_as_tell_them_apart():
     interval = {"value": 0.5, "low": 0.4, "high": 0.6}
     network = table("net", ["network", "augmentation", "auc"], ("a", "none", interval), ("a", "crop", interval))

@@ -930,7 +930,7 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], d
                 for case in on["C7w"])
     ahead = {word: None if _too_fine(constant, metric) else of_attack(constant, "iha", metric, minus="gradient")
              for word, metric in (("AUC", "auc"), ("TPR at 1 %", LOW))}
-    return [*verdicts, claims.judge_identity("iha", "C7w", moved, margin("C7w", "change"), "largest change of mean AUC"),
+    return [*verdicts, claims.judge_within("iha", "C7w", moved, "change", "largest change of mean AUC"),
             claims.judge("iha", "A3", ahead, FEW if None in ahead.values() else None)]
 
 
@@ -986,8 +986,7 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
     no_gain = ("0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite" if deep else
                "size_architectures has one network alone")
     few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
-    return [claims.judge_identity("iha", "C6", worst, claims.margin("iha", "C6", "deviations"),
-                                  "largest distance in standard deviations of the score"),
+    return [claims.judge_within("iha", "C6", worst, "deviations", "largest distance in standard deviations of the score"),
             claims.judge("iha", "C10", ten),
             claims.judge("iha", "C11", over(study.agreement_gap(left_out, 0.3), bounds=(-1, 1))),
             claims.judge("iha", "C11r", eleven, few_missed),

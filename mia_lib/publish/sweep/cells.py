@@ -32,7 +32,7 @@ NUMBER = r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 # "57.0", "57.0 [56.2, 57.8]", the same with a unit, or before the paper's number: "57.0 [56.2, 57.8] / 57.1"
 ESTIMATE = rf"({NUMBER})(?: \[({NUMBER}), ({NUMBER})\])?(?: ?%| points)?"
 TEXT_CELL = re.compile(rf"\**{ESTIMATE}\**(?: / .*)?")
-PART = re.compile(rf"(?:(.+?): )?{ESTIMATE}(?:, rounding allows \S+)?(?:; |$)")
+PART = re.compile(rf"(?:(.+?): )?{ESTIMATE}(?:, rounding allows \S+|, \S+ allowed)?(?:; |$)")
 
 
 @dataclass(frozen=True)
