@@ -338,6 +338,15 @@ def test_a_check_finds_numbers_that_are_not_what_the_code_computes(shelf):
     assert re.search(r"9\.9e-03 of the largest value \(\w+ of \S+, [0-9a-f]{12}\)", said) and "recorded on" not in said
 
 
+def test_a_check_that_fails_names_every_result_that_differs():
+    gaps = [(0.0, "auc of a, 1"), (2e-3, "auc of b, 2"), (1e-5, "auc of c, 3"), (0.5, "scores of d, 4")]
+    agrees, said = recording._compared(gaps, 9)
+    assert not agrees and "4 of 9 results" in said and "difference 5.0e-01 of the largest value (scores of d, 4)" in said
+    assert said.endswith("2 of the 4 agree; beyond it, too: 2.0e-03 (auc of b, 2)")
+    agrees, said = recording._compared(gaps[::2], 9)
+    assert agrees and said.endswith("difference 1.0e-05 of the largest value (auc of c, 3), 0.0001 is allowed")
+
+
 def test_a_check_that_fails_on_another_processor_says_so(shelf):
     recording.record("tiny", "paper", shelf)
     tamper(entry_file(shelf))

@@ -573,7 +573,10 @@ def gradient_by_entry(games: Games) -> dict[str, np.ndarray]:
 
 def released_gradient(games: Games) -> np.ndarray:
     """AUC [T] of what the released code computes for an infinity norm: minus the largest entry, its sign kept, of the
-    target's gradient *less the reference's*; kept in the store. It is no difference of two scores."""
+    target's gradient *less the reference's*; kept in the store. It is no difference of two scores.
+
+    In float32, as there. Where networks are sure of many records, the order of the smallest of these numbers is that of their
+    rounding, and the AUC a processor's own in its fourth digit."""
     def compute() -> dict[str, np.ndarray]:
         records, config, aucs = games.models.records, games.models.config, []
         for t, judged in enumerate(games.private):

@@ -437,24 +437,33 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
         values, target = validate(name, {}, preset, root), scratch / f"{name}.ipynb"
         run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
         anew = {entry["key"]: store.cache_dir() / _path(entry["kind"], entry["cached"]) for entry in run["entries"]}
-        worst, where, compared = 0.0, "", 0
+        gaps = []  # of each result that was compared: the largest, and where it is
         for entry in sample:
             path = anew.get(entry["key"])
             if path is not None and path.is_file():
                 kept = recorded.layer(root) / _path(entry["kind"], entry["key"])
-                arrays = (store._decode(one.read_bytes(), ".npz") for one in (kept, path))
-                compared += 1
-                for array, gap in _differences(*arrays).items():
-                    if gap > worst:
-                        worst, where = gap, f" ({array} of {entry.get('study') or entry['kind']}, {entry['key'][:12]})"
-    if not compared:
+                found = _differences(*(store._decode(one.read_bytes(), ".npz") for one in (kept, path)))
+                array = max(found, key=found.get, default="")
+                gaps.append((found.get(array, 0.0), f"{array} of {entry.get('study') or entry['kind']}, {entry['key'][:12]}"))
+    if not gaps:
         raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
-    said = (f"{compared} of {len(manifest['entries'])} results computed anew; largest difference {worst:.1e} of the largest "
-            f"value{where}, {TOLERANCE:g} is allowed")
-    if worst > TOLERANCE and run["device"] != manifest["device"]:
+    agrees, said = _compared(gaps, len(manifest["entries"]))
+    if not agrees and run["device"] != manifest["device"]:
         said += (f". It was recorded on {manifest['device']}, and computed here on {run['device']}: last digits, and what "
                  "networks make of them, can be a processor's own (book/statistics.md)")
-    return worst <= TOLERANCE, said, run, json.loads(target.read_text(encoding="utf-8"))
+    return agrees, said, run, json.loads(target.read_text(encoding="utf-8"))
+
+
+def _compared(gaps: list[tuple[float, str]], of: int) -> tuple[bool, str]:
+    """Whether results agree, and in words the largest difference and each of the others that is more than rounding."""
+    (worst, where), *others = sorted(gaps, key=lambda gap: -gap[0])
+    said = (f"{len(gaps)} of {of} results computed anew; largest difference {worst:.1e} of the largest "
+            f"value{f' ({where})' * bool(worst)}, {TOLERANCE:g} is allowed")
+    if worst <= TOLERANCE:
+        return True, said
+    beyond = [f"{gap:.1e} ({where})" for gap, where in others if gap > TOLERANCE]
+    more = f"; beyond it, too: {', '.join(beyond)}" if beyond else ""
+    return False, f"{said}; {len(others) - len(beyond)} of the {len(gaps)} agree{more}"
 
 
 def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, root: Path) -> str:
