@@ -28,7 +28,8 @@
 # are references, but that shadow models and the attacks that cost many times as much have fewer; {numref}`compare-costs` counts what each had.
 #
 # In this run the highest mean AUC with up to {ours}`most` references has "{ours}`guide-many`", with {ours}`least` "{ours}`guide-few`",
-# and without any "{ours}`guide-public`". Which attacks are told apart with all references, case by case, is in {numref}`compare-ranking`.
+# and from outputs and public records, without any, "{ours}`guide-public`", each chosen on half of the targets. Which attacks are told
+# apart, case by case, is in {numref}`compare-ranking`.
 #
 # *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
 # each folded. The [guide](../book/guide.md) has the short answer.
@@ -107,7 +108,7 @@ sizes = {n: made(k, n) for n in members if 2 * n + 60 <= len(data.load(datasets[
 lengths = {n: made(k, None, n) for n in more_epochs}
 first = built[0]
 results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.counts[-1] for one in built),
-              "least": min(references), "first": first.name, "grown-case": built[k].name})
+              "least": min(references), "least-half": min(references) // 2, "first": first.name, "grown-case": built[k].name})
 
 # %% [markdown]
 # ## What each attacker has
@@ -119,9 +120,9 @@ results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.coun
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.access_table(cases), name="compare-access",
-    caption="What attacks have for their scores, as declared by the functions that run them; who must say yes or no needs a "
-            "threshold besides, which rankings do not. And the cases that they are for: MATT needs a loss with one minimum, others "
-            "a Hessian. What each attack does is in {numref}`compare-sources`.")
+    caption="What attacks have, as declared by the functions that run them. Thresholds that are named there are for who must say "
+            "yes or no; the rankings of this chapter do without. And the cases that attacks are for: MATT needs a loss with one "
+            "minimum, others a Hessian. What each does is in {numref}`compare-sources`.")
 
 # %% [markdown]
 # ## The idea
@@ -175,7 +176,8 @@ results.name({"hand": float(hand), "row": float(metrics.auc(plays[first.name].ra
 results.show_table(
     exhibits.auc_table(plays), name="compare-auc",
     caption="AUC of every attack, mean over {param}`targets` targets, with half the width of its 95 % interval; bold: of those "
-            "without †, the highest of a case. †: told who is a member, see below. Rates at low FPR: {numref}`compare-rates`.")
+            "without †, the highest of a case. †: told who is a member, see below. Each has the references of "
+            "{numref}`compare-costs`. Rates at low FPR: {numref}`compare-rates`.")
 results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in enumerate(plays.values())
               for word, which in (("malt", "malt"), ("lira", "lira"), ("quantile", "quantile"))})
 
@@ -183,10 +185,10 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # {says}`K1` {says}`K2` {says}`K3` {says}`K4` {says}`K7`
 #
 # In {ours}`first` one threshold for all has an AUC of {ours}`malt-0`, the regression {ours}`quantile-0`, LiRA {ours}`lira-0`.
-# AUC is about the whole ranking. An attack that can only say yes or no, such as 0-1, may be level with others there and still be
-# of no use to accuse with; the [guide](../book/guide.md) keeps the two apart.
+# AUC is about the whole ranking. An attack that can only say yes or no, such as 0-1, may be level with others there and still
+# have no threshold that accuses few: whom it accuses is then drawn by lot. The [guide](../book/guide.md) keeps the two apart.
 #
-# **What parameters add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
+# **What costlier signals add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
 # costs as much as several losses (probes of the curvature: {param}`probes`); LiRA is given as few where they are compared.
 #
 # IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
@@ -194,20 +196,44 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # own part is in the Hessian by which it weighs gradients. The AUC of the first two says how near the training came to
 # a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
 # on no frontier and in no ranking, and nothing is claimed of them.
+
+# %% [markdown]
+# ## How many references?
+
+# %%
+swept = {name: study.by_references(one) for name, one in cases.items()}
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.references_figure(swept), name="compare-references",
+    caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
+            "intervals over pairs of targets, or over targets where there are fewer than four pairs.",
+    alt="A panel for each case with a curve for each of eight attacks that use references, against the number of references; a "
+        "dashed line at zero.")
+
+# %% [markdown]
+# An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
+# spreads estimate a variance for each record from the models of each kind, of which the left end has {ours}`least-half`. Compare there the
+# attacks that fit spreads with those that do not, and then how much each gains on its way to the right. From which number on an attack is
+# measurably ahead of MALT is in {numref}`compare-least`.
 #
 # ## What it costs
 #
 # References are trained once and serve every record and every target; a regression is trained for each target. Here the bill
-# for one target is drawn, counted in operations and not in seconds, so that it is the same on every machine.
+# for one target is drawn, counted in operations and not in seconds, so that it is the same on every machine. A bill names all models that
+# were trained. Attacks that leave those aside that were trained on the record use half of them; who has records of
+# their own to train on needs no more than that half.
 
 # %% tags=["hide-input"]
 plotting.show(
-    exhibits.cost_figure(plays), name="compare-cost",
+    exhibits.cost_figure(plays, swept), name="compare-cost",
     caption="AUC against the operations that an attack spends before it judges the first record: training references and "
-            "regressions, decomposing a Hessian (not counted: the classifiers of the shadow models). The line is the frontier "
-            "of the attacks that are not told who is a member. Queries, seconds and memory: {numref}`compare-costs`.",
+            "regressions, training the target further, decomposing a Hessian (not counted: the classifiers of the shadow models). "
+            "Small marks are attacks with fewer references, their number behind the name. The line is the frontier of the attacks "
+            "that are not told who is a member. Bars: 95 %, over targets and records, with fewer references over pairs of targets. "
+            "Queries, seconds and memory: {numref}`compare-costs`.",
     alt="A panel for each case: AUC against operations on a logarithmic axis, with a rising staircase through the attacks that, of those not "
-        "told who is a member, none beats at the same cost or less.")
+        "told who is a member, none beats at the same cost or less; attacks with fewer references are small marks.")
 
 # %% [markdown]
 # ## Two attacks at your own price
@@ -230,25 +256,6 @@ plotting.explore(
         "for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
 
 # %% [markdown]
-# ## How many references?
-
-# %%
-swept = {name: study.by_references(one) for name, one in cases.items()}
-
-# %% tags=["hide-input"]
-plotting.show(
-    exhibits.references_figure(swept), name="compare-references",
-    caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
-            "intervals over pairs of targets, or over targets where there are fewer than four pairs.",
-    alt="A panel for each case with a curve for each of seven attacks that use references, against the number of references; a "
-        "dashed line at zero.")
-
-# %% [markdown]
-# An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
-# spreads estimate a variance for each record from the models of each kind, of which the left end has two. Compare there the
-# attacks that fit spreads with those that do not, and then how much each gains on its way to the right. From which number on an attack is
-# measurably ahead of MALT is in {numref}`compare-least`.
-#
 # ## Who is exposed?
 # Call, in each target, the records that pass the threshold of 1 % false alarms. The targets were trained on other halves of the
 # pool: what is called under one and again under others is of the record, or of the references, which targets share; what is not is
@@ -266,7 +273,8 @@ if first.pool.is_image:
         exhibits.exposed_figure(plays[first.name], shown), name="compare-exposed",
         caption="{ours}`first`: the most exposed records under the attacks {ours}`shown`. Above each its label; the share of targets "
                 "trained on it that call it less that of the other targets, a mean over attacks; and for how many of the attacks that is a half "
-                "or more.",
+                "or more. They are chosen for this share, so it is higher than under new targets, and would be above zero by "
+                "chance alone.",
         alt="Two rows of pictures, each with its label, the share of calls, and the number of attacks.")
 
 # %% [markdown]
@@ -348,8 +356,8 @@ results.show_table(
 # ````{solution} compare-exercise-holm
 # :class: dropdown
 # One in twenty of the pairs, $A(A-1)/40$. The largest of many noisy numbers is larger than its mean, more so with more of
-# them. In the table the best is chosen on the targets of the other pairs, and judged on a model that had no part in it; the records
-# are the same.
+# them. In the table the best is chosen on the targets of the other pairs, and judged on a model that is none of them. It was one of
+# their references, though, and the records are the same.
 # ````
 
 # %% [markdown]
@@ -391,7 +399,8 @@ for place, (name, played) in enumerate(plays.items()):
 results.show_table(
     exhibits.cost_table(plays), name="compare-costs",
     caption="Against one target: models trained, queries to the target for each record judged and for public ones, operations, "
-            "seconds of one core as the clock had it, and what is held at once. Counted from what each attack asked for.")
+            "seconds of one core as the clock had it, and the networks and matrices that are held at once. Counted from what each "
+            "attack asked for; the classifiers of the shadow models are not.")
 
 # %% [markdown]
 # ### From how many references on?
@@ -401,6 +410,11 @@ results.show_table(
     exhibits.least_table(swept), name="compare-least",
     caption="The least number of references from which on an attack is ahead of MALT, its interval above zero there and at all "
             "larger numbers.")
+for place, (name, one) in enumerate(swept.items()):
+    results.show_table(
+        exhibits.swept_table(one), name="compare-swept" + (f"-{place}" if place else ""),
+        caption=f"{name}: AUC, and TPR in percent at 1 % FPR with a threshold drawn between two false alarms, with as many "
+                "references; each with half the width of its 95 % interval over pairs of targets.")
 
 # %% [markdown]
 # ### Every attack against every other
@@ -409,11 +423,13 @@ results.show_table(
 plotting.show(
     exhibits.matrix_figure(plays[first.name]), name="compare-matrix",
     caption="{ours}`first`: paired differences of AUC, the attack of the row less that of the column, sorted by AUC. Grey: not "
-            "told apart after {term}`Holm's correction` over all pairs; attacks with like errors are told apart sooner.",
+            "told apart after {term}`Holm's correction` over all pairs; attacks with like errors are told apart sooner. Each has "
+            "the references of {numref}`compare-costs`.",
     alt="A square of cells, blue above the diagonal and red below it, where two attacks are told apart, and grey where they are not.")
 plotting.show(
     exhibits.ranking_figure(plays), name="compare-ranking",
-    caption="Rank by AUC in each case (mark), and the ranks that the corrected differences leave open (bar).",
+    caption="Rank by AUC in each case (mark), and the ranks that the corrected differences leave open (bar), each with the "
+            "references of {numref}`compare-costs`.",
     alt="A row for each attack and a panel for each case: a mark at its rank and a bar from the best to the worst rank it may have.")
 
 # %% [markdown]
@@ -426,7 +442,8 @@ by_public = {name: study.by_public(one, public_sizes) for name, one in cases.ite
 plotting.show(
     exhibits.public_figure(by_public), name="compare-public",
     caption="AUC of the Gaussian regression beyond MALT's, against the public records that it is fitted to. A fifth of all public "
-            "records besides always chooses the epoch.",
+            "records besides always chooses the epoch. All are fitted for as many epochs, so fewer records are fewer steps, too. Bars: "
+            "95 % over pairs of targets.",
     alt="A panel for each case: a curve against the number of public records on a logarithmic axis, and a dashed line at zero.")
 
 # %% [markdown]
@@ -439,7 +456,7 @@ growing = {"members": study.over_cases("members", sizes), "epochs": study.over_c
 plotting.show(
     exhibits.grown_figure(growing), name="compare-grown",
     caption="{ours}`grown-case`: AUC against the members of a model, and against its epochs, with {param}`grown_models` models "
-            "each, all of them attacked by the others but their complement.",
+            "each, all of them attacked by the others but their complement. Dashed: chance. Bars: 95 % over pairs of targets.",
     alt="Two panels of curves of AUC, against the number of members and of epochs, both on logarithmic axes.")
 
 # %% [markdown]
@@ -474,18 +491,20 @@ plotting.show(
 plotting.show(
     exhibits.groups_figure(plays, {name: one.hardness for name, one in known.items()}), name="compare-quarters",
     caption="Members found less strangers called, in points, at one threshold with 1 % FPR overall, in four equal parts of the "
-            "records, by their mean loss under the models of the bank that were not trained on them. Dashed: chance.",
+            "records, by their mean loss under the models of the bank that were not trained on them. Dashed: chance. Bars: 95 % over "
+            "pairs of targets.",
     alt="A panel for each case: TPR less FPR from the easiest to the hardest quarter, a curve for each attack.")
 results.show_table(
     exhibits.again_table(repeated), name="compare-again",
     caption="Of the records called under one target, the share called again under other targets of which they are members (or "
             "strangers) as well, less the share of all such records that are called there, in points. Records that vary much from "
             "model to model are called again where nothing leaks, too: members found show in what the first column has over the second. Neither of two targets that are compared is a "
-            "reference of the other.")
+            "reference of the other. Intervals: 95 % over pairs of targets.")
 if first.pool.is_image:
     plotting.show(
         exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
-        caption="{ours}`first`: members found less strangers called, at one threshold with 1 % FPR overall, class by class.",
+        caption="{ours}`first`: members found less strangers called, at one threshold with 1 % FPR overall, class by class. Dashed: "
+                "chance. Bars: 95 % over pairs of targets.",
         alt="One column a class with three marks: one threshold, the regression, and LiRA.")
 
 # %% [markdown]
@@ -521,24 +540,25 @@ claims.show("compare", verdicts)
 # ### The guide's numbers
 
 # %% tags=["hide-input"]
-chosen, sharp = (exhibits.choices(plays, swept, metric) for metric in ("auc", "tpr"))
+chosen, sharp = (exhibits.choices(plays, swept, metric) for metric in ("auc", exhibits.SHARP))
 results.name({f"guide-{what}": exhibits.title(one.name) for what, one in chosen.items()})
 results.name({f"guide-{what}-auc": one.mean for what, one in chosen.items()})
-results.name({f"guide-{what}-sharp": "too few strangers" if not sharp else exhibits.title(sharp[what].name)
-              if sharp[what].found else "none beyond chance" for what in chosen})
+results.name({f"guide-{what}-sharp": sharp[what].said if sharp else "too few strangers" for what in chosen})
 results.name({f"guide-{what}-tpr": sharp[what].mean if sharp else "–" for what in chosen}, ".1%")
+results.name({f"guide-{what}-models": used for what, (_, used) in exhibits.counts_of(swept).items()})
 plotting.show(
-    exhibits.guide_figure(chosen, references), name="compare-guide",
+    exhibits.guide_figure(chosen, swept), name="compare-guide",
     caption="What to use with what one has: in each box the attack with the highest mean AUC over the cases among those that it "
-            "permits, chosen on one half of the targets and judged on the other; on each arrow what more means add.",
+            "permits, chosen on one half of the targets and judged on the other; on each arrow what more means add, with half the "
+            "width of its 95 % interval over targets and records. Intervals of cases are averaged end by end.",
     alt="Boxes joined by arrows, from predicted labels to losses, outputs, public records, and on to reference models and to "
         "parameters; each names an attack and its AUC.")
 
 # %% [markdown]
 # ### What this run trains, and where it stops short
 #
-# All cases are small. Attacks that need a Hessian are judged on small networks alone. The curvature has fewer probes ({param}`probes`)
-# than in its paper, ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
+# All cases are small. Attacks that need a Hessian are judged on small networks alone. The curvature has {param}`probes` probes, in its
+# paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
 # CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of sweeps and of the
 # least number of references targets alone, and none covers the choice of the bank or of the public records.
 
@@ -548,4 +568,5 @@ results.show_table(
     caption="What this run trains. Cases with the same data, network and recipe share their models, which are trained once.")
 results.show_table(
     exhibits.accuracy_table(known), name="compare-accuracy",
-    caption="Accuracy of the targets, in percent: how far each case overfits.")
+    caption="Accuracy of the targets, in percent: how far each case overfits. A target that did not come as far as the others widens "
+            "every interval of its case, and moves its means.")

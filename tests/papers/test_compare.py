@@ -102,16 +102,23 @@ def test_no_attack_asks_the_target_or_its_complement_as_references(linear, name)
 
 @pytest.mark.parametrize("name, models, queries, public", [
     ("malt", 0, 1, 0), ("gradient", 0, 1, 0), ("quantile", 1, 1, 100), ("lira", 8, 1, 0), ("rmia", 8, 1, 100),
-    ("curvature", 4, 4, 0), ("shokri", 4, 1, 0), ("forgetting", 1, 1, 0), ("matt", 1, 0, 0), ("influence", 0, 0, 0)])
+    ("curvature", 4, 4, 0), ("shokri", 4, 1, 0), ("forgetting", 1, 1, 0), ("matt", 1, 0, 0), ("influence", 0, 0, 0),
+    ("margin", 0, 1, 0), ("iha", 0, 1, 0), ("gradient_test", 0, 0, 0)])
 def test_the_cost_is_what_an_attack_asked_for(played, linear, name, models, queries, public):
     cost = played.costs[name]
     assert (cost.models, cost.queries, cost.public) == (models, queries, public)
     each = costs.training(linear.models.config, linear.pool.shape, 2, 80)
     if name in ("lira", "shokri"):
         assert cost.operations == models * each and cost.held == 4 * linear.parameters * (1 + models)
-    if name == "influence":
-        assert cost.held == 4 * linear.parameters + 8 * linear.parameters**2 and cost.operations > 0
-    assert (cost.operations == 0) == (name in ("malt", "gradient"))
+    size = linear.parameters
+    held = {"influence": 8 * size**2, "iha": 8 * size**2 + 8 * size, "gradient_test": 8 * size, "forgetting": 4 * size}
+    if name in held:
+        assert cost.held == 4 * size + held[name] and cost.operations > 0
+    if name == "gradient_test":
+        assert cost.operations == each / linear.models.config.epochs  # one pass through the members
+    if name == "quantile":
+        assert cost.held > 4 * size
+    assert (cost.operations == 0) == (name in ("malt", "gradient", "margin"))
 
 
 def test_attacks_that_a_case_is_not_for_say_why(images):
@@ -349,11 +356,34 @@ def test_every_claim_is_judged_and_every_situation_of_the_guide_has_its_attack(l
     assert list(found) == [*exhibits.SITUATIONS, "apart", "few", "many"]
     assert ATTACKS[found["apart"].name].needs.references == "out only" and found["labels"].name == "gap"
     assert not any(ATTACKS[one.name].audits for one in found.values())
-    assert exhibits.choices(plays, swept, "tpr") == {}  # with so few strangers
-    assert auc["labels"].values["linear"].shape == (2,)  # the other half of the targets
-    assert_array_equal(auc["labels"].values["linear"], metrics.auc(played.ranks["gap"], played.members)[2:])
-    gap = np.mean([auc["public"].values[case] - auc["labels"].values[case] for case in plays])
-    assert auc["public"].beyond(auc["labels"]) == pytest.approx(gap)
+    assert exhibits.choices(plays, swept, exhibits.SHARP) == {}  # with so few strangers
+    assert_array_equal(auc["labels"].ranks["linear"], played.ranks["gap"][2:])  # of the other half of the targets
+    assert {one.said for one in auc.values()} == {"too few targets"}  # a guess about two of them
+    gap = np.mean([metrics.auc(auc["public"].ranks[case], auc["public"].members[case])
+                   - metrics.auc(auc["labels"].ranks[case], auc["labels"].members[case]) for case in plays])
+    assert auc["public"].beyond(auc["labels"]).value == pytest.approx(gap)
+    few = study.play(linear, [found["few"].name], 4)
+    assert_array_equal(found["few"].ranks["linear"], few.ranks[found["few"].name][2:])
+    frame = exhibits.swept_table(swept["linear"])
+    assert list(frame) == ["attack", "4 references", "8 references"] and len(frame) == len(swept["linear"].auc)
+    assert exhibits.guide_figure(found, swept).axes and exhibits.cost_figure(plays, swept).axes
+
+
+def test_the_bill_has_every_number_of_references_that_was_tried(linear, played):
+    swept, each = study.by_references(linear), costs.training(linear.models.config, linear.pool.shape, 2, 80)
+    found = exhibits.bills(played, swept)
+    assert set(found) == {(name, 0) for name in ATTACKS} | {(name, 4) for name in swept.auc}
+    for name in swept.auc:
+        assert found[name, 4].operations == pytest.approx(4 * each) and found[name, 0].operations == pytest.approx(8 * each)
+        assert found[name, 4].auc.value == pytest.approx(swept.auc[name][0].mean())
+    assert found["lira", 4].label == f"{ATTACKS['lira'].title}, 4" and found["malt", 0].operations == exhibits.FREE
+
+
+@pytest.mark.parametrize("values, apart, few", [
+    ([[4, 8, 16], [4, 8]], (8, 4), (4, 4)), ([[4, 6], [4, 6]], (4, 2), (4, 4)), ([[4, 8], [4]], (4, 2), (4, 4))])
+def test_models_without_the_record_are_as_many_as_models_of_which_half_hold_it(values, apart, few):
+    swept = {str(k): study.Swept("references", np.array(one), {}, {}, np.zeros(4)) for k, one in enumerate(values)}
+    assert exhibits.counts_of(swept) == {"apart": apart, "few": few}
 
 
 def test_who_is_told_who_is_a_member_stands_in_no_ranking():
@@ -365,17 +395,33 @@ def test_who_is_told_who_is_a_member_stands_in_no_ranking():
         assert sorted(labels) == sorted([ATTACKS["gap"].title, ATTACKS["malt"].title])
 
 
-def test_an_attack_is_chosen_on_one_half_of_the_targets_and_judged_on_the_other():
-    members = membership.balanced_halves(400, 4)
-    noise = RNG.normal(size=(4, 400))
-    lucky, steady = noise + members * np.array([[4], [4], [0], [0]]), noise + members * 0.5
+def test_an_attack_is_chosen_on_one_half_of_the_targets_and_judged_on_the_other(monkeypatch):
+    members = membership.balanced_halves(400, 12)
+    noise, first = RNG.normal(size=(12, 400)), np.arange(12)[:, None] < 6
+    lucky, steady = noise + 4 * members * first, noise + members * 0.5
     plays = {"one": made_up(dict.fromkeys(exhibits.SITUATIONS["parameters"], steady) | {"malt": lucky}, members)}
-    auc = {"lira": np.full((1, 4), 0.9), "calibrated": np.full((1, 4), 0.8)}
-    swept = {"one": study.Swept("references", np.array([4]), auc, auc, np.full(4, 0.5))}
-    assert exhibits.choices(plays, swept, "tpr")["few"].found is False  # no spread, which says nothing
+    strong = {"lira": noise + 2 * members, "calibrated": noise + members}
+    auc = {name: metrics.auc(one, members)[None] for name, one in strong.items()}
+    swept = {"one": study.Swept("references", np.array([4]), auc, auc, np.full(12, 0.5))}
+    monkeypatch.setattr(study, "play", lambda case, names, count: made_up({names[0]: strong[names[0]]}, members))
     found = exhibits.choices(plays, swept)
-    assert found["losses"].name == "malt" and 0.4 < found["losses"].mean.value < 0.6 and not found["losses"].found
-    assert (found["apart"].name, found["few"].name) == ("calibrated", "lira") and found["few"].mean.value == 0.9
+    assert found["losses"].name == "malt" and found["losses"].said == "none beyond chance"
+    assert len(found["losses"].members["one"]) == 6 and 0.4 < found["losses"].mean.value < 0.6
+    assert (found["apart"].name, found["few"].name) == ("calibrated", "lira")
+    assert found["few"].said == ATTACKS["lira"].title and found["few"].mean.low > 0.8
+    assert found["few"].beyond(found["apart"]).low > 0
+
+
+def test_the_guide_covers_what_its_numbers_have_of_chance():
+    """Where nothing leaks a guide says so, and its interval holds the chance level as often as it should."""
+    rng, missed, found = np.random.default_rng(8), 0, 0
+    for _ in range(60):
+        members = membership.balanced_halves(200, 8, int(rng.integers(1 << 30)))
+        ranks = np.stack([packed_ranks(row) for row in rng.normal(size=(8, 200))])
+        choice = exhibits.Choice("malt", "auc", {"a": ranks, "b": ranks}, {"a": members, "b": members})
+        missed += not choice.mean.low <= 0.5 <= choice.mean.high
+        found += choice.said != "none beyond chance"
+    assert missed <= 9 and found <= 6  # of 60, at one in twenty and one in forty
 
 
 def test_rates_stand_beside_what_knows_nothing_and_are_left_out_where_they_cannot_be_told():

@@ -15,9 +15,10 @@ from functools import partial
 import numpy as np
 import torch
 
-from mia_lib import signals, store
+from mia_lib import models, signals, store
 from mia_lib.attacks import ACCESS, REFERENCES, Needs, baselines, bayes, calibration, iha, per_class, quantile
 from mia_lib.attacks import curvature as by_curvature
+from mia_lib.attacks.quantile import networks
 from mia_lib.papers import costs
 from mia_lib.papers.compare.case import Case, Seen, took
 from mia_lib.signals import hessian
@@ -93,6 +94,10 @@ def _malt(seen: Seen) -> np.ndarray:
 
 def _signal(seen: Seen, signal: str) -> np.ndarray:
     return -seen.own(signal)
+
+
+def _margin(seen: Seen) -> np.ndarray:
+    return seen.own("hinge")
 
 
 def _entropy(seen: Seen) -> np.ndarray:
@@ -199,9 +204,11 @@ def by_regression(seen: Seen, kind: str, size: int | None = None) -> np.ndarray:
     case, outputs = seen.case, 2 if kind == "gauss" else len(LEVELS)
     found = regressions(case, kind, case.bank.attacked, size)[case.bank.attacked.index(seen.target)]
     seen.public("hinge")
-    operations = costs.regression(case.regression, case.pool.shape, len(case.pool.classes), outputs,
-                                  len(case.splits["fit"][:size]), len(case.splits["selection"]))
-    seen.makes("a regression", operations, float(found["seconds"]))
+    shape, classes = case.pool.shape, len(case.pool.classes)
+    operations = costs.regression(case.regression, shape, classes, outputs, len(case.splits["fit"][:size]),
+                                  len(case.splits["selection"]))
+    network = networks.build(case.regression, shape, classes, outputs)
+    seen.makes("a regression", operations, float(found["seconds"]), held=4 * models.parameter_count(network))
     score, said = seen.own("hinge"), found["said"].astype(np.float64)
     return quantile.gaussian_position(score, *said) if kind == "gauss" else quantile.pinball_position(score, said, LEVELS)
 
@@ -216,10 +223,11 @@ def _forgotten(case: Case) -> Ensemble:
 
 
 def _forgetting(seen: Seen) -> np.ndarray:
-    case, models = seen.case, _forgotten(seen.case)
+    case, further = seen.case, _forgotten(seen.case)
     place = case.bank.attacked.index(seen.target)
-    after = signals.loss(models, case.pool)[[place]].astype(np.float64)
-    seen.makes("the target, further", _operations(models.config, case, len(case.public)), took(models, place))
+    after = signals.loss(further, case.pool)[[place]].astype(np.float64)
+    seen.makes("the target, further", _operations(further.config, case, len(case.public)), took(further, place),
+               held=4 * case.parameters)
     return calibration.calibrate(-seen.own("loss"), -after, own="keep")
 
 
@@ -228,12 +236,13 @@ def _matt(seen: Seen) -> np.ndarray:
     case = seen.case
     size = int(case.bank.members[seen.target].sum())
     chosen = np.arange(len(case.public)) < size
-    models = train(case.public, chosen[None], replace(case.models.config, seed=case.models.config.seed + 5),
+    reference = train(case.public, chosen[None], replace(case.models.config, seed=case.models.config.seed + 5),
                    label=f"reference on public records, {case.name}")
-    seen.makes("a reference on public records", _operations(models.config, case, int(chosen.sum())), took(models, 0))
+    seen.makes("a reference on public records", _operations(reference.config, case, int(chosen.sum())), took(reference, 0),
+               held=4 * case.parameters)
     seen.has_parameters()
-    blocks = signals.record_gradients(models.model(0), case.pool.x, case.pool.y, models.config.loss, "float64")
-    theta, theta0 = (each.astype(np.float64) for each in (case.models.parameters(seen.target), models.parameters(0)))
+    blocks = signals.record_gradients(reference.model(0), case.pool.x, case.pool.y, reference.config.loss, "float64")
+    theta, theta0 = (each.astype(np.float64) for each in (case.models.parameters(seen.target), reference.parameters(0)))
     return bayes.matt(theta, theta0, np.concatenate(list(blocks)))
 
 
@@ -248,10 +257,6 @@ class _Audit:
     gradients: np.ndarray
     inside: np.ndarray
     theta: np.ndarray
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self.gradients[self.inside].mean(0)
 
 
 def _audited(seen: Seen) -> _Audit:
@@ -270,15 +275,22 @@ def _inverse(seen: Seen) -> hessian.Inverse:
     """The inverse of the damped Hessian of the members' mean loss."""
     case, key = seen.case, ("inverse Hessian", seen.target)
     loss, (inside, records) = case.models.config.loss, seen.audit()
-    seen.holds(8 * case.parameters**2)
     if key not in case._known:
         begun = time.perf_counter()
         matrix = hessian.exact(case.models.model(seen.target), records.x[inside], records.y[inside], loss)
         case._known[key] = hessian.inverse(matrix, case.limits.damping), time.perf_counter() - begun
     found, seconds = case._known[key]
     seen.makes("the inverse Hessian", costs.hessian_itself(case.models.untrained(), records.shape, int(inside.sum()), loss)
-               + costs.decomposition(case.parameters), seconds, models=0)
+               + costs.decomposition(case.parameters), seconds, models=0, held=8 * case.parameters**2)
     return found
+
+
+def _mean_gradient(seen: Seen) -> np.ndarray:
+    """Of the loss over the members, [P]: one pass of training through them."""
+    case, found = seen.case, _audited(seen)
+    operations = _operations(replace(case.models.config, epochs=1), case, int(found.inside.sum()))
+    seen.makes("the mean gradient", operations, 0.0, models=0, held=8 * case.parameters)
+    return found.gradients[found.inside].mean(0)
 
 
 def _self_influence(seen: Seen) -> np.ndarray:
@@ -287,14 +299,14 @@ def _self_influence(seen: Seen) -> np.ndarray:
 
 def _inverse_hessian(seen: Seen) -> np.ndarray:
     found, config = _audited(seen), seen.case.models.config
-    score, _ = iha.scores(seen.own("loss"), found.gradients, _inverse(seen), found.mean, found.inside, int(found.inside.sum()),
-                          config.learning_rate, config.momentum, config.weight_decay)
+    score, _ = iha.scores(seen.own("loss"), found.gradients, _inverse(seen), _mean_gradient(seen), found.inside,
+                          int(found.inside.sum()), config.learning_rate, config.momentum, config.weight_decay)
     return score
 
 
 def _gradient_test(seen: Seen) -> np.ndarray:
     found, n = _audited(seen), int(seen.audit()[0].sum())
-    direction = found.mean + seen.case.models.config.weight_decay * found.theta
+    direction = _mean_gradient(seen) + seen.case.models.config.weight_decay * found.theta
     return iha.stationarity(found.gradients @ direction, (found.gradients**2).sum(1), found.inside / n, n)
 
 
@@ -314,18 +326,20 @@ LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "sur
 CURVATURE, BERTRAN, MAST = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
 YE = "ye2022enhanced"
 GAUSS = Needs("output vector", "none", "public records that the target was not trained on")
+FORGETS = Needs("parameters", "none", "the training recipe, and public records that the target was not trained on")
 KNOWS = calibration.calibrate.needs.knows
 
 ATTACKS = {one.name: one for one in (
     Attack("gap", "0-1", "yeom2018privacy", baselines.gap.needs, _gap),
     Attack("malt", "MALT", MAST, bayes.malt.needs, _malt),
     Attack("confidence", "confidence", WATSON, calibration.SIGNALS["confidence"], _signal, {"signal": "least_loss"}),
+    Attack("margin", "margin", BERTRAN, Needs("output vector", "none", "nothing"), _margin),
     Attack("entropy", "modified entropy", "song2021systematic", baselines.modified_entropy.needs, _entropy),
     Attack("gradient", "gradient norm", WATSON, calibration.SIGNALS["gradient norm"], _signal, {"signal": "gradient_norm"}),
     Attack("quantile", "quantile, Gaussian", BERTRAN, GAUSS, by_regression, {"kind": "gauss"}),
     Attack("pinball", "quantile, pinball", BERTRAN, GAUSS, by_regression, {"kind": "pinball"}),
     Attack("shokri", "shadow models", "shokri2017membership", baselines.shadow_models.needs, _shokri, {"shadows": SHADOWS}),
-    Attack("forgetting", "loss, by forgetting", WATSON, calibration.SIGNALS["any score, by forgetting"], _forgetting),
+    Attack("forgetting", "loss, by forgetting", WATSON, FORGETS, _forgetting),
     Attack("attack_s", "Attack S", YE, per_class.attack_s.needs, partial(by_names, per_class.attack_s), swept=True),
     Attack("attack_r", "Attack R", YE, baselines.attack_r.needs, _attack_r, swept=True),
     Attack("calibrated", "calibrated loss", WATSON, calibration.calibrate.needs, _calibrated,

@@ -171,11 +171,13 @@ class Made:
 
     Attributes:
         operations: see `papers.costs`. seconds: as the clock had it. models: how many that trains, 0 or 1.
+        held: bytes of it.
     """
 
     operations: float
     seconds: float
     models: int = 1
+    held: int = 0
 
 
 @dataclass
@@ -187,14 +189,12 @@ class Asked:
             target about.
         references: numbers of the models that it asked.
         made: what else it made, by name.
-        held: bytes of what it had to hold besides networks, such as a Hessian.
     """
 
     signals: set[tuple[str, str, str]] = field(default_factory=set)
     public: int = 0
     references: set[int] = field(default_factory=set)
     made: dict[str, Made] = field(default_factory=dict)
-    held: int = 0
 
 
 class Seen:
@@ -246,13 +246,9 @@ class Seen:
         """What an auditor is given who knows every other record: the training set bool [N], and the records."""
         return self.case.bank.members[self.target], self.case.pool
 
-    def makes(self, name: str, operations: float, seconds: float, models: int = 1) -> None:
+    def makes(self, name: str, operations: float, seconds: float, models: int = 1, held: int = 0) -> None:
         """Take down what an attack trains or computes once, besides references; see `Made`."""
-        self.asked.made[name] = Made(operations, seconds, models)
-
-    def holds(self, size: int) -> None:
-        """Take down what an attack must hold, in bytes."""
-        self.asked.held = max(self.asked.held, int(size))
+        self.asked.made[name] = Made(operations, seconds, models, held)
 
 
 def check(pool: int, public: int, models: int, targets: int, counts: Sequence[int], limits: Limits) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -16,7 +16,7 @@ from mia_lib import metrics
 from mia_lib.attacks import ACCESS, REFERENCES
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
-from mia_lib.metrics.interval import Interval, difference, over
+from mia_lib.metrics.interval import Interval, difference
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.compare import study
 from mia_lib.papers.compare.attacks import ATTACKS, Attack
@@ -25,7 +25,7 @@ from mia_lib.papers.compare.case import Case
 MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01")
 SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offline", "lira", "rmia", "curvature")
 BESIDE = (*SHORT, "gap", "pinball", "shokri", "forgetting", "attack_r", "mast_softmin", "lira_own")
-OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia")
+OF_REFERENCES = ("attack_r", "calibrated", "mast_split", "lira_offline", "lira", "lira_own", "rmia_offline", "rmia")
 COLOURS = {"none": plotting.BLUE, "out only": plotting.GREEN, "in and out": plotting.RED}  # of references
 FILLS = {"none": "none", "out only": "left", "in and out": "full"}  # of marks, for who tells colours apart badly
 PALE = 0.7  # how opaque marks are that are not named; less would leave them under 3:1 on white
@@ -33,10 +33,11 @@ MARKS = dict(zip(ACCESS, "so^D", strict=True))
 LOOK = {name: plotting.style_of(like) for name, like in (
     ("malt", "MALT"), ("quantile", "Quantile regression"), ("gradient", "0-1"), ("calibrated", "Calibrated loss"),
     ("mast_split", "MAST"), ("lira_offline", "LiRA, as released"), ("lira", "LiRA"), ("lira_own", "LiRA (n = 64)"),
-    ("rmia", "RMIA"), ("curvature", "Curvature"), ("attack_r", "MATT"))}
+    ("rmia", "RMIA"), ("rmia_offline", "SIF"), ("curvature", "Curvature"), ("attack_r", "MATT"))}
 ABOUT = {  # attack -> what it does in one line, if not its docstring says, and what the chapters before call it
     "gap": ("what is classified right is a member", "gap"),
     "malt": ("one threshold on the loss", "LOSS, Yeom, Orig"),
+    "margin": ("one threshold on the margin, the score that the quantile regressions look at", "Marginal"),
     "confidence": ("one threshold on the highest probability", "Conf."),
     "entropy": ("one threshold on an entropy that knows the label", ""),
     "gradient": ("one threshold on the length of the record's gradient", "GN"),
@@ -144,10 +145,12 @@ def auc_table(plays: Plays) -> pd.DataFrame:
 
 
 def accuracy_table(known: Mapping[str, study.Records]) -> pd.DataFrame:
-    """Accuracy of the targets on members and on others, in percent, with intervals over pairs of targets."""
+    """Accuracy of the targets on members and on others, in percent, with intervals over pairs of targets; and the least of a
+    target on its members."""
     return pd.DataFrame([{"case": case, **{
         words: results.format_percent(study.over_pairs(values, (0.0, 1.0)))
-        for words, values in (("on members", one.train), ("on others", one.test))}} for case, one in known.items()])
+        for words, values in (("on members", one.train), ("on others", one.test))},
+        "on members, the least of a target": f"{100 * one.train.min():.1f}"} for case, one in known.items()])
 
 
 def rates_table(played: study.Play) -> pd.DataFrame:
@@ -156,7 +159,7 @@ def rates_table(played: study.Play) -> pd.DataFrame:
     rows = [{"attack": "*scores that know nothing*", "TPR at 1 % FPR": chance[0.01], "TPR at 0.1 % FPR": chance[0.001],
              "precision at 1 % FPR": "50"}]
     for name in played.ranks:
-        row = {"attack": title(name)}
+        row = {"attack": title(name) + " †" * ATTACKS[name].audits}
         for words, rate in (("TPR at 1 % FPR", 0.01), ("TPR at 0.1 % FPR", 0.001)):
             row[words] = results.format_percent(of(played, name, f"tpr_at_fpr={rate:g}"))
         found = of(played, name, "conformal_tpr_at_fpr=0.01")
@@ -198,6 +201,17 @@ def least_table(swept: Mapping[str, study.Swept]) -> pd.DataFrame:
                          else "not with those tried")
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def swept_table(one: study.Swept) -> pd.DataFrame:
+    """AUC and TPR of one case with each number of references, each with half the width of its interval."""
+    def said(values: np.ndarray, unit: float, digits: int) -> str:
+        found = study.over_pairs(unit * values)
+        return f"{found.value:.{digits}f}" + ("" if np.isnan(found.low) else f" ± {(found.high - found.low) / 2:.{digits}f}")
+
+    return pd.DataFrame([{"attack": title(name), **{
+        f"{count:.0f} references": f"{said(auc, 1, 3)}; {said(tpr, 100, 1)}"
+        for count, auc, tpr in zip(one.values, one.auc[name], one.tpr[name], strict=True)}} for name in one.auc])
 
 
 def combined_table(found: Mapping[str, study.Combined]) -> pd.DataFrame:
@@ -250,9 +264,13 @@ def frontier(played: study.Play, price) -> list[str]:
     Args:
         price: name -> tuple of numbers; one price is lower where none of its numbers is higher.
     """
-    value = {name: float(np.mean(metrics.auc(played.ranks[name], played.members))) for name in _priced(played)}
+    values = {name: float(np.mean(metrics.auc(played.ranks[name], played.members))) for name in _priced(played)}
+    return _unbeaten(values, price)
 
-    def beaten(name: str) -> bool:
+
+def _unbeaten(value: Mapping, price: Callable) -> list:
+    """Of what has a value, that of which nothing at the same price or a lower one has a higher value."""
+    def beaten(name) -> bool:
         return any((value[other], other) > (value[name], name) and all(a <= b for a, b in zip(price(other), price(name),
                                                                                               strict=True))
                    for other in value if other != name)
@@ -260,20 +278,47 @@ def frontier(played: study.Play, price) -> list[str]:
     return [name for name in value if not beaten(name)]
 
 
-def cost_figure(plays: Plays) -> Figure:
-    """AUC against what is computed before the first record is judged, with the frontier."""
+@dataclass(frozen=True)
+class Bill:
+    """What an attack comes to, and what it spends before the first record is judged; operations, `FREE` at least."""
+
+    auc: Interval
+    operations: float
+    label: str
+
+
+def bills(played: study.Play, swept: study.Swept) -> dict[tuple[str, int], Bill]:
+    """Each attack with all of its references, and those that take any number with each smaller number that was tried: (name,
+    that number, or 0 where it has all) -> its bill."""
+    most = swept.values[-1]
+    found = {(name, 0): Bill(of(played, name), max(cost.operations, FREE), title(name))
+             for name, cost in played.costs.items()}
+    return found | {(name, int(count)): Bill(study.over_pairs(auc), played.costs[name].operations * count / most,
+                                             f"{title(name)}, {count:.0f}")
+                    for name, rows in swept.auc.items() for count, auc in zip(swept.values[:-1], rows, strict=False)}
+
+
+def cost_figure(plays: Plays, swept: Mapping[str, study.Swept]) -> Figure:
+    """AUC against what is computed before the first record is judged, with the frontier; small: with fewer references."""
     figure, axes = _grid(plays, 3.4, ylabel="AUC")
-    for axis, played in zip(axes, plays.values(), strict=False):
-        spent = {name: max(cost.operations, FREE) for name, cost in played.costs.items()}
-        best = sorted(frontier(played, lambda name, spent=spent: (spent[name],)), key=spent.get)
-        for name in played.ranks:
-            one = ATTACKS[name].needs
-            panels.bars(axis, [spent[name]], [of(played, name)], color=COLOURS[one.references], marker=MARKS[one.access],
-                        fillstyle=FILLS[one.references], ls="none", ms=5, alpha=1.0 if name in best else PALE, capsize=0)
+    for axis, (case, played) in zip(axes, plays.items(), strict=False):
+        found = bills(played, swept[case])
+        priced = {key: bill.auc.value for key, bill in found.items() if not ATTACKS[key[0]].audits}
+        spent = {key: bill.operations for key, bill in found.items()}
+        best = sorted(_unbeaten(priced, lambda key, spent=spent: (spent[key],)), key=spent.get)
+        for (name, fewer), bill in found.items():
+            one, chosen = ATTACKS[name].needs, (name, fewer) in best
+            look = {"color": COLOURS[one.references], "marker": MARKS[one.access], "fillstyle": FILLS[one.references],
+                    "ls": "none"}
+            if chosen or not fewer:
+                panels.bars(axis, [bill.operations], [bill.auc], **look, ms=5, alpha=1.0 if chosen else PALE, capsize=0)
+            else:
+                axis.plot(bill.operations, bill.auc.value, **look, ms=2.5, alpha=PALE)
         axis.set(xscale="log", xlabel="operations (left: none)", xlim=(FREE / 2, None))
-        heights = [of(played, name).value for name in best]
-        axis.step([spent[name] for name in best], heights, where="post", color=plotting.INK, lw=1.2, zorder=0)
-        _name(axis, [(spent[name], height, title(name)) for name, height in zip(best, heights, strict=True)])
+        corners = [found[key] for key in best]
+        axis.step([one.operations for one in corners], [one.auc.value for one in corners], where="post", color=plotting.INK,
+                  lw=1.2, zorder=0)
+        _name(axis, [(one.operations, one.auc.value, one.label) for one in corners])
         axis.axhline(0.5, **panels.CHANCE)
     _legend(figure)
     return figure
@@ -480,86 +525,117 @@ def classes_figure(played: study.Play, names: Sequence[str]) -> Figure:
 SITUATIONS = {  # what an auditor has -> the attacks that it permits; of those with references see `choices`
     "labels": ("gap",),
     "losses": ("gap", "malt"),
-    "outputs": ("gap", "malt", "entropy", "confidence"),
-    "public": ("gap", "malt", "entropy", "confidence", "quantile", "pinball"),
-    "parameters": ("gap", "malt", "entropy", "confidence", "quantile", "pinball", "gradient", "forgetting"),
+    "outputs": ("gap", "malt", "margin", "entropy", "confidence"),
+    "public": ("gap", "malt", "margin", "entropy", "confidence", "quantile", "pinball"),
+    "parameters": ("gap", "malt", "margin", "entropy", "confidence", "quantile", "pinball", "gradient", "forgetting"),
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
-    """The attack for a situation, chosen on one half of the targets, and what it comes to on the other half.
+    """The attack for a situation, chosen on one half of the targets, and its rankings of the records under the other half.
 
     Attributes:
-        name: of the attack. values: of the metric, case -> [T / 2]. chance: of what knows nothing, case -> number.
+        name: of the attack. metric: by which it was chosen.
+        ranks: case -> [T', N]. members: case -> bool [T', N].
     """
 
     name: str
-    values: dict[str, np.ndarray]
-    chance: dict[str, float]
+    metric: str
+    ranks: dict[str, np.ndarray]
+    members: dict[str, np.ndarray]
+
+    def beyond(self, other: Choice | None = None) -> Interval:
+        """Mean of the metric over the cases, or of its paired difference. Cases may share records, so their intervals are
+        averaged end by end, which errs on the wide side."""
+        found = [number(ranks, self.members[case], self.metric, None if other is None else other.ranks[case],
+                        measures=MEASURES) for case, ranks in self.ranks.items()]
+        value, low, high = (float(np.mean([getattr(one, end) for one in found])) for end in ("value", "low", "high"))
+        return Interval(value, low, high, covers=found[0].covers)
 
     @property
     def mean(self) -> Interval:
-        """Over cases, with an interval over targets."""
-        return over(np.mean(list(self.values.values()), 0))
+        """Of the metric, over the cases."""
+        return self.beyond()
 
     @property
-    def found(self) -> bool:
-        """Whether it is above chance."""
-        return over(np.mean([self.values[case] - self.chance[case] for case in self.values], 0)).sign > 0
+    def said(self) -> str:
+        """Its title, if it is above chance."""
+        mean = self.mean
+        if np.isnan(mean.low):
+            return "too few targets"
+        return title(self.name) if (mean - (0.5 if self.metric == "auc" else study.CALL)).sign > 0 else "none beyond chance"
 
-    def beyond(self, other: Choice) -> float:
-        """Mean difference over the cases."""
-        return float(np.mean([self.values[case] - other.values[case] for case in self.values]))
+
+SHARP = f"conformal_tpr_at_fpr={study.CALL:g}"
+
+
+def counts_of(swept: Mapping[str, study.Swept]) -> dict[str, tuple[int, int]]:
+    """For the situations with models of one's own: how many references are taken, and how many of these serve an attack.
+
+    "few" takes the least that was tried in all cases. "apart" takes twice as many, half of which were not trained on a record,
+    so that both have as many models; where no case tried so many, it takes as many and has half of them.
+    """
+    values = [set(map(int, one.values)) for one in swept.values()]
+    least = min(set.intersection(*values))
+    twice = 2 * least if all(2 * least in one for one in values) else least
+    return {"apart": (twice, twice // 2), "few": (least, least)}
 
 
 def choices(plays: Plays, swept: Mapping[str, study.Swept], metric: str = "auc") -> dict[str, Choice]:
     """For each thing that an auditor may have, the attack with the highest mean over cases and one half of the targets.
 
-    Beside `SITUATIONS`, "apart" is the least number of references that was tried if none of them may hold the record, "few"
-    the same if half of them do, and "many" the most that a case has.
+    Beside `SITUATIONS`, "apart" is few references of which none may hold the record, "few" as many of which half do (see
+    `counts_of`), and "many" the most that a case has. Of complementary pairs of targets none is in both halves.
 
     Args:
-        metric: "auc", or "tpr" at 1 % FPR, of the cases that resolve it; nothing comes back where none does.
+        metric: "auc", or `SHARP` of the cases that resolve its rate; nothing comes back where none does.
     """
     fine = {case: one for case, one in plays.items() if metric == "auc" or metrics.resolves(one.members, study.CALL)}
     if not fine:
         return {}
-    chance = {case: 0.5 if metric == "auc" else float(np.mean(metrics.chance_tpr(one.members, study.CALL)))
-              for case, one in fine.items()}
+    cut = {case: 2 * (len(one.members) // 4) for case, one in fine.items()}
 
-    def alone(name: str) -> Choice:
-        measured = {case: metrics.auc(one.ranks[name], one.members) if metric == "auc" else
-                    metrics.tpr_at_fpr(one.ranks[name], one.members, study.CALL) for case, one in fine.items()}
-        return Choice(name, measured, chance)
+    def best(names: Iterable[str], values: Callable, ranks: Callable) -> Choice:
+        name = max(names, key=lambda one: np.mean([values(one, case)[:cut[case]].mean() for case in fine]))
+        return Choice(name, metric, {case: ranks(name, case)[cut[case]:] for case in fine},
+                      {case: one.members[cut[case]:] for case, one in fine.items()})
 
-    def with_references(name: str, place: int) -> Choice:
-        return Choice(name, {case: getattr(swept[case], metric)[name][place] for case in fine}, chance)
+    def ranks(name: str, case: str) -> np.ndarray:
+        return fine[case].ranks[name]
 
-    def best(found: Iterable[Choice]) -> Choice:
-        found = list(found)
-        half = len(next(iter(found[0].values.values()))) // 2
-        first = max(found, key=lambda one: np.mean([values[:half].mean() for values in one.values.values()]))
-        return replace(first, values={case: values[half:] for case, values in first.values.items()})
+    def measured(name: str, case: str) -> np.ndarray:
+        given = ranks(name, case), fine[case].members
+        return metrics.auc(*given) if metric == "auc" else metrics.conformal_tpr_at_fpr(*given, study.CALL)
+
+    def with_references(names: Iterable[str], count: int | None) -> Choice:
+        def values(name: str, case: str) -> np.ndarray:
+            one = swept[case]
+            return (one.auc if metric == "auc" else one.tpr)[name][-1 if count is None else list(one.values).index(count)]
+
+        return best(names, values, lambda name, case: study.play(fine[case].case, [name], count).ranks[name])
 
     names = list(next(iter(swept.values())).auc)
     apart = [name for name in names if ATTACKS[name].needs.references == "out only"]
-    return {**{situation: best(map(alone, known)) for situation, known in SITUATIONS.items()},
-            "apart": best(with_references(name, 0) for name in apart),
-            "few": best(with_references(name, 0) for name in names),
-            "many": best(with_references(name, -1) for name in names)}
+    counts = counts_of(swept)
+    return {**{situation: best(known, measured, ranks) for situation, known in SITUATIONS.items()},
+            "apart": with_references(apart, counts["apart"][0]), "few": with_references(names, counts["few"][0]),
+            "many": with_references(names, None)}
 
 
 LADDER = (("labels", "predicted labels", None), ("losses", "losses", "labels"), ("outputs", "output vectors", "losses"),
-          ("public", "and public records", "outputs"), ("apart", "and {half} models without it", "public"),
-          ("few", "and {few} models, half with it", "apart"), ("many", "and up to {many} models", "few"),
+          ("public", "and public records", "outputs"), ("apart", "and {apart} models without it", "public"),
+          ("few", "or {few} models, half with it", "apart"), ("many", "and up to {many} models", "few"),
           ("parameters", "public records and\nthe parameters", "public"))
 PLACES = {"labels": (0, 3), "losses": (0, 2), "outputs": (0, 1), "public": (0, 0), "apart": (1.15, 0), "few": (2.3, 0),
           "many": (2.3, 1.5), "parameters": (1.15, 1.5)}
 
 
-def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
-    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds."""
+def guide_figure(found: Mapping[str, Choice], swept: Mapping[str, study.Swept]) -> Figure:
+    """What to use with what one has, as a picture; every box has the attack and its mean AUC, every arrow what it adds, with
+    half the width of its interval."""
+    models = {situation: used for situation, (_, used) in counts_of(swept).items()}
+    models["many"] = int(max(one.values[-1] for one in swept.values()))
     figure, [axis] = panels.grid(height=4.6)
     axis.set(xlim=(-0.42, 2.72), ylim=(-0.4, 3.4))
     axis.axis("off")
@@ -569,8 +645,7 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
         (x, y), choice = PLACES[situation], found[situation]
         axis.add_patch(FancyBboxPatch((x - 0.38, y - 0.28), 0.76, 0.56, boxstyle="round,pad=0.02", fc="white",
                                       ec=COLOURS[ATTACKS[choice.name].needs.references], lw=1.6))
-        axis.text(x, y + 0.14, words.format(few=min(counts), half=min(counts) // 2, many=max(counts)), ha="center",
-                  va="center", fontsize=7.5, color=panels.FAINT)
+        axis.text(x, y + 0.14, words.format(**models), ha="center", va="center", fontsize=7.5, color=panels.FAINT)
         axis.text(x, y - 0.12, f"{title(choice.name)}\nAUC {choice.mean.value:.3f}", ha="center", va="center", fontsize=8.5,
                   weight="bold")
         if before in found:
@@ -581,8 +656,10 @@ def guide_figure(found: Mapping[str, Choice], counts: Sequence[int]) -> Figure:
                                                       "shrinkB": 0})
             beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (0.05, -0.1)
             middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
-            axis.text(*middle, f"{choice.beyond(found[before]):+.3f}".replace("-", "−"), ha="center" if by == y else "left",
-                      va="center", fontsize=7.5, color=plotting.INK)
+            adds = choice.beyond(found[before])
+            text = f"{adds.value:+.3f}" + ("" if np.isnan(adds.low) else f"\n± {(adds.high - adds.low) / 2:.3f}")
+            axis.text(*middle, text.replace("-", "−"), ha="center" if by == y else "left", va="center", fontsize=7,
+                      color=plotting.INK)
     return figure
 
 
@@ -607,11 +684,12 @@ def judge(plays: Plays, few: Plays, combined: Mapping[str, study.Combined], agai
             if {name, minus} <= set(played.ranks):
                 parts[claim][case] = of(played, name, "auc", minus)
 
-    for claim, name, minus in (("K1", "lira", "malt"), ("K2", "quantile", "malt"), ("K3", "lira", "quantile"),
-                               ("K4", "lira", "lira_offline"), ("K5", "gradient", "malt"),
-                               ("K7", "lira_own", "lira")):
+    for claim, name, minus in (("K1", "lira", "malt"), ("K3", "lira", "quantile"), ("K4", "lira", "lira_offline"),
+                               ("K5", "gradient", "malt"), ("K7", "lira_own", "lira")):
         apart(claim, name, minus)
     for case, played in plays.items():
+        for minus in ("malt", "margin"):
+            parts["K2"][f"{case}, {title(minus)}"] = of(played, "quantile", "auc", minus)
         for name in ("lira", "lira_own"):
             parts["K6"][f"{case}, {title(name)}"] = number(played.ranks["curvature"], played.members, "auc",
                                                            few[case].ranks[name], measures=MEASURES)
@@ -623,7 +701,7 @@ def judge(plays: Plays, few: Plays, combined: Mapping[str, study.Combined], agai
     for case, one in again.items():
         parts["K9"][f"{case}, LiRA"] = study.over_pairs(one.members["lira"] - one.strangers["lira"], (-2, 2))
         parts["K9"][f"{case}, MALT's false alarms"] = study.over_pairs(one.strangers["malt"], (-1, 1))
-    if "members" in grown and len(grown["members"].plays) > 1:  # of pools of their own: nothing can be paired
+    if "members" in grown and len(grown["members"].plays) > 1:  # of pools of their own, the smaller in the larger
         fewest, *_, largest = grown["members"].plays
         parts["K11"] = {"": difference(of(fewest, "lira"), of(largest, "lira"))}
     if "epochs" in grown and len(grown["epochs"].plays) > 1:

@@ -57,7 +57,7 @@ class Cost:
                     asked.public,
                     len(asked.references) * each + sum(one.operations for one in asked.made.values()),
                     seconds + sum(one.seconds for one in asked.made.values()),
-                    4 * case.parameters * (1 + len(asked.references)) + asked.held)
+                    4 * case.parameters * (1 + len(asked.references)) + sum(one.held for one in asked.made.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ class Swept:
 
     Attributes:
         what: of the axis. values: on it, [S].
-        auc: [S, T]. tpr: at `CALL`, [S, T].
+        auc: [S, T]. tpr: `metrics.conformal_tpr_at_fpr` at `CALL`, [S, T].
         base: MALT's AUC, [T], or [S, T] where the targets themselves change.
         plays: where the targets change, what was played at each value.
     """
@@ -186,7 +186,7 @@ def _with_references(case: Case, attack: Attack) -> dict[str, np.ndarray]:
         scores = [np.stack([attack.score(Seen(case, target, count)) for target in case.bank.attacked])
                   for count in case.counts]
         return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
-                "tpr": np.array([metrics.tpr_at_fpr(one, case.members, CALL) for one in scores])}
+                "tpr": np.array([metrics.conformal_tpr_at_fpr(one, case.members, CALL) for one in scores])}
 
     return store.study("compare.references", {**case.spec, "attack": attack.name, "options": dict(attack.options)}, compute)
 
@@ -206,7 +206,7 @@ def by_public(case: Case, sizes: Sequence[int]) -> Swept:
         scores = [np.stack([by_regression(Seen(case, target), "gauss", None if size == most else size)
                             for target in case.bank.attacked]) for size in values]
         return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
-                "tpr": np.array([metrics.tpr_at_fpr(one, case.members, CALL) for one in scores])}
+                "tpr": np.array([metrics.conformal_tpr_at_fpr(one, case.members, CALL) for one in scores])}
 
     found, base = store.study("compare.public", {**case.spec, "sizes": values}, compute), play(case, ["malt"])
     return Swept("public records", np.array(values), {"quantile": found["auc"]}, {"quantile": found["tpr"]},
@@ -221,7 +221,8 @@ def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
     """
     played = [play(one, GROWN) for one in cases.values()]
     auc = {name: np.array([metrics.auc(one.ranks[name], one.members) for one in played]) for name in GROWN}
-    tpr = {name: np.array([metrics.tpr_at_fpr(one.ranks[name], one.members, CALL) for one in played]) for name in GROWN}
+    tpr = {name: np.array([metrics.conformal_tpr_at_fpr(one.ranks[name], one.members, CALL) for one in played])
+           for name in GROWN}
     return Swept(what, np.array(list(cases)), auc, tpr, auc["malt"], tuple(played))
 
 
