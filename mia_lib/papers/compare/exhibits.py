@@ -654,12 +654,12 @@ def guide_figure(found: Mapping[str, Choice], swept: Mapping[str, study.Swept]) 
             start, end = ((bx, by - down), (x, y + down)) if bx == x else ((bx + 0.41, by), (x - 0.41, y))
             axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": plotting.INK, "shrinkA": 0,
                                                       "shrinkB": 0})
-            beside = (0.02, 0) if bx == x else (0, 0.12) if by == y else (0.05, -0.1)
+            beside = (0.02, 0) if bx == x else (0, 0.06) if by == y else (0.05, -0.1)
             middle = (start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]
             adds = choice.beyond(found[before])
             text = f"{adds.value:+.3f}" + ("" if np.isnan(adds.low) else f"\n± {(adds.high - adds.low) / 2:.3f}")
-            axis.text(*middle, text.replace("-", "−"), ha="center" if by == y else "left", va="center", fontsize=7,
-                      color=plotting.INK)
+            where = ("center", "bottom") if by == y else ("left", "center")
+            axis.text(*middle, text.replace("-", "−"), ha=where[0], va=where[1], fontsize=7, color=plotting.INK)
     return figure
 
 
