@@ -48,10 +48,23 @@ def scores(given: Given) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         rows of the pool that were looked at, int [n], and their scores [n].
     """
-    spec = {"pool": given.pool.fingerprint, "members": len(given.members), "seed": given.seed}
+    spec = {"pool": given.pool.fingerprint, "members": len(given.members), "seed": given.seed, "most": MOST}
     pool = given.pool
     found = store.study("audit.blind", spec, partial(_compute, pool.x, pool.y, len(pool.classes), given.inside, given.seed))
     return found["rows"], found["score"]
+
+
+def looked_at(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    """Rows that a classifier is shown, ascending int [n]: all, or `MOST` of them, half of each side as far as it goes.
+
+    The rarer side is kept whole where it is less than half of them, for a difference is seen by its records.
+
+    Args:
+        inside: bool [N], who is a member. chance: that draws.
+    """
+    sides = [chance.permutation(np.flatnonzero(side)) for side in (inside, ~inside)]
+    rarer = min(*map(len, sides), MOST // 2)
+    return np.sort(np.concatenate([side[:MOST - rarer] for side in sides]))
 
 
 def _compute(x, y, classes, inside, seed) -> dict[str, np.ndarray]:
@@ -62,8 +75,7 @@ def _compute(x, y, classes, inside, seed) -> dict[str, np.ndarray]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    chance = np.random.default_rng([31, seed])
-    rows = np.sort(chance.permutation(len(x))[:MOST])
+    rows = looked_at(inside, np.random.default_rng([31, seed]))
     table, inside = columns(x[rows], y[rows], classes, seed), inside[rows]
     score = np.zeros(len(rows))
     for fitted, held in StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32).split(table, inside):

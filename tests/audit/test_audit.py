@@ -265,6 +265,23 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
     assert 'class="warning"' in said.html()
 
 
+@pytest.mark.parametrize("members, others, kept", [(300, 300, (300, 300)), (9000, 60, (3940, 60)), (50, 9000, (50, 3950)),
+                                                   (2500, 3000, (2000, 2000)), (2500, 1700, (2300, 1700))])
+def test_the_control_keeps_the_rarer_side(members, others, kept):
+    """Of more records than it looks at, half of each side, or all of one that has fewer."""
+    inside = np.arange(members + others) < members
+    rows = blind.looked_at(inside, np.random.default_rng(0))
+    assert (inside[rows].sum(), (~inside[rows]).sum()) == kept
+    assert (np.diff(rows) > 0).all()
+
+
+def test_a_few_non_members_that_differ_are_found_among_many_members():
+    chance, inside = np.random.default_rng(0), np.arange(8060) < 8000
+    x = chance.standard_normal((8060, 4)).astype(np.float32) + 2 * ~inside[:, None]
+    found = blind._compute(x, chance.integers(2, size=8060), 2, inside, 0)
+    assert judging.auc_p(found["score"], inside[found["rows"]]) < 1e-6
+
+
 # ------------------------------------------------------------------------------------------------------- page and numbers
 
 
