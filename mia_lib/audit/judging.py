@@ -27,7 +27,7 @@ CELLS = 500_000  # weights drawn at once
 SHOWN = 25  # exposed records
 DISTINCT = 20  # values of a score that can call few records
 LEAST = 10  # members, and non-members, of a group that is judged
-ALONE = 0.01  # p-value from which on members are told from non-members without the model
+ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
 
 
 @dataclass(frozen=True)
@@ -167,30 +167,61 @@ class Blind:
     beyond: Interval | None
 
 
+@dataclass(frozen=True)
+class Right:
+    """How often the model is right about its own members.
+
+    Attributes:
+        members: that it is right about. guess: how many that would be on average, were the members' labels dealt out among
+            them at random. p: of as many by such a deal. guessed: whether they are no more than that.
+    """
+
+    members: int
+    guess: float
+    p: float
+    guessed: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Judgement:
     """All that scores say.
 
     Attributes:
-        attacks: judged. headline: of them. blind: the control. groups: classes and groups. exposed: records. agreement: of two
-            attacks, or None. leak: whether any attack found anything. level: of intervals and tests.
+        attacks: judged. headline: of them. blind: the control. right: about its own members. groups: classes and groups.
+        exposed: records. agreement: of two attacks, or None.
+        leak: whether any attack found anything; None where the control tells members from non-members, so that it cannot be
+            said whether the model or the records were found.
+        level: of intervals and tests.
     """
 
     attacks: tuple[Judged, ...]
     headline: Headline
     blind: Blind
+    right: Right
     groups: tuple[Group, ...]
     exposed: Exposed
     agreement: Agreement | None
-    leak: bool
+    leak: bool | None
     level: float
 
+    @property
+    def loss(self) -> Judged:
+        """What the loss alone found."""
+        return next(one for one in self.attacks if one.name == "MALT")
 
-def judge(given: Given, scores: Mapping[str, np.ndarray], control: tuple[np.ndarray, np.ndarray]) -> Judgement:
+    @property
+    def below(self) -> bool:
+        """Whether members score below non-members, by the interval of the loss."""
+        return self.loss.auc.high < 0.5
+
+
+def judge(given: Given, scores: Mapping[str, np.ndarray], control: tuple[np.ndarray, np.ndarray],
+          predicted: np.ndarray) -> Judgement:
     """What scores say.
 
     Args:
-        scores: attack -> [N]. control: rows of the pool and their scores without the model, see `blind.scores`.
+        scores: attack -> [N]. control: rows of the pool and their scores without the model, see `blind.scores`. predicted:
+            class that the model gives each record of the pool, int [N].
     """
     inside, level = given.inside, given.confidence
     own = {name: one for name, one in scores.items() if not ATTACKS[name].audits}
@@ -199,8 +230,9 @@ def judge(given: Given, scores: Mapping[str, np.ndarray], control: tuple[np.ndar
     judged = tuple(_judged(given, name, one, p.get(name), len(own)) for name, one in scores.items())
     headline = chosen(own, inside, given.rates, given.seed, level)
     alone = _blind(given, control, own[headline.name])
-    leak = bool(min(p.values()) < 1 - level)
-    return Judgement(judged, headline, alone, _groups(given, own[headline.name], headline.judged),
+    leak = None if alone.apart else bool(min(p.values()) < 1 - level)
+    right = by_guess(predicted[inside], given.members.y)
+    return Judgement(judged, headline, alone, right, _groups(given, own[headline.name], headline.judged),
                      _exposed(given, own, headline), _agreement(given, own, headline), leak, level)
 
 
@@ -233,6 +265,24 @@ def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
     bar = np.sort(score[~inside])[::-1][min(allowed, outside - 1)]
     above = int((score[inside] > bar).sum())
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
+
+
+def by_guess(predicted: np.ndarray, labels: np.ndarray) -> Right:
+    """Whether a model is right about records more often than labels dealt out among them at random would have it.
+
+    With a_k records taken for class k and b_k of that class, n in all, such deals have the mean E = sum a_k b_k / n and the
+    variance (n E + E^2 - sum a_k b_k (a_k + b_k) / n) / (n - 1); the p-value is that of the Gaussian limit. A model that
+    knows nothing but which class is frequent is as often right as a guess, whatever its accuracy.
+
+    Args:
+        predicted, labels: int [n].
+    """
+    n, classes = len(labels), int(max(predicted.max(), labels.max())) + 1
+    a, b = (np.bincount(one, minlength=classes).astype(float) for one in (predicted, labels))
+    count, guess = int((predicted == labels).sum()), float(a @ b / n)
+    variance = (n * guess + guess**2 - (a * b) @ (a + b) / n) / (n - 1)
+    p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 1e-9 else 1.0
+    return Right(count, guess, p, bool(p >= ALONE))
 
 
 def chosen(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[float, ...], seed: int,

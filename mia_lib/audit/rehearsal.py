@@ -43,7 +43,7 @@ class Rehearsal:
     @property
     def good(self) -> bool:
         """Whether leaks were found and false alarms kept their level."""
-        return self.network.leak and self.function.leak and self.alarms <= self.most
+        return bool(self.network.leak and self.function.leak) and self.alarms <= self.most
 
     def __str__(self) -> str:
         def said(report: Report) -> str:

@@ -48,12 +48,13 @@ class Report:
 
     @property
     def answer(self) -> str:
-        """What was found, in a sentence or two."""
+        """What was found, in a few sentences."""
         return words.answer(self.given, self.judged)
 
     @property
-    def leak(self) -> bool:
-        """Whether any attack found more than chance, all attacks and tests accounted for; False is no proof of safety."""
+    def leak(self) -> bool | None:
+        """Whether any attack found more than chance, all attacks and tests accounted for; False is no proof of safety. None
+        where members and non-members differ without the model, so that nothing can be said about it."""
         return self.judged.leak
 
     @property
@@ -73,12 +74,16 @@ class Report:
         return pd.DataFrame(rows)
 
     def data(self) -> dict:
-        """All numbers as plain data, as audit.json has them."""
+        """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
+        that the answer begins with."""
         judged, headline = self.judged, self.judged.headline
         agreement = judged.agreement
         return {
             "name": self.given.name, "answer": self.answer, "leak": judged.leak, "apart_without_the_model": judged.blind.apart,
+            "warnings": list(words.warnings(self.given, judged).values()),
             "accuracy": {"members": self.accuracy[0], "non_members": self.accuracy[1]},
+            "right_about_members": {"count": judged.right.members, "by_a_guess": judged.right.guess, "p": judged.right.p,
+                                    "guessed": judged.right.guessed},
             "headline": {"attack": headline.name, "second": headline.second, "auc": _interval(headline.auc),
                          "rates": [_rate(one) for one in headline.rates], "judged_on": headline.judged.tolist()},
             "control": {"auc": _interval(judged.blind.auc), "p": judged.blind.p, "beyond": _interval(judged.blind.beyond)},
@@ -124,7 +129,8 @@ class Report:
             **{kind: figures.groups(found) for kind, found in kinds.items() if any(one.auc is not None for one in found)}}
         return standalone.page(
             Path(__file__).with_name("page.html"), filters,
-            report=self, given=given, judged=judged, headline=headline, answer=self.answer, low=words.low(headline),
+            report=self, given=given, judged=judged, headline=headline, warnings=words.warnings(given, judged),
+            answer=self.answer, low=words.low(headline),
             shows=words.shows(given, self.plan, judged), agreement=words.agreement(judged),
             exposure=words.exposure(given, judged), epsilon=words.epsilon(given, judged), kinds=kinds,
             said_of={kind: words.groups(judged, kind) for kind, found in kinds.items() if found},

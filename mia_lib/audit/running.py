@@ -61,7 +61,8 @@ def audit(model, members: Dataset, non_members: Dataset, *, outputs: str = "logi
         keep: folder for the answers of a function. A call that failed goes on from there.
 
     Returns:
-        a report; `save(folder)` writes audit.html and audit.json.
+        a report; `save(folder)` writes audit.html and audit.json. Its `leak` is None where the control tells members from
+        non-members; its `answer` begins with what else is to be looked at first.
 
     Raises:
         MiaError: whatever cannot be used, before any work; a budget too small for anything; a function that fails.
@@ -140,7 +141,7 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
             prices = tuple(timed(RETRAINED, lambda: remedies.measured(given)))
         else:
             late[RETRAINED] = "the budget was spent"
-    judgement = timed("judging", lambda: judging.judge(given, scores, control))
+    judgement = timed("judging", lambda: judging.judge(given, scores, control, seen.own("outputs").argmax(1)))
     used = 0 if seen.references is None else len(seen.references.models)
     steps = tuple(Step(step.name, step.minutes, TOO_DEAR, late[step.name]) if step.name in late else step
                   for step in planned.steps)

@@ -35,12 +35,35 @@ def chance(one: Rate) -> str:
     return percent(one.chance) if one.resolved else ""
 
 
-def answer(given: Given, judged: Judgement) -> str:
-    """What was found, in one sentence or two."""
-    headline, alone = judged.headline, judged.blind
+def warnings(given: Given, judged: Judgement) -> dict[str, str]:
+    """Why the numbers of an audit may not mean what they seem to: in a few words, and in a sentence or two."""
+    alone, right, said = judged.blind, judged.right, {}
     if alone.apart:
-        return (f"Members and non-members can be told apart without the model (AUC {span(alone.auc)}), so what follows "
-                f"does not measure what the model gives away. Find records of one and the same distribution first.")
+        said["Members and non-members differ without the model."] = (
+            f"Members and non-members can be told apart without the model (AUC {span(alone.auc)}), so what follows "
+            f"does not measure what the model gives away. Find records of one and the same distribution first.")
+    if right.guessed:
+        said["The model knows its members no better than a guess."] = (
+            f"The model is right about {right.members:,} of {len(given.members):,} members, no more, as far as can be "
+            f"told, than the {right.guess:,.1f} that labels dealt out at random would give. Either it learnt nothing of them, "
+            f"or the columns of its outputs, the labels or the pixels are not as it knows them, and what follows says "
+            f"little. Look at that first.")
+    if judged.below:
+        said["Members score below non-members."] = (
+            f"Members score below non-members: the loss has an AUC of {span(judged.loss.auc)}, where chance is 0.5. Were the "
+            f"sets exchanged, or are the non-members easier?")
+    return said
+
+
+def answer(given: Given, judged: Judgement) -> str:
+    """What was found, in a few sentences, warnings first."""
+    warned = list(warnings(given, judged).values())
+    return " ".join(warned if judged.blind.apart else [*warned, _found(judged)])
+
+
+def _found(judged: Judgement) -> str:
+    """What attacks found, where the control found nothing."""
+    headline = judged.headline
     ahead = headline.auc.low > 0.5
     on_half = f"{headline.name}, chosen on one half of the records, has an AUC of {span(headline.auc)} on the other"
     if judged.leak and ahead:
@@ -48,11 +71,12 @@ def answer(given: Given, judged: Judgement) -> str:
     if judged.leak:
         found = ", ".join(one.name for one in judged.attacks if one.p is not None and one.p < 1 - judged.level)
         return (f"The model gives its members away to at least one attack ({found}), all attacks and tests accounted for; "
-                f"{on_half}, whose interval holds 0.5.")
+                f"{on_half}, whose interval {'holds' if headline.auc.high >= 0.5 else 'lies below'} 0.5.")
     if ahead:
         return (f"With all attacks and tests accounted for nothing is beyond chance, though {on_half}, alone above the 0.5 of "
                 f"chance. More records or more references may settle it.")
-    return (f"No attack found anything beyond chance: {on_half}. That is no proof of safety: a stronger attack, more "
+    found = "places members above non-members" if judged.below else "found anything beyond chance"
+    return (f"No attack {found}: {on_half}. That is no proof of safety: a stronger attack, more "
             f"records or more references may find what these did not.")
 
 
@@ -87,7 +111,17 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
         said.append(f"Members and non-members could not be told apart without the model (AUC {span(alone.auc)}, p = "
                     f"{alone.p:.2g}, where {ALONE:g} would count), as far as a simple classifier sees. What attacks find "
                     "comes from the model.")
-    if judged.leak:
+    if judged.right.guessed:
+        said.append(f"The model is right about {judged.right.members:,} of {len(given.members):,} members, and labels dealt "
+                    f"out at random would give {judged.right.guess:,.1f} (p = {judged.right.p:.2g}, where {ALONE:g} would "
+                    f"count). Where records, labels or columns are not as the model knows them, nothing here is about it.")
+    if judged.below:
+        said.append("Attacks look for members that score above non-members; here they score below. Sets that were exchanged "
+                    "look like this, and so do non-members that are easier.")
+    if judged.leak is None:
+        said.append("Whether the model gives anything away is not said: what attacks find may be the difference of the "
+                    "records.")
+    elif judged.leak:
         said.append("The finding holds for all attacks together: of both tests of each attack, corrected by Holm's method, at "
                     f"least one is below {1 - judged.level:.2g}.")
     else:
@@ -119,13 +153,18 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
     return said
 
 
+def _records(judged: Judgement) -> str:
+    """What to say before numbers that count a difference of the records, too."""
+    return "Members and non-members differ without the model, which counts here, too. " if judged.blind.apart else ""
+
+
 def agreement(judged: Judgement) -> str:
     """What two attacks of different families agree on."""
     one = judged.agreement
     if one is None:
         return "Attacks of one family alone ran, which see the same numbers: their agreement would say nothing."
-    said = (f"{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a false positive "
-            f"rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} would be "
+    said = (f"{_records(judged)}{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a "
+            f"false positive rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} would be "
             f"expected if they "
             f"called independently (p = {one.p:.1g}).")
     others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
@@ -141,8 +180,8 @@ def exposure(given: Given, judged: Judgement) -> str:
     """How many members stand out."""
     one = judged.exposed
     where = ("more than" if one.called > one.expected else "no more than")
-    return (f"At a false positive rate of {percent(one.level)}, {judged.headline.name} calls {one.called:,} of "
-            f"{len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a leak. Of "
+    return (f"{_records(judged)}At a false positive rate of {percent(one.level)}, {judged.headline.name} calls "
+            f"{one.called:,} of {len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a leak. Of "
             f"records that are called members, some are called by chance: a single row is a suspicion.")
 
 
@@ -151,7 +190,7 @@ def groups(judged: Judgement, kind: str) -> str:
     found = [one for one in judged.groups if one.kind == kind]
     able = [one for one in found if one.auc is not None]
     few = len(found) - len(able)
-    said = f"{len(able)} of {len(found)} {'classes' if kind == 'class' else 'groups'} have records enough"
+    said = f"{_records(judged)}{len(able)} of {len(found)} {'classes' if kind == 'class' else 'groups'} have records enough"
     if not able:
         return f"{said}."
     above = [one for one in able if one.auc.low > 0.5]
@@ -193,8 +232,8 @@ def epsilon(given: Given, judged: Judgement) -> str:
              "None is above 0: no epsilon is refuted")
     condition = (f" With delta = {given.delta:g} above 0 this is no confidence bound of one training run, which may be the "
                  "rare one that gives everything away." if given.delta else "")
-    return (f"If the training were (epsilon, {given.delta:g})-differentially private, no attack could have rates with "
-            f"TPR > exp(epsilon) FPR + delta. {bound}. All bounds hold together with a confidence of "
+    return (f"{_records(judged)}If the training were (epsilon, {given.delta:g})-differentially private, no attack could "
+            f"have rates with TPR > exp(epsilon) FPR + delta. {bound}. All bounds hold together with a confidence of "
             f"{percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not "
             f"judge it. They suppose that records were drawn into the training set independently, and that each is a "
             f"trial of its own, which records of one training run are not strictly.{condition}")

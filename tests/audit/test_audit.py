@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -263,6 +263,59 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
     said = audit.audit(memorised, members, shifted, minutes=5)
     assert said.judged.blind.apart and "without the model" in said.answer
     assert 'class="warning"' in said.html()
+    assert said.leak is None and said.data()["leak"] is None and said.data()["warnings"] == [said.answer]
+    shown = words.shows(said.given, said.plan, said.judged)
+    assert not any("The finding holds" in one for one in shown) and any("is not said" in one for one in shown)
+    for one in (words.epsilon(said.given, said.judged), words.exposure(said.given, said.judged),
+                words.agreement(said.judged), words.groups(said.judged, "class")):
+        assert one.startswith("Members and non-members differ without the model")
+
+
+# ------------------------------------------------------------------------------------------------------------- what is odd
+
+
+def test_labels_dealt_out_at_random_are_what_a_guess_is_compared_with():
+    """Mean and variance are those of all deals; a model that names the frequent class alone does no better than a guess."""
+    predicted, labels = np.array([0, 0, 1, 2, 1, 0]), np.array([0, 1, 1, 2, 0, 0])
+    hits = [(predicted == labels[list(order)]).sum() for order in permutations(range(6))]
+    found = judging.by_guess(predicted, labels)
+    assert found.members == 4 and found.guess == pytest.approx(np.mean(hits))
+    assert found.p == pytest.approx(stats.norm.sf((4 - np.mean(hits) - 0.5) / np.std(hits)))
+    frequent = judging.by_guess(np.zeros(100, int), (np.arange(100) > 90).astype(int))
+    assert frequent.members == 91 and frequent.p == 1.0 and frequent.guessed
+    assert not judging.by_guess(np.arange(100) % 3, np.where(np.arange(100) < 60, np.arange(100) % 3, 0)).guessed
+
+
+@pytest.mark.parametrize("what", ["labels", "columns"])
+def test_a_model_that_is_right_as_often_as_a_guess_is_warned_of(sets, memorised, what):
+    members, others, _ = sets
+    order = np.random.default_rng(0).permutation(300)
+    model = memorised
+    if what == "labels":
+        members, others = (replace(one, y=one.y[order]) for one in (members, others))
+    else:
+        def model(x):  # three columns of four in another place: one class is right
+            with torch.no_grad():
+                return memorised(torch.from_numpy(x.astype(np.float32)))[:, [0, 2, 3, 1]]
+
+    found = audit.audit(model, members, others, minutes=5)
+    assert found.judged.right.guessed and found.data()["right_about_members"]["guessed"]
+    assert re.match(r"The model is right about \d+ of 300 members, no more, .* dealt out at random.* Look at that first. ",
+                    found.answer)
+    assert "no better than a guess" in found.html() and 'class="warning"' in found.html()
+    assert any("labels dealt out at random" in one for one in words.shows(found.given, found.plan, found.judged))
+
+
+def test_sets_that_were_exchanged_are_asked_about(sets, memorised, report):
+    members, others, _ = sets
+    found = audit.audit(memorised, others, members, minutes=5)
+    assert found.judged.below and not found.leak
+    assert re.match(r"Members score below non-members: .* Were the sets exchanged", found.answer)
+    assert "holds 0.5" not in found.answer and "beyond chance" not in found.answer
+    assert any("score below" in one for one in words.shows(found.given, found.plan, found.judged))
+    assert not report.judged.below and not words.warnings(report.given, report.judged)
+    low = replace(report.judged, headline=replace(report.judged.headline, auc=Interval(0.4, 0.3, 0.45)))
+    assert "whose interval lies below 0.5" in words.answer(report.given, low)
 
 
 @pytest.mark.parametrize("members, others, kept", [(300, 300, (300, 300)), (9000, 60, (3940, 60)), (50, 9000, (50, 3950)),
