@@ -280,16 +280,32 @@ def _audited(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
         gradients = _gradients(seen, lambda block: block)
         matrix = hessian.exact(network, members.x, members.y, given.loss, scaling=given.target.scaling)
         mean, n = gradients[inside].mean(0), len(members)
-        attack, _ = iha.scores(loss, gradients, hessian.inverse(matrix, DAMPING), mean, inside, n, recipe.learning_rate,
+        attack, _ = iha.scores(loss, gradients, _inverse(matrix), mean, inside, n, recipe.learning_rate,
                                recipe.momentum, recipe.weight_decay)
         theta = np.concatenate([w.detach().cpu().double().numpy().ravel() for w in network.parameters()])
         direction = mean + recipe.weight_decay * theta
         return {"iha": attack, "gradient": iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)}
 
-    spec = {"model": given.target.fingerprint, "pool": given.pool.fingerprint, "members": len(members), "loss": given.loss,
-            "damping": DAMPING, "rates": [recipe.learning_rate, recipe.momentum, recipe.weight_decay]}
+    spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(seen.own("outputs")),
+            "pool": given.pool.fingerprint, "members": len(members), "loss": given.loss, "damping": DAMPING,
+            "rates": [recipe.learning_rate, recipe.momentum, recipe.weight_decay]}
     found = store.study("audit.hessian", spec, compute)
     return found["iha"], found["gradient"]
+
+
+def _inverse(matrix: np.ndarray) -> hessian.Inverse:
+    """Of the Hessian of the members' loss, damped, [P, P].
+
+    Raises:
+        MiaError: the model is at no minimum, not even with the damping.
+    """
+    spectrum = hessian.spectrum(matrix)
+    try:
+        return spectrum.inverse(DAMPING)
+    except MiaError as problem:
+        raise MiaError(f"the model is not at a minimum of its loss, which the attack supposes: the Hessian's smallest "
+                       f"eigenvalue is {spectrum.values[0]:.3g}, and the audit adds {DAMPING:g}. A model that was trained "
+                       f"for longer may be at one.") from problem
 
 
 def _iha(seen: Seen) -> np.ndarray:
