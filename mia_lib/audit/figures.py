@@ -97,7 +97,7 @@ def scores(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
 
 
 def groups(found: list[Group]) -> Figure:
-    """AUC in each group that has records enough, highest first, with intervals that hold together."""
+    """AUC in each group that has records enough, highest first, with intervals widened for their number."""
     able = sorted((one for one in found if one.auc is not None), key=lambda one: -one.auc.value)[:MOST]
     figure, [ax] = panels.grid(1, 0.9 + 0.27 * max(2, len(able)), width=5.4)
     for place, one in enumerate(able):

@@ -26,6 +26,7 @@ POINTS = 60  # of a curve
 CELLS = 500_000  # weights drawn at once
 SHOWN = 25  # exposed records
 DISTINCT = 20  # values of a score that can call few records
+COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 LEAST = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
 
@@ -100,8 +101,10 @@ class Group:
     """Records of one group or class, on the half that judges.
 
     Attributes:
-        kind: "class" or "group". name: of it. members, others: how many. auc: with an interval at the level at which those of
-            all groups of this kind hold together, or None where there are too few.
+        kind: "class" or "group". name: of it. members, others: how many.
+        auc: with an interval at the level at which those of all groups of this kind would hold together, were each exact,
+            which the bootstrap of few records is not; None where there are too few.
+        p: of no leak in it, by a rank test, corrected for all groups of this kind that are judged; None where it is not.
     """
 
     kind: str
@@ -109,6 +112,7 @@ class Group:
     members: int
     others: int
     auc: Interval | None
+    p: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +143,7 @@ class Agreement:
     Attributes:
         first, second: their names. level: false positive rate of each. index: members that both call, into those given.
         expected: how many that would be, were calls independent. p: of so many by chance alone.
-        others: non-members that both call. others_expected: were calls independent.
+        others: non-members that both call. others_expected, others_p: the same of them.
     """
 
     first: str
@@ -150,6 +154,7 @@ class Agreement:
     p: float
     others: int
     others_expected: float
+    others_p: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +256,27 @@ def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
         return 1.0
     above = ranks[inside].sum() - members * (members + 1) / 2 - members * others / 2
     return float(ndtr(-(above - 0.5) / np.sqrt(variance)))
+
+
+def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
+    """p-value of no leak against a higher AUC, as `auc_p`; exact for few records, whose ties and tails no Gaussian has.
+
+    It is the share of all ways to deal out membership whose sum of ranks is as high. These are counted for the rarer side,
+    one record after the other, by how many are dealt and what their ranks add up to.
+
+    Args:
+        score: [n]. inside: bool [n].
+    """
+    rarer, value = (inside, score) if 2 * inside.sum() <= len(inside) else (~inside, -score)
+    ranks = np.rint(2 * stats.rankdata(value)).astype(int)  # twice, for ties have halves
+    dealt, most = int(rarer.sum()), int(np.sort(ranks)[-rarer.sum():].sum())
+    if len(ranks) * dealt * most > COUNTED:
+        return auc_p(score, inside)
+    ways = np.zeros((dealt + 1, most + 1))
+    ways[0, 0] = 1
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, :most + 1 - rank]
+    return float(ways[-1, ranks[rarer].sum():].sum() / ways[-1].sum())
 
 
 def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
@@ -364,14 +390,25 @@ def _groups(given: Given, score: np.ndarray, judged: np.ndarray) -> tuple[Group,
     for kind, names in kinds.items():
         parts = [(name, judged[names[judged] == name]) for name in np.unique(names)]
         counts = {name: (int(given.inside[rows].sum()), int((~given.inside[rows]).sum())) for name, rows in parts}
-        able = sum(min(count) >= LEAST for count in counts.values())
+        able = {name: rows for name, rows in parts if min(counts[name]) >= LEAST}
+        p = dict(zip(able, groups_p(score, given.inside, able.values()), strict=True))
         for name, rows in parts:
             auc = None
-            if min(counts[name]) >= LEAST:
+            if name in able:
                 auc = metrics.bootstrap("auc", score[rows], given.inside[rows], draws=DRAWS, seed=given.seed,
-                                        level=1 - (1 - given.confidence) / able)
-            found.append(Group(kind, str(name), *counts[name], auc))
+                                        level=1 - (1 - given.confidence) / len(able))
+            found.append(Group(kind, str(name), *counts[name], auc, p.get(name)))
     return tuple(found)
+
+
+def groups_p(score: np.ndarray, inside: np.ndarray, groups: Iterable[np.ndarray]) -> list[float]:
+    """p-values of no leak in each group, by `rank_p`, corrected by Holm's method for all of them.
+
+    Args:
+        score: [N]. inside: bool [N]. groups: rows of each.
+    """
+    alone = [rank_p(score[rows], inside[rows]) for rows in groups]
+    return metrics.holm(alone).tolist() if alone else []
 
 
 def p_values(score: np.ndarray, inside: np.ndarray) -> np.ndarray:
@@ -408,5 +445,6 @@ def _agreement(given: Given, scores: Mapping[str, np.ndarray], headline: Headlin
     c, d, m = *(int(call[~inside].sum()) for call in calls), int((~inside).sum())
     index = np.flatnonzero(both[inside])
     order = np.argsort(-scores[headline.name][index], kind="stable")
-    p = float(stats.hypergeom.sf(len(index) - 1, n, a, b)) if len(index) else 1.0
-    return Agreement(headline.name, headline.second, level, index[order], a * b / n, p, int(both[~inside].sum()), c * d / m)
+    others = int(both[~inside].sum())
+    p, others_p = (float(stats.hypergeom.sf(*of)) for of in ((len(index) - 1, n, a, b), (others - 1, m, c, d)))
+    return Agreement(headline.name, headline.second, level, index[order], a * b / n, p, others, c * d / m, others_p)

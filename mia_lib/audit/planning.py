@@ -25,7 +25,7 @@ from mia_lib.training.backends import pool
 STARTING = 5.0  # seconds until the processes that train are there
 SHARE = 0.9  # of the budget is planned for
 FEW, LEAST_HALVES, LEAST_PUBLIC = 8, 4, 2  # references: wanted before anything dearer, and needed at all, of each kind
-RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
+RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
 BLIND = "control without the model"
 
 
@@ -35,7 +35,7 @@ class Step:
 
     Attributes:
         name: of an attack, "outputs", "references", or what else is done. minutes: estimated; None where it is not possible.
-        state: `RUNS`, `IMPOSSIBLE` or `TOO_DEAR`. why: it does not run, or how it does.
+        state: `RUNS`, `IMPOSSIBLE`, `TOO_DEAR` or, once tried, `FAILED`. why: it does not run, or how it does.
     """
 
     name: str

@@ -96,7 +96,7 @@ class Report:
                 "roc": {name: _rounded(getattr(one.curve, name)) for name in ("fpr", "tpr", "low", "high")},
                 "scores": _rounded(self.scores[one.name])} for one in judged.attacks],
             "groups": [{"kind": one.kind, "name": one.name, "members": one.members, "non_members": one.others,
-                        "auc": _interval(one.auc)} for one in judged.groups],
+                        "auc": _interval(one.auc), "p": one.p} for one in judged.groups],
             "exposed": {"level": judged.exposed.level, "called": judged.exposed.called, "expected": judged.exposed.expected,
                         "records": [{"index": int(i), "class": str(self.given.members.classes[k]), "score": float(s),
                                      "rate": float(r), "second_rate": _number(q)}
@@ -104,7 +104,7 @@ class Report:
             "agreement": None if agreement is None else {
                 "attacks": [agreement.first, agreement.second], "level": agreement.level, "members": agreement.index.tolist(),
                 "expected": agreement.expected, "p": agreement.p, "non_members": agreement.others,
-                "non_members_expected": agreement.others_expected},
+                "non_members_expected": agreement.others_expected, "non_members_p": agreement.others_p},
             "prices": [remedies.plain(one) for one in self.prices],
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
                       "state": step.state, "why": step.why} for step in self.plan.steps],

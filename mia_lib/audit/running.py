@@ -13,7 +13,7 @@ from mia_lib.audit import blind, doors, judging, planning, provenance, remedies
 from mia_lib.audit import given as giving
 from mia_lib.audit.attacks import ATTACKS, HALVES, References, Seen, score
 from mia_lib.audit.given import Given
-from mia_lib.audit.planning import RUNS, TOO_DEAR, Plan, Step
+from mia_lib.audit.planning import FAILED, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import ANSWERS, Report, check_folder
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -103,6 +103,7 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
     begun = time.perf_counter() if begun is None else begun
     done: dict[str, float] = {}
     late: dict[str, str] = {}
+    failed: dict[str, str] = {}
 
     def left() -> float:
         return 60 * given.minutes - (time.perf_counter() - begun)
@@ -134,7 +135,7 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
         except MiaError as problem:
             if name == "MALT":
                 raise
-            late[name] = f"failed: {problem}"
+            failed[name] = str(problem)
     prices = ()
     if planned.state(RETRAINED) == RUNS:
         if left() > 0:
@@ -143,8 +144,8 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
             late[RETRAINED] = "the budget was spent"
     judgement = timed("judging", lambda: judging.judge(given, scores, control, seen.own("outputs").argmax(1)))
     used = 0 if seen.references is None else len(seen.references.models)
-    steps = tuple(Step(step.name, step.minutes, TOO_DEAR, late[step.name]) if step.name in late else step
-                  for step in planned.steps)
+    ends = {name: (TOO_DEAR, why) for name, why in late.items()} | {name: (FAILED, why) for name, why in failed.items()}
+    steps = tuple(Step(step.name, step.minutes, *ends[step.name]) if step.name in ends else step for step in planned.steps)
     planned = replace(planned, steps=steps, references=used, variant=planned.variant if used else "")
     return Report(given, planned, done, scores, judgement, prices, accuracy(seen),
                   provenance.gather(given, time.perf_counter() - begun))

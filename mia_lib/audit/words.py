@@ -109,8 +109,9 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                         f"{span(alone.beyond)}).")
     else:
         said.append(f"Members and non-members could not be told apart without the model (AUC {span(alone.auc)}, p = "
-                    f"{alone.p:.2g}, where {ALONE:g} would count), as far as a simple classifier sees. What attacks find "
-                    "comes from the model.")
+                    f"{alone.p:.2g}, where {ALONE:g} would count). So nothing speaks for a difference of the records that a "
+                    f"simple classifier sees; one with an AUC of up to {alone.auc.high:.3f} is not excluded, nor any that it "
+                    f"cannot see, such as labels that were made in another way. Attacks would find that, too.")
     if judged.right.guessed:
         said.append(f"The model is right about {judged.right.members:,} of {len(given.members):,} members, and labels dealt "
                     f"out at random would give {judged.right.guess:,.1f} (p = {judged.right.p:.2g}, where {ALONE:g} would "
@@ -144,7 +145,7 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                     f"their number up to some tens.")
     else:
         said.append("No references were trained, so each record was judged without knowing how hard it is. Attacks with "
-                    "references find more, above all at few false positives.")
+                    "references, which know that, may find more.")
     wanting = [step.name for step in planned.steps if step.state != RUNS and step.name in ATTACKS]
     if wanting:
         said.append(f"Not run: {', '.join(wanting)}; the plan says why.")
@@ -164,16 +165,17 @@ def agreement(judged: Judgement) -> str:
     if one is None:
         return "Attacks of one family alone ran, which see the same numbers: their agreement would say nothing."
     said = (f"{_records(judged)}{one.first[0].upper()}{one.first[1:]} and {one.second} go by different things. Each at a "
-            f"false positive rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} would be "
-            f"expected if they "
-            f"called independently (p = {one.p:.1g}).")
-    others = f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected."
+            f"false positive rate of {percent(one.level)}, they both call {len(one.index)} members, where {one.expected:.1f} "
+            f"would be expected if they called independently (p = {one.p:.1g}).")
+    others = (f"Of the non-members they both call {one.others}, where {one.others_expected:.1f} would be expected (p = "
+              f"{one.others_p:.1g}).")
     if one.p >= 1 - judged.level:
         return f"{said} That is no more than chance. {others}"
-    if one.others > one.others_expected:
+    if one.others_p < 1 - judged.level:
         return (f"{said} {others} So part of their agreement is about records that are easy for every model, and not about "
                 "membership.")
-    return f"{said} {others} They do not agree on non-members, so what they share is about membership."
+    return (f"{said} {others} There no agreement could be told from chance, which does not show that what they share is about "
+            "membership alone.")
 
 
 def exposure(given: Given, judged: Judgement) -> str:
@@ -181,8 +183,8 @@ def exposure(given: Given, judged: Judgement) -> str:
     one = judged.exposed
     where = ("more than" if one.called > one.expected else "no more than")
     return (f"{_records(judged)}At a false positive rate of {percent(one.level)}, {judged.headline.name} calls "
-            f"{one.called:,} of {len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a leak. Of "
-            f"records that are called members, some are called by chance: a single row is a suspicion.")
+            f"{one.called:,} of {len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a "
+            f"leak. Of records that are called members, some are called by chance: a single row is a suspicion.")
 
 
 def groups(judged: Judgement, kind: str) -> str:
@@ -193,9 +195,9 @@ def groups(judged: Judgement, kind: str) -> str:
     said = f"{_records(judged)}{len(able)} of {len(found)} {'classes' if kind == 'class' else 'groups'} have records enough"
     if not able:
         return f"{said}."
-    above = [one for one in able if one.auc.low > 0.5]
-    said += (f"; their intervals hold together with a confidence of {percent(judged.level)}. " if len(able) > 1 else ". ")
-    said += (f"Above chance: {', '.join(one.name for one in above)}." if above else "None is told from chance.")
+    above = [one for one in able if one.p < 1 - judged.level]
+    said += (f". Above chance by rank tests, with a confidence of {percent(judged.level)} for all of them together: "
+             f"{', '.join(one.name for one in above) or 'none'}. Intervals of few records are rough.")
     return said + (f" The other {few} are not judged." if few else "")
 
 

@@ -229,6 +229,40 @@ def test_low_rate_test_is_exact():
         assert judging.low_p(score, inside, fpr) == pytest.approx(twin)
 
 
+@pytest.mark.parametrize("members", [3, 6])
+def test_rank_test_of_few_records_is_exact(members):
+    """The share of all ways to deal out membership whose AUC is as high, with ties, for few members and for few others."""
+    for _ in range(4):
+        score, inside = RNG.integers(0, 5, 9).astype(float), np.arange(9) < members
+        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), members)]
+        twin = np.mean([metrics.auc(score, held) >= metrics.auc(score, inside) - 1e-12 for held in deals])
+        assert judging.rank_p(score, inside) == pytest.approx(twin)
+    score, inside = RNG.standard_normal(60), np.arange(60) < 25
+    assert judging.rank_p(score, inside) == pytest.approx(judging.auc_p(score, inside), abs=0.01)
+
+
+@pytest.mark.parametrize("groups, side", [(10, 10), (10, 20), (5, 10)])
+def test_groups_without_a_leak_are_not_called(groups, side):
+    """Of 300 audits no more call a group than one test in a thousand would make of 5 %."""
+    chance = np.random.default_rng([groups, side])
+    inside, rows = np.arange(2 * side * groups) % 2 == 0, np.arange(2 * side * groups).reshape(groups, -1)
+    alarms = sum(min(judging.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05 for _ in range(300))
+    assert alarms <= stats.binom.ppf(0.999, 300, 0.05)
+
+
+def test_a_group_that_leaks_is_called(report):
+    found = [replace(one, p=0.001 if one.name == "high" else 0.2) for one in report.judged.groups if one.kind == "group"]
+    said = words.groups(replace(report.judged, groups=tuple(found)), "group")
+    assert said == ("2 of 2 groups have records enough. Above chance by rank tests, with a confidence of 95 % for all of them "
+                    "together: high. Intervals of few records are rough.")
+    able = [one for one in report.judged.groups if one.auc is not None]
+    assert all(one.p is not None and 0 <= one.p <= 1 for one in able)
+    inside, score = np.arange(80) % 2 == 0, np.arange(80.0)
+    score[:40] += 100 * inside[:40]
+    leaks, other = judging.groups_p(score, inside, [np.arange(40), np.arange(40, 80)])
+    assert leaks < 1e-6 < 0.05 < other
+
+
 def test_p_values_of_members_are_conformal():
     """(g + 1) / (n + 1) with g non-members as high; ties count."""
     score, inside = np.array([3.0, 1.0, 2.0, 3.0, 0.0]), np.array([True, True, False, False, False])
@@ -375,10 +409,45 @@ def test_a_sentence_says_what_its_numbers_say(report):
     agreed = report.judged.agreement
     chance = replace(report.judged, agreement=replace(agreed, index=agreed.index[:1], p=0.6))
     assert "no more than chance" in words.agreement(chance)
+    shared, few = (replace(report.judged, agreement=replace(agreed, p=1e-3, others=5, others_expected=1.0, others_p=p))
+                   for p in (0.001, 0.2))
+    assert "easy for every model" in words.agreement(shared)
+    assert "no agreement could be told from chance, which does not show" in words.agreement(few)
+    assert "comes from the model" not in " ".join(words.shows(report.given, report.plan, report.judged))
+    assert f"AUC of up to {report.judged.blind.auc.high:.3f} is not excluded" in " ".join(
+        words.shows(report.given, report.plan, report.judged))
     calm = replace(report.judged, leak=False, headline=replace(report.judged.headline, auc=Interval(0.5, 0.4, 0.6)))
     assert words.answer(report.given, calm).startswith("No attack found anything beyond chance")
     alone = replace(calm, headline=replace(calm.headline, auc=Interval(0.55, 0.51, 0.59)))
     assert "alone above the 0.5 of chance" in words.answer(report.given, alone)
+
+
+def test_an_attack_that_fails_is_said_to_have_failed_in_the_terms_of_an_audit(sets, memorised, monkeypatch):
+    """A Hessian that bends down further than the damping goes."""
+    members, others = sets[0].take(np.arange(120)), sets[1]
+    monkeypatch.setattr(attacks.hessian, "exact", lambda network, *given, **how: -np.eye(276))
+    monkeypatch.setattr(remedies, "changes", lambda given: [])
+    found = audit.audit(memorised, members, others, recipe=RECIPE, references=0, minutes=5)
+    step = next(one for one in found.plan.steps if one.name == "IHA")
+    assert step.state == planning.FAILED and "smallest eigenvalue is -1, and the audit adds 0.2" in step.why
+    assert "rank_threshold" not in found.html() and "IHA" not in found.scores
+
+
+def test_networks_of_equal_weights_and_other_outputs_have_their_own_hessian(sets, memorised):
+    """What is kept is found again by weights and outputs."""
+    members, others, _ = sets
+
+    class Doubled(torch.nn.Module):
+        def __init__(self, inner, factor):
+            super().__init__()
+            self.inner, self.factor = inner, factor
+
+        def forward(self, x):
+            return self.inner(x) * self.factor
+
+    found = [attacks._audited(attacks.Seen(given.given(Doubled(memorised, factor).eval(), members, others, recipe=RECIPE)))[1]
+             for factor in (0.5, 0.4)]
+    assert not np.allclose(*found)
 
 
 def test_command_line(sets, memorised, tmp_path, monkeypatch):
