@@ -9,6 +9,8 @@ import numpy as np
 
 from mia_lib.errors import MiaError
 
+ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
+HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
 
 
@@ -94,6 +96,65 @@ def are_probabilities(values: np.ndarray) -> bool:
     rows = values.reshape(-1, values.shape[-1])
     return all(bool((part >= 0).all() and (np.abs(part.sum(1, dtype=np.float64) - 1) < 1e-3).all())
                for part in (rows[:100], rows))  # most arrays end at the first hundred
+
+
+def unlike_logits(values: np.ndarray) -> str:
+    """What outputs seem to be that were declared logits, and what to do, without a full stop; "" where they may be logits.
+
+    Args:
+        values: [N, K], K >= 2.
+    """
+    if are_probabilities(values):
+        return "probabilities (all are in [0, 1], and each row has the sum 1). Give outputs = 'probabilities'"
+    if (values < 0).any():
+        return ""
+    sums = values.sum(1, dtype=np.float64)
+    if (np.abs(sums - 100) < 2).all():
+        return ("percentages (none is negative, and each row has the sum 100). Give p / p.sum(1, keepdims=True) and outputs = "
+                "'probabilities'")
+    if (values > 1).any() or len(np.unique(values)) <= HANDFUL:
+        return ""
+    if (np.abs(sums - 1) < ROUNDED).all():
+        return (f"rounded probabilities (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). "
+                "Renormalise them, p / p.sum(1, keepdims=True), and give outputs = 'probabilities'")
+    remedy = ("Of one output s after its sigmoid make np.concatenate([1 - s, s], 1) and give outputs = 'probabilities'" if
+              values.shape[1] == 2 and not values[:, 0].any() else
+              "Of one sigmoid s a class give what goes into it, np.log(s / (1 - s)), or s / s.sum(1, keepdims=True) and "
+              "outputs = 'probabilities'")
+    return (f"outputs of sigmoids (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). {remedy}. "
+            "If they are logits after all, add 1 to each, which changes no softmax")
+
+
+def to_probabilities(values: np.ndarray) -> str:
+    """How outputs that were declared probabilities, and are none, may become such; "" where nothing is known of it.
+
+    Args:
+        values: [N, K], K >= 2.
+    """
+    sums = values.sum(1, dtype=np.float64)
+    if (values < 0).any():
+        return ""
+    if (np.abs(sums - 1) < ROUNDED).all() or (np.abs(sums - 100) < 2).all():
+        return "Renormalise them: p / p.sum(1, keepdims=True)"
+    if (values <= 1).all():
+        return ("Of one sigmoid s a class give s / s.sum(1, keepdims=True), or what goes into it, np.log(s / (1 - s)), and "
+                "outputs = 'logits'")
+    return ""
+
+
+def one_output(values, before: str, after: str) -> str:
+    """What to do with one sigmoid output a record, as a sentence: which two columns to make of it.
+
+    Args:
+        values: of that output s. Where all are in [0, 1] it is taken for one after the sigmoid, else for one before.
+        before: what to give of s before the sigmoid, [0, s]. after: what to give of s after it, [1 - s, s].
+    """
+    values = np.asarray(values)
+    if values.dtype.kind not in "biuf" or not values.size:
+        return f"Of one sigmoid output s a record, [N, 1], make two columns: before the sigmoid {before}; after it {after}."
+    if ((values >= 0) & (values <= 1)).all():
+        return f"Of one sigmoid output s a record, [N, 1], after the sigmoid (all are in [0, 1]), make two columns: {after}."
+    return f"Of one sigmoid output s a record, [N, 1], before the sigmoid, make two columns: {before}."
 
 
 def check_finite(argument: str, values: np.ndarray, rows: str, remedy: str) -> None:

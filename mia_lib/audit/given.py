@@ -107,7 +107,7 @@ def given(model, members, non_members, *, outputs="logits", scaling=None, public
     asked = target(model, outputs, len(members.classes), scaling, keep)
     found = Given(asked, members, non_members, public, recipe, named, rates, fpr is not None, float(minutes),
                   int(references), float(delta), float(confidence), name.strip(), int(seed))
-    look(found.target, found.pool.x)
+    look(found.target, found.pool.x, found.loss)
     return found
 
 

@@ -21,7 +21,7 @@ from torch import nn
 
 from mia_lib import models as architectures
 from mia_lib import signals, store
-from mia_lib.checks import are_probabilities
+from mia_lib.checks import are_probabilities, one_output, to_probabilities, unlike_logits
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.signals import outputs as evaluation
@@ -138,7 +138,7 @@ class Target:
         """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
         key = records.fingerprint, loss
         if key not in self._said:
-            found, y = declared(self.ask(records.x), self.outputs), records.y
+            found, y = declared(self.ask(records.x), self.outputs, loss), records.y
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, which the page counts as ties
                 if self.outputs == "logits":
@@ -221,8 +221,10 @@ def checked(found: np.ndarray, records: int, classes: int) -> np.ndarray:
         MiaError: anything else, with what to do.
     """
     if found.shape == (records, 1):
-        raise MiaError(f"outputs have shape {found.shape}, one column: [N, K] is needed. Of one sigmoid output s make "
-                       f"two columns: lambda x: torch.cat([0 * s, s], 1), of a function around the network.")
+        remedy = one_output(found, "torch.cat([0 * s, s], 1) with outputs='logits'",
+                            "torch.cat([1 - s, s], 1) with outputs='probabilities'")
+        raise MiaError(f"outputs have shape {found.shape}, one column: [N, K] is needed. Give a network or a function around "
+                       f"the model. {remedy}")
     if found.ndim != 2 or len(found) != records:
         raise MiaError(f"outputs have shape {found.shape} for {records} records: [{records}, {classes}] is needed, a row "
                        f"a record in their order.")
@@ -239,16 +241,23 @@ def checked(found: np.ndarray, records: int, classes: int) -> np.ndarray:
     return found
 
 
-def declared(found: np.ndarray, outputs: str) -> np.ndarray:
+def declared(found: np.ndarray, outputs: str, loss: str = "cross_entropy") -> np.ndarray:
     """Outputs that are what they were declared to be.
 
+    Args:
+        found: [N, K]. outputs: one of `OUTPUTS`. loss: that the model was trained with; by "squared_error" its outputs are
+            to be one-hot, and may all be in [0, 1].
+
     Raises:
-        MiaError: probabilities for logits or the other way, outputs that do not depend on the record.
+        MiaError: probabilities, sigmoids or percentages for logits, logits or rounded probabilities for probabilities, outputs
+            that do not depend on the record.
     """
     probable = are_probabilities(found)
     if outputs == "logits" and probable:
         raise MiaError("outputs = 'logits', but all are in [0, 1] and each row has the sum 1: these are probabilities. Say "
                        "outputs='probabilities', or better give what goes into the softmax, which is not rounded.")
+    if outputs == "logits" and loss != "squared_error" and (said := unlike_logits(found)):
+        raise MiaError(f"outputs = 'logits', but these seem to be {said}.")
     if outputs == "probabilities" and not probable:
         with np.errstate(over="ignore"):
             logs = bool((found <= 0).all()) and are_probabilities(np.exp(found.astype(np.float64)))
@@ -256,7 +265,8 @@ def declared(found: np.ndarray, outputs: str) -> np.ndarray:
         said = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they "
                 "are" if logs else
                 f"rows have sums from {sums.min():.4g} to {sums.max():.4g} and entries from {found.min():.4g} to "
-                f"{found.max():.4g}. Say outputs='logits', or give what the softmax makes of them")
+                f"{found.max():.4g}. "
+                + (to_probabilities(found) or "Say outputs='logits', or give what the softmax makes of them"))
         raise MiaError(f"outputs = 'probabilities', but {said}.")
     if len(found) > 1 and (found == found[0]).all():
         raise MiaError(f"outputs are the same for all {len(found)} records "
@@ -266,11 +276,11 @@ def declared(found: np.ndarray, outputs: str) -> np.ndarray:
     return found
 
 
-def look(of: Target, x: np.ndarray) -> None:
+def look(of: Target, x: np.ndarray, loss: str = "cross_entropy") -> None:
     """Ask about a few records first, so that what is wrong is said before the work.
 
     Args:
-        x: at least 4 records.
+        x: at least 4 records. loss: as for `declared`.
 
     Raises:
         MiaError: what `checked` and `declared` refuse, outputs that change from call to call or with the batch, images for a
@@ -283,7 +293,7 @@ def look(of: Target, x: np.ndarray) -> None:
     if of.kind != "function" and isinstance(of.scaling, str):
         choose("scaling", of.scaling, architectures.SCALINGS)
     few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
-    first, second = (declared(of.ask(few, again=True), of.outputs).astype(np.float64) for _ in range(2))
+    first, second = (declared(of.ask(few, again=True), of.outputs, loss).astype(np.float64) for _ in range(2))
     if not _same(first, second):
         raise MiaError("outputs change from one call to the next for the same records: something in the model is random, "
                        "such as dropout. Export or call it in evaluation mode.")

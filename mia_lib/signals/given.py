@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from mia_lib import progress, store
-from mia_lib.checks import LOSSES, are_probabilities, check_labels
+from mia_lib.checks import LOSSES, are_probabilities, check_labels, one_output, to_probabilities, unlike_logits
 from mia_lib.errors import MiaError, check_range, choose
 
 OUTPUTS = ("logits", "probabilities")
@@ -243,14 +243,15 @@ def _checked(given, records: int, outputs: str, before: list[np.ndarray]) -> np.
     if answer.shape == (records,):
         raise MiaError(f"one {'number' if answer.dtype.kind in 'biuf' else 'label'} a record, shape {answer.shape}: "
                        f"[{records}, K] is needed, a number for each class. Of scikit-learn give model.predict_proba in the "
-                       "place of predict; of one probability p make np.stack([1 - p, p], 1).")
+                       "place of predict; of one probability p make np.stack([1 - p, p], 1) with outputs = 'probabilities', "
+                       "of one number s before the sigmoid np.stack([0 * s, s], 1) with outputs = 'logits'.")
     if answer.dtype.kind not in "biuf" or answer.ndim != 2 or len(answer) != records:
         raise MiaError(f"shape {answer.shape} and type {answer.dtype} for {records} records: numbers [{records}, K] are "
                        "needed.")
     if answer.shape[1] < 2:
-        columns = "[0 * s, s]" if outputs == "logits" else "[1 - s, s]"
-        raise MiaError(f"shape {answer.shape}: at least two classes are needed. Of one sigmoid output s, [N, 1], make two: "
-                       f"np.concatenate({columns}, 1).")
+        remedy = one_output(answer, "np.concatenate([0 * s, s], 1) with outputs = 'logits'",
+                            "np.concatenate([1 - s, s], 1) with outputs = 'probabilities'")
+        raise MiaError(f"shape {answer.shape}: at least two classes are needed. {remedy}")
     if before and before[0].shape[1] != answer.shape[1]:
         raise MiaError(f"{answer.shape[1]} classes, where {before[0].shape[1]} were answered before.")
     answer = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
@@ -258,13 +259,13 @@ def _checked(given, records: int, outputs: str, before: list[np.ndarray]) -> np.
     if bad.any():
         raise MiaError(f"NaN or infinity for {bad.sum()} of {records} records, the first is number {int(np.argmax(bad))} of "
                        "the batch.")
-    if (outputs == "probabilities") != are_probabilities(answer):
-        if outputs == "logits":
-            raise MiaError("probabilities, where outputs = 'logits': all are in [0, 1], and each row has the sum 1. Give "
-                           "outputs = 'probabilities'.")
+    if outputs == "logits" and (said := unlike_logits(answer) if not before or are_probabilities(answer) else ""):
+        raise MiaError(f"no logits, though outputs = 'logits': these seem to be {said}.")
+    if outputs == "probabilities" and not are_probabilities(answer):
         sums = answer.sum(1)
         raise MiaError(f"numbers from {answer.min():.4g} to {answer.max():.4g} with sums of rows from {sums.min():.4g} to "
-                       f"{sums.max():.4g}, where outputs = 'probabilities'. Of logits say so, outputs = 'logits'.")
+                       f"{sums.max():.4g}, where outputs = 'probabilities'. "
+                       f"{to_probabilities(answer) or 'Of logits say so, outputs = ' + repr('logits')}.")
     return answer
 
 

@@ -73,6 +73,16 @@ def network(training: bool = False) -> nn.Module:
     return nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 3)).train(training)
 
 
+class Rounded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 3)
+        self.eval()
+
+    def forward(self, x):
+        return self.inner(x).softmax(1).round(decimals=1)
+
+
 def broken() -> nn.Module:
     made = network()
     nn.init.constant_(made[0].weight, float("nan"))
@@ -103,7 +113,14 @@ CASES = {  # what is given differently, and what the message says
     "unknown outputs": ({"outputs": "logit"}, "Did you mean 'logits'?"),
     "labels as outputs": ({"model": lambda x: logits(x).argmax(1)}, "in the place of predict"),
     "one column": ({"model": lambda x: logits(x)[:, :1]}, "make two"),
-    "a network of one output": ({"model": nn.Linear(6, 1).eval()}, "make two columns"),
+    "a network of one output": ({"model": nn.Linear(6, 1).eval()}, "make two columns: torch.cat([0 * s, s], 1)"),
+    "a network with a sigmoid": ({"model": nn.Sequential(nn.Linear(6, 1), nn.Sigmoid()).eval()},
+                                 "make two columns: torch.cat([1 - s, s], 1) with outputs='probabilities'"),
+    "a sigmoid a class": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Sigmoid()).eval()}, "outputs of sigmoids"),
+    "a function of sigmoids": ({"model": lambda x: 1 / (1 + np.exp(-logits(x)))}, "outputs of sigmoids"),
+    "percent for logits": ({"model": lambda x: 100 * probabilities(x)}, "percentages"),
+    "a network's rounded probabilities": ({"model": Rounded(), "outputs": "probabilities"}, "Renormalise them"),
+    "rounded probabilities": ({"model": lambda x: probabilities(x).round(2), "outputs": "probabilities"}, "Renormalise them"),
     "a network of two axes": ({"model": nn.Unflatten(1, (2, 3)).eval()}, "a row a record"),
     "three axes": ({"model": lambda x: logits(x)[:, :, None]}, "numbers [32, K] are needed"),
     "rows missing": ({"model": lambda x: logits(x)[1:]}, "shape (31, 3)"),

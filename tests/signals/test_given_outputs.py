@@ -142,7 +142,16 @@ def test_scikit_learn_answers():
 WRONG = [
     ("labels", lambda x: np.array(["a"] * len(x)), "logits", r"one label a record, shape \(25,\): \[25, K\] is needed"),
     ("one probability", lambda x: softmax(x)[:, 1], "probabilities", r"np.stack\(\[1 - p, p\], 1\)"),
-    ("one column", lambda x: x[:, :1], "logits", r"at least two classes.*\[0 \* s, s\]"),
+    ("one column", lambda x: x[:, :1], "logits", r"at least two classes.*before the sigmoid.*\[0 \* s, s\]"),
+    ("one column after its sigmoid", lambda x: 1 / (1 + np.exp(-x[:, :1])), "logits",
+     r"after the sigmoid .all are in \[0, 1\].*\[1 - s, s\], 1\) with outputs = 'probabilities'"),
+    ("zero and a sigmoid", lambda x: np.stack([0 * x[:, 0], 1 / (1 + np.exp(-x[:, 0]))], 1), "logits",
+     r"outputs of sigmoids .*\[1 - s, s\], 1\) and give outputs = 'probabilities'"),
+    ("a sigmoid a class", lambda x: 1 / (1 + np.exp(-x @ W)), "logits", r"outputs of sigmoids .*np.log\(s / \(1 - s\)\)"),
+    ("a sigmoid a class as probabilities", lambda x: 1 / (1 + np.exp(-x @ W)), "probabilities", r"one sigmoid s a class"),
+    ("percent as logits", lambda x: (100 * softmax(x)).round(1), "logits", r"percentages .*p / p.sum\(1, keepdims=True\)"),
+    ("rounded", lambda x: softmax(x).round(1), "probabilities", r"Renormalise them: p / p.sum\(1, keepdims=True\)"),
+    ("rounded as logits", lambda x: softmax(x).round(2), "logits", r"rounded probabilities .*Renormalise them"),
     ("one column of probabilities", lambda x: softmax(x)[:, :1], "probabilities", r"\[1 - s, s\]"),
     ("too few", lambda x: x[1:], "logits", r"shape \(24, 3\) .*for 25 records: numbers \[25, K\]"),
     ("transposed", lambda x: x.T, "logits", r"shape \(3, 25\)"), ("three axes", lambda x: x[None], "logits", "numbers"),
@@ -150,7 +159,7 @@ WRONG = [
     ("nothing", lambda x: None, "logits", "type object"),
     ("NaN", lambda x: np.where(x == x[4, 1], np.nan, x), "logits", "NaN or infinity for 1 of 25 records, .* is number 4"),
     ("infinity", lambda x: np.where(x == x[4, 1], np.inf, x), "logits", "NaN or infinity"),
-    ("probabilities", softmax, "logits", "probabilities, where outputs = 'logits'"),
+    ("probabilities", softmax, "logits", "= 'logits': these seem to be probabilities .*Give outputs = 'probabilities'"),
     ("logits", lambda x: x @ W, "probabilities", "where outputs = 'probabilities'. Of logits say so"),
     ("percent", lambda x: 100 * softmax(x), "probabilities", "sums of rows from 100 to 100"),
     ("an error", lambda x: 1 / 0, "logits", "records 0 to 24 of 25, failed: ZeroDivisionError"),
@@ -162,6 +171,15 @@ def test_wrong_answers_are_refused_with_the_first_batch(function, kind, words):
     with pytest.raises(MiaError, match=words) as caught:
         signals.from_function(function, X, kind)
     assert caught.value.answered is None
+
+
+def test_logits_that_may_be_such_are_no_sigmoids():
+    """Votes, logits that happen to be in [0, 1] in a later batch, and such as were moved by one."""
+    votes = signals.from_function(lambda x: np.eye(2)[(x[:, 0] > 0).astype(int)] + [[0, 1]] * (x[:, :1] > 1), X)
+    assert set(np.unique(votes)) <= {0, 1, 2}
+    last = signals.from_function(lambda x: x @ W if len(x) == 20 else 1 / (1 + np.exp(-x @ W)), X, batch=20)
+    assert ((last[20:] > 0) & (last[20:] < 1)).all()
+    signals.from_function(lambda x: 1 + 1 / (1 + np.exp(-x @ W)), X)
 
 
 def test_wrong_questions_are_refused_before_anything_is_asked(tmp_path):
