@@ -120,8 +120,16 @@ def _recipe(given: Given, probe: Probe) -> str:
     return "" if given.recipe else "needs a training recipe"
 
 
-def _recipe_and_public(given: Given, probe: Probe) -> str:
-    return _recipe(given, probe) or ("" if given.public else "needs public records")
+def _one_loss(given: Given, probe: Probe) -> str:
+    """Of attacks that compare the model's loss with the references'."""
+    if given.recipe and given.recipe.loss != given.loss:
+        return (f"needs one loss for the model and its references, and the recipe's {given.recipe.loss} is none of "
+                "probabilities")
+    return _recipe(given, probe)
+
+
+def _one_loss_and_public(given: Given, probe: Probe) -> str:
+    return _one_loss(given, probe) or _public(given, probe)
 
 
 def _public(given: Given, probe: Probe) -> str:
@@ -354,8 +362,8 @@ ATTACKS = {one.name: one for one in (  # in the order of what they are worth for
     Attack("LiRA", LIRA, "references", baselines.lira_online.needs, _recipe, _of_references, _lira, references=True),
     Attack("LiRA, offline", LIRA, "references", baselines.lira_offline.needs, _recipe, _of_references, _lira_offline,
            references=True),
-    Attack("RMIA", RMIA, "references", baselines.rmia.needs, _recipe_and_public, _of_references, _rmia, references=True),
-    Attack("calibrated loss", WATSON, "references", calibration.calibrate.needs, _recipe, _of_references, _calibrated,
+    Attack("RMIA", RMIA, "references", baselines.rmia.needs, _one_loss_and_public, _of_references, _rmia, references=True),
+    Attack("calibrated loss", WATSON, "references", calibration.calibrate.needs, _one_loss, _of_references, _calibrated,
            references=True),
     Attack("quantile regression", "Bertran et al. 2023", "public records",
            Needs("output vector", "none", "public records that the target was not trained on"), _public, _of_regression,

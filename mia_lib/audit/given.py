@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from mia_lib import membership, training
+from mia_lib import models as architectures
 from mia_lib.audit.target import Target, look, target
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
@@ -65,8 +66,10 @@ class Given:
 
     @property
     def loss(self) -> str:
-        """The loss that the model was trained with, as far as is known."""
-        return self.recipe.loss if self.recipe else "cross_entropy"
+        """The loss that the model was trained with, as far as is known; of probabilities cross-entropy in the place of squared
+        error, which is one of other outputs."""
+        known = self.recipe.loss if self.recipe else "cross_entropy"
+        return "cross_entropy" if self.target.outputs == "probabilities" and known == "squared_error" else known
 
 
 def given(model, members, non_members, *, outputs="logits", scaling=None, public=None, recipe=None, minutes=10.0, groups=None,
@@ -102,13 +105,24 @@ def given(model, members, non_members, *, outputs="logits", scaling=None, public
             raise MiaError(f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
                            f"was trained.")
         training.train(members, np.ones((1, len(members)), bool), recipe)  # says what does not fit; trains nothing
-    if scaling is None and recipe is not None and recipe.scaling != "-1 to 1":
-        scaling = recipe.scaling
+    if recipe is not None:
+        scaling = _scaling(model, scaling, recipe, members)
     asked = target(model, outputs, len(members.classes), scaling, keep)
     found = Given(asked, members, non_members, public, recipe, named, rates, fpr is not None, float(minutes),
                   int(references), float(delta), float(confidence), name.strip(), int(seed))
     look(found.target, found.pool.x, found.loss)
     return found
+
+
+def _scaling(model, scaling: str | tuple | None, recipe: TrainConfig, members: Dataset) -> str | tuple | None:
+    """How images are fed to the model, which must be how the recipe feeds them to the references."""
+    known = architectures.fed(model) if scaling is None else scaling
+    if members.is_image and known is not None and architectures.check_scaling(known) != recipe.scaling:
+        said = f"scaling = {scaling!r}" if scaling is not None else f"model was trained with scaling = {known!r}"
+        raise MiaError(f"{said}, and recipe.scaling = {recipe.scaling!r}: the model and the references trained by the recipe "
+                       f"would see different pixels. Give both the same, as by dataclasses.replace(recipe, "
+                       f"scaling={known!r}).")
+    return recipe.scaling if scaling is None and recipe.scaling != "-1 to 1" else scaling
 
 
 def _check_set(argument: str, records, least: int) -> None:
@@ -248,6 +262,6 @@ def halves(found: Given, count: int) -> np.ndarray:
     return membership.balanced_halves(len(found.pool), count, found.seed)
 
 
-def reseeded(recipe: TrainConfig, more: int) -> TrainConfig:
-    """The recipe with other random numbers than the model's."""
-    return replace(recipe, seed=recipe.seed + more)
+def reseeded(recipe: TrainConfig) -> TrainConfig:
+    """The recipe with other random numbers than the model's, so that nothing trained by it begins where the model did."""
+    return replace(recipe, seed=recipe.seed + 1)

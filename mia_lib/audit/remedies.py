@@ -54,7 +54,7 @@ class Price:
 
 def changes(given: Given) -> list[Change]:
     """The recipe as it is, and with one thing changed at a time, where that can be."""
-    recipe = reseeded(given.recipe, 1)
+    recipe = reseeded(given.recipe)
     found = [Change(AS_IT_IS, recipe, 1.0)]
     decay = max(DECAY, 10 * recipe.weight_decay)
     found.append(Change(f"weight decay {decay:g}", replace(recipe, weight_decay=decay), 1.0))
@@ -70,7 +70,7 @@ def changes(given: Given) -> list[Change]:
 
 def measured(given: Given) -> list[Price]:
     """What each change brought, the recipe as it is first."""
-    everyone, found, base = np.ones((1, len(given.members)), bool), [], None
+    everyone, found, base, level = np.ones((1, len(given.members)), bool), [], None, given.confidence
     for change in changes(given):
         try:
             if change.privacy:
@@ -84,12 +84,12 @@ def measured(given: Given) -> list[Price]:
             continue
         if base is None:
             base = loss, right
-        accuracy = metrics.t_interval(right.astype(float), covers="records only", bounds=(0.0, 1.0))
-        auc = metrics.bootstrap("auc", -loss, given.inside, draws=400, seed=given.seed)
+        accuracy = metrics.t_interval(right.astype(float), level, covers="records only", bounds=(0.0, 1.0))
+        auc = metrics.bootstrap("auc", -loss, given.inside, level=level, draws=400, seed=given.seed)
         less = price = None
         if base[0] is not loss:
-            less = metrics.compare("auc", -base[0], -loss, given.inside, draws=400, seed=given.seed)
-            price = metrics.t_interval(base[1].astype(float) - right, covers="records only", bounds=(-1.0, 1.0))
+            less = metrics.compare("auc", -base[0], -loss, given.inside, level=level, draws=400, seed=given.seed)
+            price = metrics.t_interval(base[1].astype(float) - right, level, covers="records only", bounds=(-1.0, 1.0))
         found.append(Price(change.name, accuracy, auc, less, price))
     return found
 

@@ -167,7 +167,7 @@ def _references(given: Given, planned: Plan, left) -> References | None:
         records = given.public
         members = random_subsets(len(records), size, planned.references, given.seed)
         least, inside = planning.LEAST_PUBLIC, np.zeros((planned.references, len(given.pool)), bool)
-    models = training.train(records, members, given.recipe, label=f"references for {given.name}")
+    models = training.train(records, members, giving.reseeded(given.recipe), label=f"references for {given.name}")
     step, there = max(8, 2 * pool.at_once()), 0
     while there < planned.references:
         upto, start, before = min(planned.references, there + step), time.perf_counter(), left()

@@ -144,7 +144,6 @@ class Target:
                 if self.outputs == "logits":
                     scalar = signals.scalars(found, y, loss)
                 else:
-                    loss = "cross_entropy" if loss == "squared_error" else loss
                     scalar = signals.from_probabilities(found, y, loss, self._floor(found))
             self._said[key] = {**scalar, "probabilities": found if self.outputs == "probabilities" else _softmax(found),
                                "outputs": found}

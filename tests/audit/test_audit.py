@@ -13,12 +13,13 @@ import torch
 from scipy import stats
 
 from mia_lib import audit, metrics, training
-from mia_lib.audit import attacks, blind, given, judging, planning, rehearsal, remedies, words
+from mia_lib.audit import attacks, blind, given, judging, planning, rehearsal, remedies, running, words
 from mia_lib.audit.planning import IMPOSSIBLE, RUNS, TOO_DEAR
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.audit.report import check_folder
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig
+from mia_lib.training.recipe import seed_of
 
 RNG = np.random.default_rng(0)
 RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
@@ -92,10 +93,45 @@ def test_changes_of_a_recipe(had):
     """One thing at a time; augmentation of images alone, DP-SGD where Opacus is."""
     pytest.importorskip("opacus")
     first, *others = remedies.changes(had)
-    assert first.config == given.reseeded(RECIPE, 1)
+    assert first.config == given.reseeded(RECIPE)
     for one in others:
         changed = [name for name in RECIPE.__dataclass_fields__ if getattr(one.config, name) != getattr(first.config, name)]
         assert len(changed) + (one.privacy is not None) == 1 and "augmentation" not in changed
+
+
+def test_prices_have_the_confidence_that_was_asked_for(had, monkeypatch):
+    monkeypatch.setattr(remedies.private, "lacking", lambda: "DP-SGD is tested where it is made")
+    first, *others = remedies.measured(replace(had, confidence=0.8, recipe=replace(RECIPE, epochs=2)))
+    assert first.accuracy.level == first.auc.level == 0.8
+    assert all(one.less.level == one.price.level == 0.8 for one in others)
+
+
+def test_no_reference_begins_where_the_model_did(had, monkeypatch):
+    """The recipe's own seed is the model's, where it was trained by `training.fit` or as the first of an ensemble."""
+    class Asked(Exception):
+        pass
+
+    def train(records, members, config, **more):
+        raise Asked(config)
+
+    monkeypatch.setattr(running.training, "train", train)
+    planned = replace(planning.arranged(had, PROBE), references=8, variant=attacks.HALVES)
+    with pytest.raises(Asked) as asked:
+        running._references(had, planned, lambda: 60)
+    [config] = asked.value.args
+    assert replace(config, seed=RECIPE.seed) == RECIPE
+    assert seed_of(RECIPE, 0) not in [seed_of(config, index) for index in range(8)]
+
+
+def test_losses_are_compared_where_both_sides_have_the_same(had):
+    """Of probabilities there is no squared error, so attacks that compare it with the references' are left out."""
+    squared = replace(had, recipe=replace(RECIPE, loss="squared_error"))
+    of_probabilities = replace(squared, target=replace(squared.target, outputs="probabilities"))
+    for name in ("calibrated loss", "RMIA"):
+        assert not attacks.ATTACKS[name].lacks(squared, PROBE) and not attacks.ATTACKS[name].lacks(had, PROBE)
+        assert "needs one loss" in attacks.ATTACKS[name].lacks(of_probabilities, PROBE)
+    assert squared.loss == "squared_error" and of_probabilities.loss == "cross_entropy"
+    assert not attacks.ATTACKS["LiRA"].lacks(of_probabilities, PROBE)
 
 
 def test_a_model_without_the_members_gives_chance(sets):

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from mia_lib import audit
+from mia_lib import audit, models
 from mia_lib.audit import doors, given
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import Dataset
@@ -162,6 +162,13 @@ CASES = {  # what is given differently, and what the message says
     "public non-members": ({"public": mixed(PUBLIC, OTHERS)}, "2 records of public are in non_members"),
     "images without a scaling": ({"members": IMAGES[0], "non_members": IMAGES[1],
                                   "model": nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).eval()}, "scaling is missing"),
+    "references that see other pixels": (
+        {"members": IMAGES[0], "non_members": IMAGES[1], "scaling": "0 to 1", "recipe": RECIPE,
+         "model": nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).eval()}, "recipe.scaling = '-1 to 1': the model and the"),
+    "a recipe for other pixels": (
+        {"members": IMAGES[0], "non_members": IMAGES[1], "recipe": replace(RECIPE, scaling="0 to 255"),
+         "model": models.feed(nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), "0 to 1").eval()},
+        "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'"),
     "an unknown scaling": ({"members": IMAGES[0], "non_members": IMAGES[1], "scaling": "0 to 2",
                             "model": nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).eval()}, "scaling"),
     # numbers

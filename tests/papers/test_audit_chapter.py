@@ -13,6 +13,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
 from mia_lib.papers.audit import exhibits, networks, study
 from mia_lib.papers.audit.study import Many, Trials
+from mia_lib.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("module_cache")
 
@@ -93,6 +94,22 @@ def test_forests_are_those_that_a_loop_fits(dealt, forests):
     assert_allclose(forests.auc("leaf 20")[1], metrics.auc(p, inside), atol=1e-12)
     assert_allclose(forests.accuracy["leaf 20"][1], (p > 0.5)[~inside].mean(), atol=0.02)  # ties at one half
     assert (forests.auc("leaf 1") > forests.auc("leaf 20")).all()
+
+
+def test_references_that_attack_each_other_are_those_of_the_audit(monkeypatch):
+    """Trained by the same recipe as the audit trained them, so that what is kept is found again."""
+    class Asked(Exception):
+        pass
+
+    def train(records, members, config, **more):
+        raise Asked(config)
+
+    recipe = TrainConfig("mlp:8", seed=3)
+    given = SimpleNamespace(pool=range(40), recipe=recipe, seed=0)
+    monkeypatch.setattr(study.training, "train", train)
+    with pytest.raises(Asked) as asked:
+        study.of_references(SimpleNamespace(given=given, plan=SimpleNamespace(references=4)))
+    assert asked.value.args == (giving.reseeded(recipe),)
 
 
 def test_the_control_sees_no_model(dealt, forests):

@@ -7,7 +7,7 @@ Halves come in complementary pairs, as in a bank of references.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -78,12 +78,8 @@ def recipe(stages: int, epochs: int, batch_size: int, learning_rate: float, seed
 
 
 def network(dealt: Records, config: TrainConfig) -> Callable:
-    """A residual network, trained on the members of the first model, as a function from images to logits.
-
-    References are trained by the same recipe from other random numbers, so that none begins where this one did.
-    """
-    inside = dealt.members[:1]
-    trained = training.train(dealt.pool, inside, replace(config, seed=config.seed + 1), label="the network").model(0)
+    """A residual network, trained on the members of the first model, as a function from images to logits."""
+    trained = training.train(dealt.pool, dealt.members[:1], config, label="the network").model(0)
     return partial(signals.model_outputs, trained, scaling=config.scaling)
 
 
@@ -187,7 +183,7 @@ def of_references(report: audit.Report) -> Many:
     """Attacks with references, and the loss, on each of an audit's own references, whose members are known, too."""
     given, count = report.given, report.plan.references
     members = giving.halves(given, count)
-    models = training.train(given.pool, members, given.recipe, label="references")
+    models = training.train(given.pool, members, giving.reseeded(given.recipe), label="references")
     loss, margin = (one(models, given.pool).astype(np.float64) for one in (signals.loss, signals.logit_scaled_confidence))
     others = [membership.references_of(target, count) for target in range(count)]
     lira = [baselines.lira_online(margin[target], margin[rows], members[rows], True) for target, rows in enumerate(others)]
