@@ -260,8 +260,9 @@ class Place:
 def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Place], list[str]]:
     """Rank what was handed in, and keep a journal of it.
 
-    A team's last file counts. The same scores judged again are no further try; a file beyond the team's tries, or after the
-    final ranking, does not count.
+    A team's last file counts. A file that is judged again where it lies is not handed in again; scores that come back in
+    another file, or in one that held others since, are, and count then, but are no further try. A file beyond the team's
+    tries, or after the final ranking, does not count.
 
     Args:
         folder: that `deal` wrote. paths: of new submissions; earlier ones are kept. final: judge the records that were not
@@ -279,17 +280,18 @@ def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Pl
         try:
             team, score = read(path, kept)
             digest = hashlib.sha256(score.tobytes()).hexdigest()
-            before = [line["sha256"] for line in journal if line["team"] == team]
-            if digest in before:  # judging a whole folder again is no further try
+            before = [line for line in journal if line["team"] == team]
+            if _is_known(before, digest, path):
                 continue
             if (folder / "lecturer" / CLOSED).exists():
                 raise MiaError(f"{path.name} ({team}): the final ranking has been made; what comes later does not count.")
-            if len(before) >= kept.tries:
-                raise MiaError(f"{path.name} ({team}): {len(before)} files were handed in, and {kept.tries} are allowed. "
+            different = {line["sha256"] for line in before}
+            if digest not in different and len(different) >= kept.tries:
+                raise MiaError(f"{path.name} ({team}): {len(different)} files were handed in, and {kept.tries} are allowed. "
                                "This one does not count.")
             store.write(folder / "lecturer" / "scores" / f"{digest}.npz", bank.packed({"score": score}))
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            journal.append({"team": team, "sha256": digest, "file": path.name, "date": now})
+            journal.append({"team": team, "sha256": digest, "file": path.name, "path": str(path.resolve()), "date": now})
         except MiaError as error:
             refused.append(str(error))
     lines = "".join(json.dumps(line) + "\n" for line in journal)
@@ -300,8 +302,18 @@ def judge(folder: Path, paths: list[Path], final: bool = False) -> tuple[list[Pl
     scores = {team: _kept_scores(folder, line["sha256"]) for team, line in last.items()}
     if final:
         store.write(folder / "lecturer" / CLOSED, b"")
-    tries = {team: sum(line["team"] == team for line in journal) for team in last}
+    tries = {team: len({line["sha256"] for line in journal if line["team"] == team}) for team in last}
     return ranking(scores, kept, final, tries, {team: line["file"] for team, line in last.items()}), refused
+
+
+def _is_known(before: list[dict], digest: str, path: Path) -> bool:
+    """Whether scores count already, or lie where they were judged before, as when a whole folder is judged again.
+
+    Args:
+        before: the team's lines of the journal. digest: of the scores. path: of their file.
+    """
+    here = [line["sha256"] for line in before if line.get("path", line["file"]) in (str(path.resolve()), path.name)]
+    return bool(before) and digest in (before[-1]["sha256"], *here[-1:])
 
 
 def _journal(folder: Path) -> list[dict]:

@@ -179,6 +179,32 @@ def test_tries_are_counted_and_bounded(table, tmp_path):
     assert len(refused) == 1 and "2 are allowed" in refused[0]
 
 
+def test_an_earlier_file_that_is_handed_in_again_counts(table, tmp_path):
+    """Under another name or its own, and as no further try; judging the whole folder again changes nothing."""
+    good, other = (_hand_in(table, tmp_path / f"{name}.npz", "team-01", RNG.random(N)) for name in ("a", "b"))
+    assert game.judge(table, [good, other])[0][0].file == "b.npz"
+    again = tmp_path / "c.npz"
+    again.write_bytes(good.read_bytes())
+    for paths in ([again], [good, other, again], [other], [good]):
+        (place,), refused = game.judge(table, paths)
+        assert (place.file, place.tries, refused) == ("c.npz", 2, [])
+    again.write_bytes(other.read_bytes())  # the same name, every time
+    assert game.judge(table, [again])[0][0].auc == game.judge(table, [good, other, again])[0][0].auc
+    lines = [json.loads(line) for line in (table / "lecturer" / game.JOURNAL).read_text().splitlines()]
+    assert [line["file"] for line in lines] == ["a.npz", "b.npz", "c.npz", "c.npz"]
+    assert lines[-1]["sha256"] == lines[1]["sha256"]
+
+
+def test_a_journal_without_paths_still_serves(table, tmp_path):
+    first, second = (_hand_in(table, tmp_path / f"{name}.npz", "team-01", RNG.random(N)) for name in ("a", "b"))
+    game.judge(table, [first, second])
+    journal = table / "lecturer" / game.JOURNAL
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    journal.write_text("".join(json.dumps({key: one for key, one in line.items() if key != "path"}) + "\n" for line in lines))
+    (place,), _ = game.judge(table, [first])
+    assert (place.file, place.tries) == ("b.npz", 2)
+
+
 def test_what_is_refused_does_not_stop_the_others(table, tmp_path):
     good = _hand_in(table, tmp_path / "good.npz", "team-02")
     places, refused = game.judge(table, [tmp_path / "gone.npz", good])
