@@ -220,12 +220,23 @@ def _first(error: BaseException) -> str:
 
 
 def alike(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
-    """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its "
-      "order."""
+    """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its order.
+
+    Args:
+        sets: name of an option, without its hyphens -> what it gave.
+
+    Raises:
+        MiaError: a set has fewer, and they are numbers from 0, which may have been counted anew for it alone.
+    """
     found = [one for one in sets.values() if one is not None]
     classes = max((one.classes for one in found), key=len)
     if not all(set(one.classes) <= set(classes) for one in found):
         return sets  # which the audit refuses
+    for argument, one in sets.items():
+        if one is not None and len(one.classes) < len(classes) and one.classes == tuple(map(str, range(len(one.classes)))):
+            raise MiaError(f"--{argument} has {len(one.classes)} classes, numbered 0 to {len(one.classes) - 1}, where another "
+                           f"file has {len(classes)}: nothing says that the numbers mean the same in both. Save the names of "
+                           f"all {len(classes)} classes in each file: np.savez(path, x=x, y=y, classes=classes).")
     place = {name: k for k, name in enumerate(classes)}
     return {key: one and replace(one, y=np.array([place[name] for name in one.classes])[one.y], classes=classes)
             for key, one in sets.items()}

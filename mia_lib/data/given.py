@@ -148,8 +148,9 @@ def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndar
             raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")
         names = tuple(map(str, range(int(y.max(initial=-1)) + 1) if classes is None else classes))
         if classes is None and (empty := sorted(set(range(len(names))) - set(y.tolist()))):
-            raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {_few(empty)}: number the classes anew, y "
-                           "= np.unique(y, return_inverse=True)[1], or name them all by classes.")
+            raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {_few(empty)}: name all classes, "
+                           f"those without records, too, by classes=(...), {len(names)} or more in the order of their numbers"
+                           f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}.")
     if len(names) < 2:
         raise MiaError(f"y has one class, {names[0]!r}: a classifier needs at least two.")
     if len(set(names)) < len(names):

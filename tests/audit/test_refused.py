@@ -227,6 +227,17 @@ def test_classes_of_files_keep_their_order():
     fewer = replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))
     found = doors.alike({"a": one, "b": fewer})["b"]
     assert found.classes == one.classes and (found.y == fewer.y + 1).all()
+    some = replace(other, y=np.minimum(other.y, 1), classes=("0", "2"))
+    assert (doors.alike({"a": replace(one, classes=("0", "1", "2")), "b": some})["b"].y == 2 * some.y).all()
+
+
+def test_fewer_classes_that_are_numbers_are_not_guessed_at():
+    """Classes 0, 1, 2, 4 that were numbered anew would be taken for 0, 1, 2, 3 of a file that has five."""
+    five = records(60, 2, y=np.arange(60) % 5, classes=tuple("01234"))
+    four = records(60, 3, y=np.arange(60) % 4, classes=tuple("0123"))
+    with pytest.raises(MiaError, match=r"--non-members has 4 classes, numbered 0 to 3, .* has 5: .*classes=classes\)"):
+        doors.alike({"members": five, "non-members": four, "public": None})
+    assert doors.alike({"members": five, "non-members": five})["members"].classes == five.classes
 
 
 def test_ties_swallow_a_rate_that_was_asked_for():
