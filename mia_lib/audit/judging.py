@@ -177,8 +177,8 @@ class Right:
     """How often the model is right about its own members.
 
     Attributes:
-        members: that it is right about. guess: how many that would be on average, were the members' labels dealt out among
-            them at random. p: of as many by such a deal. guessed: whether they are no more than that.
+        members: that it is right about. guess: how many that would be on average, were their labels drawn at random from
+            those of the pool. p: of as many by such a draw. guessed: whether they are no more than that.
     """
 
     members: int
@@ -216,8 +216,8 @@ class Judgement:
 
     @property
     def below(self) -> bool:
-        """Whether members score below non-members, by the interval of the loss."""
-        return self.loss.auc.high < 0.5
+        """Whether members score below non-members, by the interval of the loss, and the control is quiet."""
+        return self.loss.auc.high < 0.5 and not self.blind.apart
 
 
 def judge(given: Given, scores: Mapping[str, np.ndarray], control: tuple[np.ndarray, np.ndarray],
@@ -236,7 +236,7 @@ def judge(given: Given, scores: Mapping[str, np.ndarray], control: tuple[np.ndar
     headline = chosen(own, inside, given.rates, given.seed, level)
     alone = _blind(given, control, own[headline.name])
     leak = None if alone.apart else bool(min(p.values()) < 1 - level)
-    right = by_guess(predicted[inside], given.members.y)
+    right = by_guess(predicted[inside], given.members.y, given.pool.y)
     return Judgement(judged, headline, alone, right, _groups(given, own[headline.name], headline.judged),
                      _exposed(given, own, headline), _agreement(given, own, headline), leak, level)
 
@@ -293,21 +293,20 @@ def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
 
 
-def by_guess(predicted: np.ndarray, labels: np.ndarray) -> Right:
-    """Whether a model is right about records more often than labels dealt out among them at random would have it.
+def by_guess(predicted: np.ndarray, labels: np.ndarray, pool: np.ndarray) -> Right:
+    """Whether a model is right about records more often than if their labels were drawn at random from those of the pool.
 
-    With a_k records taken for class k and b_k of that class, n in all, such deals have the mean E = sum a_k b_k / n and the
-    variance (n E + E^2 - sum a_k b_k (a_k + b_k) / n) / (n - 1); the p-value is that of the Gaussian limit. A model that
-    knows nothing but which class is frequent is as often right as a guess, whatever its accuracy.
+    Of a_k records that are taken for class k, which is a share q_k of the pool, such labels make it right about
+    E = sum a_k q_k on average, with a variance of sum a_k q_k (1 - q_k); the p-value is that of the Gaussian limit. So a model
+    that knows nothing but which class is frequent is as often right as a guess, whatever its accuracy.
 
     Args:
-        predicted, labels: int [n].
+        predicted, labels: int [n]. pool: labels int [N].
     """
-    n, classes = len(labels), int(max(predicted.max(), labels.max())) + 1
-    a, b = (np.bincount(one, minlength=classes).astype(float) for one in (predicted, labels))
-    count, guess = int((predicted == labels).sum()), float(a @ b / n)
-    variance = (n * guess + guess**2 - (a * b) @ (a + b) / n) / (n - 1)
-    p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 1e-9 else 1.0
+    classes = int(max(predicted.max(), pool.max())) + 1
+    taken, share = np.bincount(predicted, minlength=classes), np.bincount(pool, minlength=classes) / len(pool)
+    count, guess, variance = int((predicted == labels).sum()), float(taken @ share), float(taken @ (share * (1 - share)))
+    p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 0 else 1.0
     return Right(count, guess, p, bool(p >= ALONE))
 
 

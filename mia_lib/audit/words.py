@@ -45,7 +45,7 @@ def warnings(given: Given, judged: Judgement) -> dict[str, str]:
     if right.guessed:
         said["The model knows its members no better than a guess."] = (
             f"The model is right about {right.members:,} of {len(given.members):,} members, no more, as far as can be "
-            f"told, than the {right.guess:,.1f} that labels dealt out at random would give. Either it learnt nothing of them, "
+            f"told, than the {right.guess:,.1f} that labels drawn at random would give. Either it learnt nothing of them, "
             f"or the columns of its outputs, the labels or the pixels are not as it knows them, and what follows says "
             f"little. Look at that first.")
     if judged.below:
@@ -113,8 +113,8 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                     f"simple classifier sees; one with an AUC of up to {alone.auc.high:.3f} is not excluded, nor any that it "
                     f"cannot see, such as labels that were made in another way. Attacks would find that, too.")
     if judged.right.guessed:
-        said.append(f"The model is right about {judged.right.members:,} of {len(given.members):,} members, and labels dealt "
-                    f"out at random would give {judged.right.guess:,.1f} (p = {judged.right.p:.2g}, where {ALONE:g} would "
+        said.append(f"The model is right about {judged.right.members:,} of {len(given.members):,} members, and labels drawn "
+                    f"at random would give {judged.right.guess:,.1f} (p = {judged.right.p:.2g}, where {ALONE:g} would "
                     f"count). Where records, labels or columns are not as the model knows them, nothing here is about it.")
     if judged.below:
         said.append("Attacks look for members that score above non-members; here they score below. Sets that were exchanged "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -344,16 +344,16 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
 # ------------------------------------------------------------------------------------------------------------- what is odd
 
 
-def test_labels_dealt_out_at_random_are_what_a_guess_is_compared_with():
-    """Mean and variance are those of all deals; a model that names the frequent class alone does no better than a guess."""
-    predicted, labels = np.array([0, 0, 1, 2, 1, 0]), np.array([0, 1, 1, 2, 0, 0])
-    hits = [(predicted == labels[list(order)]).sum() for order in permutations(range(6))]
-    found = judging.by_guess(predicted, labels)
-    assert found.members == 4 and found.guess == pytest.approx(np.mean(hits))
-    assert found.p == pytest.approx(stats.norm.sf((4 - np.mean(hits) - 0.5) / np.std(hits)))
-    frequent = judging.by_guess(np.zeros(100, int), (np.arange(100) > 90).astype(int))
-    assert frequent.members == 91 and frequent.p == 1.0 and frequent.guessed
-    assert not judging.by_guess(np.arange(100) % 3, np.where(np.arange(100) < 60, np.arange(100) % 3, 0)).guessed
+def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
+    """Mean and variance are those of all draws; a model that names the frequent class alone does no better than a guess."""
+    predicted, labels, pool = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]), np.array([0, 0, 0, 1, 2])
+    hits = [(predicted == drawn).sum() for drawn in product(pool, repeat=4)]
+    found = judging.by_guess(predicted, labels, pool)
+    assert found.members == 3 and found.guess == pytest.approx(np.mean(hits))
+    assert found.p == pytest.approx(stats.norm.sf((3 - np.mean(hits) - 0.5) / np.std(hits)))
+    rare = (np.arange(100) > 90).astype(int)
+    assert judging.by_guess(np.zeros(100, int), rare, rare).guessed
+    assert not judging.by_guess(np.zeros(100, int), np.zeros(100, int), np.arange(200) % 2).guessed  # members of one class
 
 
 @pytest.mark.parametrize("what", ["labels", "columns"])
@@ -370,10 +370,10 @@ def test_a_model_that_is_right_as_often_as_a_guess_is_warned_of(sets, memorised,
 
     found = audit.audit(model, members, others, minutes=5)
     assert found.judged.right.guessed and found.data()["right_about_members"]["guessed"]
-    assert re.match(r"The model is right about \d+ of 300 members, no more, .* dealt out at random.* Look at that first. ",
+    assert re.match(r"The model is right about \d+ of 300 members, no more, .* drawn at random.* Look at that first. ",
                     found.answer)
     assert "no better than a guess" in found.html() and 'class="warning"' in found.html()
-    assert any("labels dealt out at random" in one for one in words.shows(found.given, found.plan, found.judged))
+    assert any("labels drawn at random" in one for one in words.shows(found.given, found.plan, found.judged))
 
 
 def test_sets_that_were_exchanged_are_asked_about(sets, memorised, report):
