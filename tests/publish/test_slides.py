@@ -13,7 +13,7 @@ from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
 DECKS = sorted((ROOT / slides.FOLDER).glob("*.md"))
-LESSONS = {"primer", "bayes", "bayes-theory", "calibration", "curvature", "iha", "quantile", "compare"}
+LESSONS = {"primer", "bayes", "bayes-theory", "calibration", "curvature", "iha", "quantile", "compare", "audit"}
 FEWEST, MOST = 8, 14
 FACTS = {  # of exercises, and what students say
     "bayes-theory": {"25"}, "calibration": {"0.9", "0.6", "0.05", "0.001"}, "curvature": {"four points", "Four points"},
