@@ -576,7 +576,7 @@ def released_gradient(games: Games) -> np.ndarray:
     target's gradient *less the reference's*; kept in the store. It is no difference of two scores.
 
     In float32, as there. Where networks are sure of many records, the order of the smallest of these numbers is that of their
-    rounding, and the AUC a processor's own in its fourth digit."""
+    rounding, and the AUC a processor's own, by up to a thousandth."""
     def compute() -> dict[str, np.ndarray]:
         records, config, aucs = games.models.records, games.models.config, []
         for t, judged in enumerate(games.private):
