@@ -293,7 +293,7 @@ def bills(played: study.Play, swept: study.Swept) -> dict[tuple[str, int], Bill]
     most = swept.values[-1]
     found = {(name, 0): Bill(of(played, name), max(cost.operations, FREE), title(name))
              for name, cost in played.costs.items()}
-    return found | {(name, int(count)): Bill(study.over_pairs(auc), played.costs[name].operations * count / most,
+    return found | {(name, int(count)): Bill(study.over_pairs(auc), max(played.costs[name].operations * count / most, FREE),
                                              f"{title(name)}, {count:.0f}")
                     for name, rows in swept.auc.items() for count, auc in zip(swept.values[:-1], rows, strict=False)}
 
