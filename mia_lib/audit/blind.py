@@ -48,8 +48,9 @@ def scores(given: Given) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         rows of the pool that were looked at, int [n], and their scores [n].
     """
-    spec = {"pool": given.pool.fingerprint, "members": len(given.members), "seed": given.seed, "most": MOST}
     pool = given.pool
+    spec = {"pool": pool.fingerprint, "classes": len(pool.classes), "members": len(given.members), "seed": given.seed,
+            "most": MOST}
     found = store.study("audit.blind", spec, partial(_compute, pool.x, pool.y, len(pool.classes), given.inside, given.seed))
     return found["rows"], found["score"]
 

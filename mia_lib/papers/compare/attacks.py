@@ -183,8 +183,9 @@ def regressions(case: Case, kind: str, targets: Sequence[int], size: int | None 
     """
     fit, selection = case.splits["fit"][:size], case.splits["selection"]
     spec = store.under({"kind": "regression", "public": case.public.fingerprint, "pool": case.pool.fingerprint,
-                        "settings": asdict(case.regression), "head": kind, "fit": store.fingerprint(fit),
-                        "selection": store.fingerprint(selection)}, _regress_task, case.models, case.regression)
+                        "classes": len(case.pool.classes), "settings": asdict(case.regression), "head": kind,
+                        "fit": store.fingerprint(fit), "selection": store.fingerprint(selection)},
+                       regressions, case.models, case.regression)
     specs = [{**spec, "model": store.address(case.models.spec(target))} for target in targets]
 
     def compute(missing: list[int], done: Callable) -> None:

@@ -383,7 +383,7 @@ def audits(case: Case, targets: Sequence[int], ways: Sequence[Conditioning] | No
     models, given = case.models, [asdict(way) for way in (case.ways if ways is None else ways)]
     known = [models.members[m] for m in targets] if known is None else list(known)
     spec = store.under({"kind": "audit", "rows": store.fingerprint(case.rows), "ways": given, "precision": case.precision},
-                       _audit_task, case)
+                       audits, case)
     where = devices.pick(models.device)
 
     def compute(missing: list[int], done) -> None:

@@ -300,8 +300,8 @@ def _grow_task(x, y, classes, config, pool, public, labels):
 def _grown(case: Case) -> list[dict[str, np.ndarray]]:
     """Hinge scores of each tree model, kept in the store as soon as it is there."""
     pool, public, classes = case.pool, case.public, len(case.pool.classes)
-    recipe = {"pool": pool.fingerprint, "public": public.fingerprint, "config": asdict(case.recipe)}
-    spec = store.under({"kind": "trees", **recipe}, _grow_task, case.recipe)
+    recipe = {"pool": pool.fingerprint, "public": public.fingerprint, "classes": classes, "config": asdict(case.recipe)}
+    spec = store.under({"kind": "trees", **recipe}, _grown, case)
     specs = [{**spec, "members": store.fingerprint(row), "index": m} for m, row in enumerate(case.bank.members)]
 
     def task(m: int) -> tuple:
@@ -380,7 +380,7 @@ def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> lis
             "image_size": settings.image_size}
     if settings.backbone not in networks.PRETRAINED:  # random weights
         spec["seed"] = settings.seed
-    spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
+    spec, starts = store.under(spec, _features, settings), range(0, len(records), size)
     return _kept([{**spec, "start": start} for start in starts], _features_task,
                  lambda k: (settings, ensemble.records_file(records), starts[k], starts[k] + size),
                  f"features by {settings.backbone}")
@@ -422,11 +422,11 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
         quantiles of a pinball head, in units of the score; "seconds" of fitting.
     """
     specs = [store.under({
-        "kind": "regression", "records": [each.fingerprint for each in case.seen],
+        "kind": "regression", "records": [each.fingerprint for each in case.seen], "classes": len(case.pool.classes),
         "members": store.fingerprint(case.bank.members[one.target]), "recipe": _plain(case.recipe), "target": one.target,
         "head": one.head, "settings": asdict(one.settings), "fit": store.fingerprint(case.splits["fit"][:one.size]),
         "levels": list(one.levels) if HEADS[one.head].kind == "pinball" else [],
-        "selection": store.fingerprint(case.splits["selection"])}, _regress_task, case, one.settings) for one in wanted]
+        "selection": store.fingerprint(case.splits["selection"])}, regressions, case, one.settings) for one in wanted]
 
     @cache
     def files(settings: Settings) -> list:
@@ -723,7 +723,7 @@ class Tuned:
 
     Attributes:
         searched: hyperparameter -> its values. selection: the objective. evaluation: pinball loss on the judged non-members.
-        tpr: at 1 % FPR. seconds: of fitting.
+        tpr: `metrics.conformal_tpr_at_fpr` at 1 %. seconds: of fitting.
     """
 
     searched: dict[str, np.ndarray]
@@ -849,7 +849,8 @@ def _judge_trial(case: Case, one: Regression, said: dict[str, np.ndarray] | MiaE
     q, of_pool = (thresholds(one, said, where, [level])[0] for where in ("public", "pool"))
     return {"selection": metrics.pinball_loss(q[selection], public[selection], level),
             "evaluation": metrics.pinball_loss(of_pool[~inside], pool[~inside], level),
-            "tpr": metrics.tpr_at_fpr(position(one, said, "pool", pool), inside, 1 - level), "seconds": float(said["seconds"])}
+            "tpr": metrics.conformal_tpr_at_fpr(position(one, said, "pool", pool), inside, 1 - level),
+            "seconds": float(said["seconds"])}
 
 
 def tried(tuned: Tuned, base: Settings) -> list[Settings]:
