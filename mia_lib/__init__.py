@@ -34,6 +34,8 @@ for _name, _value in ARITHMETIC.items():
     if _NEEDED.get(_name, "") in {"", *_processor()}:
         os.environ.setdefault(_name, _value)
 
+import_module("mia_lib.definitions")  # before all others: it has their text as it is when they are imported
+
 __version__ = "1.0.0"
 __all__ = ["attacks", "audit", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting",
            "results", "signals", "store", "training"]

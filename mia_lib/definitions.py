@@ -83,7 +83,8 @@ class _Text:
         self.imports: dict[str, tuple[str, str | None]] = {}  # name here -> module, and the name there
         self.nodes: dict[str, list[ast.stmt]] = defaultdict(list)
         self.by_name: dict[str, ast.Dict] = {}
-        self.statements: list[ast.stmt] = []  # what runs at import and defines nothing
+        self.statements: list[ast.AST] = []  # what runs at import and defines nothing
+        self.decorated: dict[str, set[str]] = {}  # name -> names of its decorators
         self._collect(self.tree.body)
 
     def _collect(self, body: list[ast.stmt]) -> None:
@@ -92,6 +93,9 @@ class _Text:
                 self.imports |= self._imported(node)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self.nodes[node.name].append(node)
+                if node.decorator_list:
+                    self.decorated[node.name] = {one.id for decorator in node.decorator_list for one in ast.walk(decorator)
+                                                 if isinstance(one, ast.Name)}
             elif names := [name for name, anew in _assigned(node) if anew or name in self.nodes]:
                 for name in names:
                     self.nodes[name].append(node)
@@ -99,12 +103,32 @@ class _Text:
                         node.annotation):
                     self.by_name[names[0]] = node.value
             elif isinstance(node, ast.If | ast.Try):
+                if isinstance(node, ast.If) and ast.unparse(node.test) not in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+                    self.statements.append(node.test)  # by it goes which definitions there are
                 for part in ("body", "orelse", "finalbody"):
                     self._collect(getattr(node, part, []))
                 for handler in getattr(node, "handlers", []):
                     self._collect(handler.body)
             elif not _is_text(node):
                 self.statements.append(node)
+
+    @functools.cached_property
+    def literals(self) -> dict[str, object]:
+        """Constants that are written as a number, a text or a tuple, and that no function sets."""
+        found = {}
+        set_later = {name for node in ast.walk(self.tree) if isinstance(node, ast.Global) for name in node.names}
+        for name in self.nodes.keys() - set_later:
+            first, *more = self.nodes[name]
+            target = first.targets[0] if isinstance(first, ast.Assign) else getattr(first, "target", None)
+            if more or not isinstance(target, ast.Name):
+                continue
+            try:
+                value = ast.literal_eval(first.value)
+            except (ValueError, TypeError, SyntaxError):
+                continue
+            if value is None or isinstance(value, bool | int | float | complex | str | bytes | tuple):
+                found[name] = value
+        return found
 
     def _imported(self, node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str | None]]:
         if isinstance(node, ast.Import):
@@ -549,6 +573,14 @@ class Sources:
         full = frozenset(f"{module}{one}" if one.startswith(":") else one for one in found.references)
         return Definition(found.name, found.digest, full, found.words)
 
+    def _at_import(self, module: str) -> list[str]:
+        """What bears on all of a module though nothing names it: statements, and, in the user's own, what a decorator of
+        theirs may have put into a table. The library's tables are `ByName`, and its decorators note nothing."""
+        text, own = self.text(module), module.partition(".")[0] != PACKAGE
+        noted = [name for name, decorators in text.decorated.items() if own and any(
+            one in text.nodes or (one in text.imports and self.resolve(*text.imports[one])) for one in decorators)]
+        return [f"{module}:{name}" for name in (*noted, *["<statements>"] * bool(text.statements))]
+
     def entries(self, name: str) -> list[str]:
         """Keys of a `ByName`."""
         module, _, known = name.partition(":")
@@ -581,8 +613,8 @@ class Sources:
             found[name] = definition.digest
             module = name.partition(":")[0]
             waiting += definition.references
-            if self.text(module).statements and module not in (PACKAGE, NOTEBOOK):
-                waiting.append(f"{module}:<statements>")
+            if module not in (PACKAGE, NOTEBOOK):
+                waiting += self._at_import(module)
             for word in definition.words:
                 heard.setdefault(word.partition(":")[0], set()).add(module)
             if self.entries(name):
@@ -666,6 +698,10 @@ class _Running(Sources):
     def _content(self, path: Path) -> str:
         return self._then[path][1] if path in self._then else super()._content(path)
 
+    def unchanged(self, path: Path) -> bool:
+        """Whether a file is as it was when its text was taken."""
+        return path in self._then and _state(path) == self._then[path][0]
+
     def check(self, reached: Reached) -> None:
         """Raise when some of what was reached stands otherwise in its file by now."""
         modules = {name.partition(":")[0] for name in reached.definitions}
@@ -732,27 +768,52 @@ def follows(module: str) -> bool:
 
 
 def check_loaded(*things) -> None:
-    """See to it that modules of the user's own run as their fingerprint says, before something is looked up under it.
+    """See to it that functions, classes and objects run as their files say, now and when this process took their fingerprint.
 
     Args:
         things: as for `of`.
 
     Raises:
-        MiaError: a module was edited after it was imported, or loaded anew after its fingerprint was taken.
+        MiaError: some of the definitions behind them were edited since; or as for `check_running`.
     """
     reached = of(*things)
     _running.check(reached)
+    check_running(reached)
+
+
+def check_running(reached: Reached) -> None:
+    """See to it that what was reached runs as its fingerprint says, before something is looked up under it.
+
+    An edit of a file alone does no harm here: look-up goes by the text from which this process runs.
+
+    Raises:
+        MiaError: a module was edited before it was imported, but after its fingerprint was taken, or the other way round; or
+            it was loaded anew.
+    """
     for module in {name.partition(":")[0] for name in reached.definitions}:
-        path = _running.path(module) if module.partition(".")[0] != PACKAGE else None
-        if path is None or type(getattr(sys.modules[module], "__loader__", None)) is not SourceFileLoader:
-            continue  # another loader, such as that of pytest, may write code of its own into it
-        texts = _functions_in(_running._content(path), str(path))
-        for name, code in _loaded(module, path):
-            taken = name in texts and f"{module}:{name.partition('.')[0]}" in reached.definitions
-            if taken and _of_code(code) not in texts[name]:
-                raise MiaError(f"{path} was edited after this process had imported it: {name}, which runs, is not what the "
-                               "file says. Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is "
-                               "kept.")
+        path, loaded = _running.path(module), sys.modules.get(module)
+        if path is None or (module.partition(".")[0] == PACKAGE and _running.unchanged(path)):
+            continue
+        if type(getattr(loaded, "__loader__", None)) is not SourceFileLoader:
+            continue  # another loader, such as that of pytest, may write code of its own into it; or not imported (yet)
+        taken = {name.partition(":")[2] for name in reached.definitions if name.startswith(f"{module}:")}
+        if name := _otherwise(loaded, path, _running.text(module), taken):
+            raise MiaError(f"{path} was edited after this process had imported it, or had begun: {name}, which runs, is not "
+                           "what goes by its fingerprint. Restart it (in JupyterLab: Kernel, Restart) and run again; what was "
+                           "finished is kept.")
+
+
+def _otherwise(module: types.ModuleType, path: Path, text: _Text, taken: set[str]) -> str | None:
+    """The first of some definitions that is another in memory than in a module's text: a function, or a constant number, text
+    or tuple, but for those that functions of the module set."""
+    texts = _functions_in(_running._content(path), str(path))
+    for name, code in _loaded(module.__name__, path):
+        if name in texts and name.partition(".")[0] in taken and _of_code(code) not in texts[name]:
+            return name
+    for name, value in text.literals.items():
+        if name in taken and value != vars(module).get(name, value):
+            return name
+    return None
 
 
 @functools.lru_cache(maxsize=64)
@@ -805,6 +866,9 @@ class _Walk:
         self._seen[id(thing)] = thing  # held, so that no other object gets its id
         if isinstance(thing, functools.partial):
             self._each([thing.func, *thing.args, *thing.keywords.values()])
+            function = getattr(thing.func, "__func__", thing.func)
+            if isinstance(function, types.FunctionType) and (function.__module__ or "").partition(".")[0] != PACKAGE:
+                self._given(function, [*thing.args, thing.keywords])
         elif isinstance(thing, types.MethodType):
             self._each([thing.__func__, thing.__self__])
         elif isinstance(thing, types.FunctionType):
@@ -840,11 +904,7 @@ class _Walk:
             self.see(function.__wrapped__)
             return
         self._each([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
-        for cell in function.__closure__ or ():
-            try:
-                self.see(cell.cell_contents)
-            except ValueError:  # not filled yet
-                continue
+        self._each(cell.cell_contents for cell in function.__closure__ or () if _filled(cell))
         if not self._root(function):
             self._from_bytes(function)
 
@@ -880,12 +940,13 @@ class _Walk:
             constants = [one for one in code.co_consts if not isinstance(one, types.CodeType)]
             if constants and constants[0] == function.__doc__:
                 constants = constants[1:]
+            constants = [sorted(map(repr, one)) if isinstance(one, frozenset) else one for one in constants]
             total.update(code.co_code + repr((constants, code.co_names, code.co_varnames)).encode())
             names |= set(code.co_names)
             self._each(one for one in constants if isinstance(one, str))
             waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
-        total.update(repr((function.__defaults__, function.__kwdefaults__)).encode() if _is_plain(
-            [function.__defaults__, function.__kwdefaults__]) else b"")
+        held = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
+        total.update(repr([_value(one) for one in (function.__defaults__, function.__kwdefaults__, *held)]).encode())
         name, digest = f"{function.__module__}:{function.__qualname__}", total.hexdigest()[:16]
         self.own[name] = _digest(self.own[name] + digest) if name in self.own else digest  # several may be called <lambda>
         for name in sorted(names & function.__globals__.keys()):
@@ -898,20 +959,43 @@ class _Walk:
                 self.see(value)
                 self._plain(f"{function.__module__}:{name}", value)
 
+    def _given(self, function: types.FunctionType, arguments: list) -> None:
+        """Arguments bound to a function of the user's own: no spec of ours says them."""
+        if _followed(function.__module__):
+            said, name = _digest(repr(list(map(_value, arguments)))), f"{function.__module__}:{function.__qualname__}(...)"
+            self.own[name] = _digest(self.own[name] + said) if name in self.own else said
+
     def _plain(self, name: str, value) -> None:
         """A constant of the user's own, by its value."""
-        if isinstance(value, np.ndarray):
-            self.own[name] = hashlib.sha256(f"{value.dtype}{value.shape}".encode() + value.tobytes()).hexdigest()[:16]
-        elif _is_plain(value):
-            self.own[name] = _digest(repr(value))
+        if (said := _value(value)) is not None:
+            self.own[name] = _digest(said)
 
 
-def _is_plain(value) -> bool:
+def _value(value) -> str | None:
+    """What a value is, the same in every process: numbers, texts, arrays, and containers of such; None of anything else."""
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}" if array.dtype != object else None
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
     if isinstance(value, dict):
-        return all(map(_is_plain, [*value.keys(), *value.values()]))
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | complex | str | bytes)
+        inside = [_value(list(pair)) for pair in value.items()]
+    elif isinstance(value, list | tuple):
+        inside = list(map(_value, value))
+    elif isinstance(value, set | frozenset):
+        inside = [_value(one) for one in value]
+    else:
+        return None
+    if None in inside:
+        return None
+    return f"{type(value).__name__}({', '.join(sorted(inside) if isinstance(value, set | frozenset) else inside)})"
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 def _followed(module: str | None) -> bool:

@@ -73,8 +73,16 @@ def under(spec: dict, *things) -> dict:
     Args:
         spec: plain data.
         things: what computes it and what that holds, as `definitions.of` takes them.
+
+    Raises:
+        MiaError: nothing of them is code that is followed; some of it was edited after this process had begun.
     """
-    return {**spec, "code": definitions.of(*things).fingerprint}
+    reached = definitions.of(*things)
+    if not reached.definitions:
+        raise MiaError(f"The code of a {spec['kind']} would be that of nothing: none of {', '.join(map(repr, things))} is "
+                       "followed (definitions.CARRIERS, installed packages). Name the function that computes it.")
+    definitions.check_running(reached)
+    return {**spec, "code": reached.fingerprint}
 
 
 def address(spec: dict) -> str:
@@ -132,7 +140,7 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
     path, manifest_path = _paths(folder, spec, address(spec) if source == "recorded" else key(spec))
     try:
         manifest = json.loads(manifest_path.read_bytes())
-        if not _by_this_code(manifest, spec):
+        if manifest["code"] != spec["code"] and not _any_code():
             return None
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
@@ -145,10 +153,12 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
         return None
 
 
-def _by_this_code(manifest: dict, spec: dict) -> bool:
-    """Whether an entry is of the code that the spec names; `mia record --check`, which is to find out whether other code
-    gives the same, takes records of any."""
-    return manifest["code"] == spec["code"] or bool(os.environ.get("MIA_RECORDS_OF_ANY_CODE"))
+def _any_code() -> bool:
+    """Whether records of other code are taken, too: by `mia record --check`, which is to find out whether they give the same.
+
+    The variable names the working cache, one that is thrown away, so that nothing made from them is ever found again.
+    """
+    return os.environ.get("MIA_RECORDS_OF_ANY_CODE", "") == os.environ.get("MIA_CACHE")
 
 
 def look_up(spec: dict) -> Entry | None:
@@ -305,7 +315,12 @@ def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -
     Args:
         name: CHAPTER.EXPERIMENT, the same for ever, for it is part of what kept arrays are found by.
         spec, compute: as for `fetch`; `spec` without "kind" and "study".
+
+    Raises:
+        MiaError: `spec` has one of these.
     """
+    if taken := {"kind", "study"} & spec.keys():
+        raise MiaError(f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name.")
     return fetch({"kind": "study", "study": name, **spec}, compute).arrays
 
 
@@ -317,7 +332,11 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
         compute: called with the positions of those that no layer holds, if any, and with `done(position, arrays, seconds)`,
             to be called as soon as one of them is there.
         notes: into the manifests.
+
+    Raises:
+        MiaError: `compute` reaches code that no spec was made with.
     """
+    _check_named(specs, compute)
     found = [look_up(spec) for spec in specs]
 
     def done(position: int, arrays: dict[str, np.ndarray], seconds: float) -> None:
@@ -327,6 +346,16 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
     if missing:
         compute(missing, done)
     return [entry.arrays for entry in found]
+
+
+def _check_named(specs: Sequence[dict], compute: Callable) -> None:
+    """See to it that what `compute` reaches, the function around it included, is in what the specs are kept under."""
+    named = {name for code in {spec["code"] for spec in specs} for name in getattr(definitions.known(code), "definitions", ())}
+    lacking = sorted(definitions.of(compute).definitions.keys() - named) if specs else []
+    if lacking:
+        more = " and more" * (len(lacking) > 4)
+        raise MiaError(f"The code of a {specs[0]['kind']} lacks {', '.join(lacking[:4])}{more}: name the function that "
+                       "computes it, store.under(spec, function, ...), and the objects that this holds.")
 
 
 def _look_up_unless_asked_anew(spec: dict) -> Entry | None:
@@ -420,13 +449,14 @@ def _sound(path: Path, sha256: str, changed: int) -> bool:
     return sound
 
 
-def _read_pack(spec: dict) -> Entry | None:
+def _read_pack(spec: dict, of_any_code: bool = False) -> Entry | None:
+    """A model of a recorded ensemble; of any code only to compare it with one trained anew."""
     folder = RECORDED / "ensemble"
     if spec["kind"] != "model" or not folder.is_dir():
         return None
     manifests = tuple((str(p), p.stat().st_mtime_ns) for p in sorted(folder.glob("*/*.json")))
     path, manifest, row = _pack_index(manifests).get(address(spec), (None, None, 0))
-    if path is None or not _by_this_code(manifest, spec):
+    if path is None or (manifest["code"] != spec["code"] and not of_any_code):
         return None
     if not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
         return None

@@ -246,6 +246,25 @@ def test_constants_changed_at_import_count_with_what_changes_them(tmp_path):
     assert reach(tmp_path, effect) != reach(tmp_path, effect.replace("'1'", "'2'"))
 
 
+def test_a_test_that_decides_which_definitions_there_are_counts(tmp_path):
+    text = "import os\nif os.name == 'nt':\n    A = 1\nelse:\n    A = 2\ndef f(): return A\n"
+    assert reach(tmp_path, text) != reach(tmp_path, text.replace("'nt'", "'posix'"))
+    plain = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import os\ndef f(): ...\n"
+    assert set(reach(tmp_path, plain)) == {"one:f"}
+
+
+def test_what_a_users_decorator_may_put_into_a_table_counts(tmp_path):
+    (tmp_path / "mine").mkdir()
+    text = "ALL = {}\ndef noted(f):\n    ALL[f.__name__] = f\n    return f\n@noted\ndef a(): return 1\n" \
+           "def b(): return 1\ndef asked(name): return ALL[name]()\n"
+    def reached(text):
+        (tmp_path / "mine" / "table.py").write_text(text)
+        return Sources(beside=[tmp_path]).reach(["mine.table:asked"])
+    before = reached(text)
+    assert set(before.definitions) == {f"mine.table:{name}" for name in ("asked", "ALL", "noted", "a")}
+    assert reached(text.replace("a(): return 1", "a(): return 2")).fingerprint != before.fingerprint
+
+
 def test_entries_by_name_are_reached_by_words_in_code_and_in_what_was_given(tmp_path):
     text = """
         from mia_lib.two import TABLE
@@ -355,6 +374,26 @@ def test_a_function_without_a_file_goes_by_what_it_runs():
     assert definitions.of(partial(made("return helper(x) * LEVEL"), 1)).own
 
 
+def test_what_a_function_without_a_file_was_given_counts():
+    def made(value, give: str):
+        space = {"__name__": "__main__", "value": value, "partial": partial}
+        exec(f"def outer(k):\n    def f(x, *more, **named): return x + k\n    return f\nf = {give}", space)
+        return definitions.of(space["f"]).fingerprint
+
+    for give in ("outer(value)", "partial(outer(1), value)", "partial(outer(1), k=value)"):
+        values = (1, 2, 2.0, "a", (1, 2), np.arange(3), np.arange(3.0), np.float32(1), {1, 2}, {"a": [np.ones(2)]}, None)
+        found = [made(value, give) for value in values]
+        assert found == [made(value, give) for value in values] and len(set(found)) == len(values), give
+
+
+def test_sets_of_texts_are_the_same_in_every_process(tmp_path):
+    code = "def f(x): return x in {'a', 'b', 'c', 'd'}\nLEVELS = frozenset('abcd')\ndef g(x): return x in LEVELS\n" \
+           "from mia_lib import definitions\nprint(definitions.of(f).fingerprint, definitions.of(g).fingerprint)"
+    said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPO,
+                           env={**os.environ, "PYTHONHASHSEED": str(seed)}).stdout for seed in range(3)}
+    assert len(said) == 1 and len(said.pop().split()) == 2
+
+
 def test_functions_without_a_file_of_the_same_name_count_each():
     def made(*bodies: str):
         space = {"__name__": "__main__"}
@@ -392,6 +431,80 @@ def test_a_file_edited_while_it_runs_is_refused(tmp_path, isolated_cache):
     assert done[0].split("\n")[:3] == ["computed", "computed", "cache"]
     assert "mine.py was edited after this process had begun" in done[0]
     assert done[1].startswith("computed")  # by the code as it is now
+
+
+RUNNING = """if True:
+    import importlib, os, pathlib, sys
+    import mia_lib
+    from mia_lib import store
+    from mia_lib.errors import MiaError
+    def fetched(study, f):
+        try:
+            return store.fetch({"kind": "study", "study": study}, f).source
+        except MiaError as error:
+            return " ".join(str(error).split())
+    def edit(path, old, new):
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        os.utime(path, (1e9, 1e9))
+"""
+
+
+def lines_of(code: str, *folders) -> list[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders)), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(RUNNING) + textwrap.dedent(code)], capture_output=True,
+                          text=True, env=environment, cwd=folders[-1])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("old", "new", "name"), [("x + 1", "x + 2", "f"), ("FACTOR = 2", "FACTOR = 3", "FACTOR")])
+def test_a_module_edited_between_its_import_and_its_first_use_serves_nothing(tmp_path, isolated_cache, old, new, name):
+    text = "import numpy as np\nCOUNT = 0\nFACTOR = 2\ndef f(x=0):\n    global COUNT\n    COUNT += 1\n    y = x + 1\n" \
+           "    return {'x': FACTOR * np.array(y)}\n"
+    code = """
+        import mine
+        path = pathlib.Path(mine.__file__)
+        ASK
+        print(fetched("x", mine.f))
+        print(fetched("x", mine.f))
+    """
+    (tmp_path / "mine.py").write_text(text)
+    plain, edited = code.replace("ASK", ""), code.replace("ASK", f"edit(path, {old!r}, {new!r})")
+    assert lines_of(plain, REPO, tmp_path) == ["computed", "cache"]  # its counter counts without harm
+    said = lines_of(edited, REPO, tmp_path)
+    assert len(set(said)) == 1 and f"mine.py was edited after this process had imported it, or had begun: {name}" in said[0]
+    assert lines_of(plain, REPO, tmp_path) == ["computed", "cache"]
+
+
+def test_a_module_of_the_library_edited_before_it_is_imported_serves_nothing(library, isolated_cache):
+    code = """
+        import numpy as np
+        EDIT
+        from mia_lib.attacks import bayes
+        print(fetched("x", lambda: {"x": bayes.malt(np.ones(2))}))
+    """
+    change = 'edit(pathlib.Path(mia_lib.__file__).parent / "attacks" / "bayes.py", "return -np.as", "return +np.as")'
+    assert lines_of(code.replace("EDIT", ""), library.parent) == ["computed"]
+    [said] = lines_of(code.replace("EDIT", change), library.parent)
+    assert "bayes.py was edited after this process had imported it, or had begun: malt, which runs" in said
+
+
+def test_a_module_of_the_library_that_was_loaded_anew_serves_nothing(library, isolated_cache):
+    code = """
+        import numpy as np
+        from mia_lib.attacks import bayes
+        path = pathlib.Path(bayes.__file__)
+        def compute(): return {"x": bayes.malt(np.ones(2))}
+        print(fetched("x", compute))
+        edit(path, "return -np.asarray(loss)", "return +np.asarray(loss)")
+        print(fetched("x", compute))
+        importlib.reload(bayes)
+        print(fetched("x", compute))
+    """
+    said = lines_of(code, library.parent)
+    assert said[:2] == ["computed", "cache"] and "malt, which runs, is not what goes by its fingerprint" in said[2]
 
 
 # -------------------------------------------------------------------------------------------------- pages of notebooks

@@ -102,7 +102,9 @@ def test_a_record_made_by_other_code_is_computed_anew_and_serves_only_who_asks_f
     manifest.write_text(manifest.read_text().replace(spec["code"], "0" * 16))
     monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
     assert store.look_up(spec) is None and store._recorded_otherwise(spec)
-    monkeypatch.setenv("MIA_RECORDS_OF_ANY_CODE", "1")
+    monkeypatch.setenv("MIA_RECORDS_OF_ANY_CODE", str(tmp_path / "a check's own cache"))
+    assert store.look_up(spec) is None, "not into a cache that stays"
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "a check's own cache"))
     assert store.look_up(spec).source == "recorded"
     monkeypatch.delenv("MIA_RECORDS_OF_ANY_CODE")
     assert kept({"x": np.ones(3)})[1].source == "computed"
@@ -112,6 +114,38 @@ def test_what_is_kept_without_code_is_refused():
     for function in (store.look_up, store.discard, lambda spec: store.keep(spec, ARRAYS)):
         with pytest.raises(MiaError, match="has no code"):
             function({"kind": "test"})
+
+
+def test_the_code_of_nothing_is_refused():
+    with pytest.raises(MiaError, match="The code of a figure would be that of nothing"):
+        store.fetch({"kind": "figure"}, np.ones)
+
+
+def test_a_study_cannot_be_called_otherwise_by_its_spec():
+    for name in ("kind", "study"):
+        with pytest.raises(MiaError, match=f"The spec of a.b has {name}"):
+            store.study("a.b", {name: "another"}, lambda: ARRAYS)
+
+
+def _seeded(m: int) -> dict[str, np.ndarray]:
+    return {"x": np.full(2, float(m))}
+
+
+def _each(specs: list[dict]) -> list[dict[str, np.ndarray]]:
+    def compute(missing, done):
+        for k in missing:
+            done(k, _seeded(7919 * k), 0.0)
+
+    return store.each(specs, compute)
+
+
+def test_results_kept_one_by_one_are_of_all_that_computes_them():
+    lacking = [store.under({"kind": "test", "m": m}, _seeded) for m in range(2)]
+    with pytest.raises(MiaError, match="The code of a test lacks test_store:_each: name the function that computes it"):
+        _each(lacking)
+    whole = [store.under({"kind": "test", "m": m}, _each) for m in range(2)]
+    assert [found["x"][0] for found in _each(whole)] == [0, 7919] and _each([]) == []
+    assert store.look_up(whole[1]) and not store.look_up(lacking[1])
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list"])

@@ -22,8 +22,9 @@ from html import escape
 from pathlib import Path
 
 from mia_lib.errors import MiaError
+from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, in_words, marks, pictures, play_page, primer_page, prose, reference, runner, scorecard
+from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, reference, runner, scorecard
 from mia_lib.publish.parameters import QUICK, find_root, validate
 from mia_lib.publish.records import make
 from mia_lib.publish.records import state as recorded

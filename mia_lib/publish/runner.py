@@ -111,7 +111,7 @@ def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[st
     """
     root = find_root(root)
     cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
-    return definitions.of_cells(cells, _texts(values), library_of(root), beside(root), but)
+    return definitions.of_cells(cells, texts_of(values), library_of(root), beside(root), but)
 
 
 def beside(root: Path) -> list[Path]:
@@ -125,10 +125,10 @@ def papers(name: str, root: Path) -> list[Path]:
     return sorted(folder.glob(f"{name}_*")) or sorted(path for path in folder.glob("*") if path.is_file())
 
 
-def _texts(value) -> list[str]:
+def texts_of(value) -> list[str]:
     """All texts in parameters."""
     if isinstance(value, dict | list | tuple):
-        return [text for one in (value.values() if isinstance(value, dict) else value) for text in _texts(one)]
+        return [text for one in (value.values() if isinstance(value, dict) else value) for text in texts_of(one)]
     return [value] if isinstance(value, str) else []
 
 

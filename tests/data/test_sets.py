@@ -44,6 +44,8 @@ def place(folder, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         monkeypatch.setitem(readers.SHA256, path.name, hashlib.sha256(content).hexdigest())
+        for name in {path.parent.name, path.stem} & sets._KNOWN.keys():  # what is made of it was not known before
+            monkeypatch.setitem(sets._KNOWN, name, sets._KNOWN[name]._replace(made=""))
         return path
 
     return write
@@ -79,6 +81,30 @@ def test_embedded_credit_by_hand():
     assert records.x.shape == (1000, 20) and records.x.dtype == np.float32 and records.n_train == 800
     assert np.abs(records.x).max(0).tolist() == [1.0] * 20
     assert np.bincount(records.y).tolist() == [700, 300] and records.classes == ("good", "bad")
+
+
+def test_a_reader_that_makes_other_records_of_a_genuine_file_is_refused(monkeypatch):
+    assert data.load("german_credit").fingerprint == sets.content("german_credit")
+    sets._embedded.cache_clear()
+    scaled = readers.scaled
+    monkeypatch.setattr(readers, "scaled", lambda table: scaled(table) * np.float32(1.0001))
+    with pytest.raises(MiaError, match=f"makes records of .*german_credit.csv .*are of {sets.content('german_credit')}"):
+        data.load("german_credit")
+
+
+def test_the_content_of_sets_is_pinned_where_their_records_are_used_in_this_book():
+    pinned = {name for name in data.names() if len(sets.content(name)) == 64}
+    assert pinned == {"fashion_mnist_20k", "german_credit", "fashion_mnist", "mnist", "cifar10", "cifar100", "adult",
+                      "hepatitis", "location30"}
+    assert sets.content("purchase100") == sets.content("unknown") == ""
+
+
+@pytest.mark.skipif("MIA_DATA" not in os.environ, reason="needs MIA_DATA, where the publishers' files lie")
+@pytest.mark.parametrize("name", ["adult", "hepatitis", "location30"])
+def test_publishers_files_make_the_records_that_are_pinned(name):
+    if sets._find(name) is None or not sets._find(name).is_dir():
+        pytest.skip(f"{name} is not in MIA_DATA as its publisher's files")
+    assert data.load(name).fingerprint == sets.content(name)
 
 
 def test_loaded_arrays_cannot_be_written_to():

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mia_lib import membership, store, training
-from mia_lib.data import Dataset
+from mia_lib.data import Dataset, sets
 from mia_lib.errors import MiaError
 from mia_lib.publish import pages as book
 from mia_lib.publish import runner
@@ -375,6 +375,32 @@ def test_a_check_that_agrees_draws_anew_what_the_code_now_shows_otherwise(shelf)
     assert "average" in exhibit(shelf, "exhibits.json").read_text() and manifest(shelf)["files"] != before
     assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
     assert len(list(recorded.run_folder("tiny", "paper", shelf).iterdir())) == 3  # nothing of the old is left
+
+
+def test_a_check_adopts_what_it_computed_and_nothing_else(shelf):
+    source = shelf / "notebooks" / "tiny.py"
+    second = 'z = store.fetch({"kind": "study", "study": "tiny.second"}, lambda: {"z": np.full(3, 2.0)}).arrays["z"]\nvalue ='
+    source.write_text(source.read_text().replace("value =", second, 1))
+    recording.record("tiny", "paper", shelf)
+    source.write_text(source.read_text().replace("2.0)", "2.0 + 0)").replace("return {", "size + 0\n    return {"))
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "source changed"
+    agrees, said = recording.check("tiny", "paper", minutes=1e-9, root=shelf)  # time for one of two
+    assert agrees and "1 of 2 results" in said and "1 of the other results are of other code" in said
+    state = recorded.state_of_run("tiny", "paper", shelf)
+    assert state.state == "source changed" and "confirmed" not in state.manifest
+    agrees, said = recording.check("tiny", "paper", root=shelf)
+    assert agrees and said.endswith("its code is adopted")
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+
+
+def test_a_record_of_other_records_is_to_be_drawn_anew(shelf, monkeypatch):
+    source = shelf / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace("size: int", 'data: str = "german_credit_x"  # [german_credit_x]\nsize: int'))
+    recording.record("tiny", "paper", shelf)
+    assert manifest(shelf)["definitions"]["data/german_credit"] == sets.content("german_credit")[:16]
+    monkeypatch.setitem(sets._KNOWN, "german_credit", sets._KNOWN["german_credit"]._replace(made="0" * 64))
+    state = recorded.state_of_run("tiny", "paper", shelf)
+    assert state.state == "to be drawn anew" and state.why == "data/german_credit"
 
 
 def test_what_a_run_shows_is_compared_but_for_rounding_and_clocks():

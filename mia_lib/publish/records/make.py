@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import numpy as np
 
 from mia_lib import definitions, progress, store
 from mia_lib.errors import MiaError, choose
+from mia_lib.evidence import pictures
 from mia_lib.progress import Bars
 from mia_lib.publish import prose, runner
 from mia_lib.publish.parameters import find_root, notebooks, presets, validate
@@ -155,11 +155,11 @@ def exhibits_of(notebook: dict, root: Path) -> dict[str, bytes]:
 
 def shrunk(png: bytes) -> bytes:
     """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
-    return min(png, reduced(png, _quantized), key=len)
+    return min(png, reduced(png, pictures.of_few_colours), key=len)
 
 
 def reduced(png: bytes, by: Callable[[bytes], bytes]) -> bytes:
-    """What `by` makes of a figure; kept in the store, for each build asks for those of all pages."""
+    """What a function of `evidence.pictures` makes of a figure; kept in the store, for each build asks for all pages'."""
     import PIL
 
     def compute() -> dict[str, np.ndarray]:
@@ -167,14 +167,6 @@ def reduced(png: bytes, by: Callable[[bytes], bytes]) -> bytes:
 
     spec = {"kind": "figure", "by": by.__name__, "png": hashlib.sha256(png).hexdigest(), "pillow": PIL.__version__}
     return store.fetch(spec, compute).arrays["png"].tobytes()
-
-
-def _quantized(png: bytes) -> bytes:
-    from PIL import Image
-
-    small = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return small.getvalue()
 
 
 def _size(layer: Path, without: set[Path]) -> int:
@@ -319,8 +311,8 @@ def check(name: str | None = None, preset: str = "paper", minutes: float = 5.0, 
         seed: of the sample.
 
     Returns:
-        whether they agree, and a sentence with the largest difference. A record that agrees although its source had changed
-        is noted as confirmed.
+        whether they agree, and a sentence with the largest difference. Of a record that agrees although its source had changed
+        the results that were computed anew are adopted, and it is noted as confirmed once all of other code are.
 
     Raises:
         MiaError: there is no such record, or it is damaged or stale.
@@ -346,9 +338,10 @@ def check(name: str | None = None, preset: str = "paper", minutes: float = 5.0, 
             said += _adopt_ensemble(name, root)
         return agrees, f"{name}: {said}"
     with tempfile.TemporaryDirectory(prefix="mia-check-") as scratch:
-        agrees, said, run, notebook = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root, bars)
+        agrees, said, run, notebook, computed = _check_run(name, preset, state.manifest, minutes, rng, Path(scratch), root,
+                                                           bars)
     if agrees and state.state != "recorded":
-        said += _adopt_run(name, preset, state, run, notebook, root)
+        said += _adopt_run(name, preset, state, run, notebook, computed, root)
     return agrees, f"{name}: {said}"
 
 
@@ -388,8 +381,7 @@ def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Ge
     each = max(manifest["seconds"] / len(ensemble), 1e-9)
     sample = rng.permutation(len(ensemble))[:int(np.clip(60 * minutes / each, 1, 8))]
     worst, unlike = 0.0, 0.0
-    with _records_of_any_code():
-        held = [store._read_pack(ensemble.spec(m)) for m in range(len(ensemble))]
+    held = [store._read_pack(ensemble.spec(m), of_any_code=True) for m in range(len(ensemble))]
     if None in held:
         raise MiaError(f"Model {held.index(None)} of {name} is not in its record: data, design or recipe changed. "
                        f"`mia record {name}` makes it anew.")
@@ -408,9 +400,9 @@ def _check_ensemble(name: str, manifest: dict, minutes: float, rng: np.random.Ge
 
 
 @contextmanager
-def _records_of_any_code(**more: str) -> Iterator[None]:
-    """Within, records are read whatever code made them, and the environment holds `more`."""
-    more = {"MIA_RECORDS_OF_ANY_CODE": "1", **more}
+def _records_of_any_code(cache: Path, **more: str) -> Iterator[None]:
+    """Within, results are read whatever code recorded them and kept in `cache`, and the environment holds `more`."""
+    more = {"MIA_RECORDS_OF_ANY_CODE": str(cache), "MIA_CACHE": str(cache), **more}
     before = {k: os.environ.get(k) for k in more}
     os.environ |= more
     try:
@@ -421,8 +413,8 @@ def _records_of_any_code(**more: str) -> Iterator[None]:
 
 
 def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.random.Generator, scratch: Path,
-               root: Path, bars: Bars | None) -> tuple[bool, str, dict, dict]:
-    """Compute entries anew, those of other code first; whether they agree, in words, the run, and its notebook."""
+               root: Path, bars: Bars | None) -> tuple[bool, str, dict, dict, set[str]]:
+    """Compute entries anew, those of other code first; whether they agree, in words, the run, its notebook, and which."""
     order = [manifest["entries"][i] for i in rng.permutation(len(manifest["entries"]))]
     changed = {e["key"] for e in order if recorded.of_other_code(recorded.manifest_of(e, root), root)}
     order.sort(key=lambda entry: entry["key"] not in changed)
@@ -433,17 +425,18 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
                        "makes it anew.")
     spent = np.cumsum([entry["seconds"] for entry in affordable])
     sample = affordable[:max(1, int((spent <= 60 * minutes).sum()))]
-    with _records_of_any_code(MIA_CACHE=str(scratch / "cache"), MIA_RECOMPUTE=",".join(entry["key"] for entry in sample)):
+    with _records_of_any_code(scratch / "cache", MIA_RECOMPUTE=",".join(entry["key"] for entry in sample)):
         values, target = validate(name, {}, preset, root), scratch / f"{name}.ipynb"
         run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
         anew = {entry["key"]: store.cache_dir() / _path(entry["kind"], entry["cached"]) for entry in run["entries"]}
-        gaps = []  # of each result that was compared: the largest, and where it is
+        gaps, computed = [], set()  # of each result that was compared: the largest, and where it is
         for entry in sample:
             path = anew.get(entry["key"])
             if path is not None and path.is_file():
                 kept = recorded.layer(root) / _path(entry["kind"], entry["key"])
                 found = _differences(*(store._decode(one.read_bytes(), ".npz") for one in (kept, path)))
                 array = max(found, key=found.get, default="")
+                computed.add(entry["key"])
                 gaps.append((found.get(array, 0.0), f"{array} of {entry.get('study') or entry['kind']}, {entry['key'][:12]}"))
     if not gaps:
         raise MiaError(f"The notebook {name} no longer asks for what its record holds: `mia record {name} --preset {preset}`.")
@@ -451,7 +444,7 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
     if not agrees and run["device"] != manifest["device"]:
         said += (f". It was recorded on {manifest['device']}, and computed here on {run['device']}: last digits, and what "
                  "networks make of them, can be a processor's own (book/statistics.md)")
-    return agrees, said, run, json.loads(target.read_text(encoding="utf-8"))
+    return agrees, said, run, json.loads(target.read_text(encoding="utf-8")), computed
 
 
 def _compared(gaps: list[tuple[float, str]], of: int) -> tuple[bool, str]:
@@ -466,16 +459,24 @@ def _compared(gaps: list[tuple[float, str]], of: int) -> tuple[bool, str]:
     return False, f"{said}; {len(others) - len(beyond)} of the {len(gaps)} agree{more}"
 
 
-def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, root: Path) -> str:
-    """Note that a record's arrays are what the code now gives; what that shows otherwise takes the place of what was shown."""
+def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, computed: set[str],
+               root: Path) -> str:
+    """Note which of a record's arrays are what the code now gives; once all are, what that shows otherwise takes the place of
+    what was shown."""
     folder, today = recorded.run_folder(name, preset, root), time.strftime("%Y-%m-%d", time.gmtime())
-    now, manifest = {entry["key"]: entry for entry in run["entries"]}, dict(state.manifest)
+    now, manifest, left = {entry["key"]: entry for entry in run["entries"]}, dict(state.manifest), 0
     for entry in manifest["entries"]:
-        if entry["key"] in now and "roots" in now[entry["key"]]:
-            path, made = recorded.path_of(entry, root), {k: now[entry["key"]][k] for k in ("code", "roots", "words", "own")}
-            kept = json.loads(path.read_bytes())
-            if {k: kept.get(k) for k in made} != made:
-                store.write(path, json.dumps(kept | made | {"adopted": today}, indent=1, sort_keys=True).encode())
+        if "roots" not in now.get(entry["key"], ()):
+            continue
+        path, made = recorded.path_of(entry, root), {k: now[entry["key"]][k] for k in ("code", "roots", "words", "own")}
+        kept = json.loads(path.read_bytes())
+        if entry["key"] not in computed:
+            left += kept["code"] != made["code"]
+        elif {k: kept.get(k) for k in made} != made:
+            store.write(path, json.dumps(kept | made | {"adopted": today}, indent=1, sort_keys=True).encode())
+    if left:
+        return (f"; the code of these is adopted, but {left} of the other results are of other code and were not computed "
+                "anew: give more --minutes")
     before = json.loads((folder / recorded.stored_name("exhibits.json", manifest["files"]["exhibits.json"])).read_bytes())
     files = exhibits_of(notebook, root)
     different = _shown_differently(before, json.loads(files["exhibits.json"]))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mia_lib import definitions, store
+from mia_lib.data import sets
 from mia_lib.publish import runner
 from mia_lib.publish.parameters import QUICK, find_root, notebooks, presets, validate
 
@@ -154,16 +155,20 @@ def state_of_run(name: str, preset: str, root: Path | None = None) -> State:
         return State(name, preset, "stale", why, *minutes, manifest)
     different = changed(manifest["definitions"], definitions_of_run(name, values, root))
     entries = [manifest_of(entry, root) for entry in manifest["entries"]]
-    other = any(of_other_code(entry, root) or (entry.get("own") and different) for entry in entries)
+    code = any(not name.startswith("data/") for name in different)
+    other = any(of_other_code(entry, root) or (entry.get("own") and code) for entry in entries)
     state = OTHER_CODE if other else OTHER_EXHIBITS if different else "recorded"
     return State(name, preset, state, _said(different), *minutes, manifest)
 
 
 def definitions_of_run(name: str, values: dict, root: Path) -> dict[str, str]:
-    """Definition, or file of what the paper claims -> digest, of all that bears on the numbers and verdicts of a notebook."""
+    """Definition, file of what the paper claims, or data set -> digest, of all that bears on the numbers and verdicts of a
+    notebook. How records are read is not among them: their content is, which is checked when they are loaded."""
     code = runner.bearing(name, values, root, definitions.FOR_NUMBERS).definitions
     return {**code, **{path.relative_to(root).as_posix(): hashlib.sha256(runner.bearing_part(path)).hexdigest()[:16]
-                       for path in runner.papers(name, root)}}
+                       for path in runner.papers(name, root)},
+            **{f"data/{one}": sets.content(one)[:16] for one in sets.names() if sets.content(one) and any(
+                text.startswith(one) for text in runner.texts_of(values))}}
 
 
 def state_of_ensemble(name: str, root: Path | None = None) -> State:
