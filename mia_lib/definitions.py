@@ -32,8 +32,6 @@ from importlib.machinery import SourceFileLoader
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from mia_lib.errors import MiaError
 
 ByName = dict  # what a dictionary is annotated with that counts by its entries
@@ -553,6 +551,8 @@ class Sources:
             return None
         if here == "*":
             inside = {f"{module}:{one}" for one in text.nodes}
+            if text.is_package and module.partition(".")[0] != PACKAGE:  # what it hands on lies in others; ours are named
+                inside |= {found for one in text.imports if (found := self.resolve(module, one))}
             return Definition(name, "", frozenset(inside), frozenset())
         if here == "<statements>":
             return self._made(name, text.statements)
@@ -861,7 +861,7 @@ class _Walk:
             if len(thing) < 64:
                 self.words.add(thing)
             return
-        if id(thing) in self._seen or thing is None or isinstance(thing, bool | int | float | complex | bytes | np.ndarray):
+        if id(thing) in self._seen or thing is None or isinstance(thing, (bool, int, float, complex, bytes, *_arrays())):
             return
         self._seen[id(thing)] = thing  # held, so that no other object gets its id
         if isinstance(thing, functools.partial):
@@ -973,9 +973,8 @@ class _Walk:
 
 def _value(value) -> str | None:
     """What a value is, the same in every process: numbers, texts, arrays, and containers of such; None of anything else."""
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
-        return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}" if array.dtype != object else None
+    if isinstance(value, _arrays()):
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}" if value.dtype != object else None
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return repr(value)
     if isinstance(value, dict):
@@ -989,6 +988,12 @@ def _value(value) -> str | None:
     if None in inside:
         return None
     return f"{type(value).__name__}({', '.join(sorted(inside) if isinstance(value, set | frozenset) else inside)})"
+
+
+def _arrays() -> tuple[type, ...]:
+    """NumPy's arrays and numbers, which is not imported for this."""
+    numpy = sys.modules.get("numpy")
+    return (numpy.ndarray, numpy.generic) if numpy else ()
 
 
 def _filled(cell: types.CellType) -> bool:

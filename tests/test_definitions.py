@@ -1,6 +1,7 @@
 """What bears on a number: an edit of it changes the fingerprints of what depends on it, and of nothing else."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -263,6 +264,25 @@ def test_what_a_users_decorator_may_put_into_a_table_counts(tmp_path):
     before = reached(text)
     assert set(before.definitions) == {f"mine.table:{name}" for name in ("asked", "ALL", "noted", "a")}
     assert reached(text.replace("a(): return 1", "a(): return 2")).fingerprint != before.fingerprint
+
+
+def test_a_package_that_is_handed_on_counts_with_what_it_hands_on(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("from mine.inner import a\n")
+    (tmp_path / "mine" / "inner.py").write_text("def a(): ...\ndef b(): ...\n")
+    (tmp_path / "asks.py").write_text("import mine\ndef f(name): return getattr(mine, name)\n")
+    assert set(Sources(beside=[tmp_path]).reach(["asks:f"]).definitions) == {"asks:f", "mine.inner:a"}
+
+
+def test_the_library_asks_no_package_of_its_own_for_a_name_that_is_made():
+    """Whose functions lie in modules that would not be followed; the one that does names functions that are reached."""
+    found, packages = set(), {one.parent.name for one in (REPO / "mia_lib").rglob("__init__.py")}
+    for path in (REPO / "mia_lib").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        lines = re.findall("^ *(?:from .*)?import .*$", text, re.MULTILINE)
+        named = {name for line in lines for name in re.findall(r"\w+", line)} & packages
+        found |= {(path.stem, name) for name in re.findall(r"getattr\((\w+), (?![\"'])", text) if name in named}
+    assert found == {("exhibits", "metrics")}
 
 
 def test_entries_by_name_are_reached_by_words_in_code_and_in_what_was_given(tmp_path):

@@ -995,7 +995,7 @@ def test_settings_to_begin_with_have_to_work(images):
 @pytest.mark.parametrize("head", ["gauss_xy", "pinball_x"])
 def test_a_search_that_was_stopped_goes_on_and_finds_the_same(head, tables, isolated_cache, counted, monkeypatch):
     trials, search = 7, {"levels": GRID, "head": head}
-    case, ask, calls = tables, study.regressions, []
+    case, ask, calls = tables, study._tried, []
 
     def stopped(*given):
         calls.append(given)
@@ -1004,7 +1004,7 @@ def test_a_search_that_was_stopped_goes_on_and_finds_the_same(head, tables, isol
         return ask(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(study, "regressions", stopped)
+        patch.setattr(study, "_tried", stopped)
         with pytest.raises(KeyboardInterrupt):
             study.tune(case, FOREST, trials, **search)
     assert counted == ["_regress_task"] * 4  # two pairs
