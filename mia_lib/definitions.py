@@ -16,8 +16,11 @@ not pages, also `READERS`, since what they read enters every result by its conte
 from __future__ import annotations
 
 import ast
+import contextlib
+import datetime
 import functools
 import hashlib
+import inspect
 import io
 import re
 import sys
@@ -28,9 +31,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from importlib.machinery import SourceFileLoader
+from decimal import Decimal
+from fractions import Fraction
+from importlib.machinery import PathFinder, SourceFileLoader
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from mia_lib.errors import MiaError
 
@@ -73,12 +78,15 @@ class _Text:
 
     def __init__(self, text: str, module: str = "", is_package: bool = False):
         self.is_package, self.package = is_package, module if is_package else module.rpartition(".")[0]
+        self.cells = not module  # a notebook, whose cells count whole
         self._definitions: dict[str, tuple[Definition, dict]] = {}
         self.tree = ast.parse(text)
         self._lines = text.splitlines(keepends=True) or [""]
         self._tokens = list(_tokens(text))
         self._begins = [begin for _, _, begin, _ in self._tokens]
         self.imports: dict[str, tuple[str, str | None]] = {}  # name here -> module, and the name there
+        self.others: dict[str, list[tuple[str, str | None]]] = defaultdict(list)  # what else it may come to be imported from
+        self.stars: list[str] = []  # modules of which all is imported
         self.nodes: dict[str, list[ast.stmt]] = defaultdict(list)
         self.by_name: dict[str, ast.Dict] = {}
         self.statements: list[ast.AST] = []  # what runs at import and defines nothing
@@ -88,7 +96,7 @@ class _Text:
     def _collect(self, body: list[ast.stmt]) -> None:
         for node in body:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                self.imports |= self._imported(node)
+                self._import(node)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self.nodes[node.name].append(node)
                 if node.decorator_list:
@@ -109,16 +117,33 @@ class _Text:
                     self._collect(handler.body)
             elif not _is_text(node):
                 self.statements.append(node)
+                for part in () if self.cells else _outside_functions(node):
+                    if isinstance(part, ast.Import | ast.ImportFrom):
+                        self._import(part)
+                    elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                        self.nodes[part.id].append(node)
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for name, target in self._imported(node).items():
+            if name == "*":
+                self.stars.append(target[0])
+            elif self.imports.setdefault(name, target) != target:
+                self.others[name].append(target)
 
     @functools.cached_property
     def literals(self) -> dict[str, object]:
         """Constants that are written as a number, a text or a tuple, and that no function sets."""
-        found = {}
-        set_later = {name for node in ast.walk(self.tree) if isinstance(node, ast.Global) for name in node.names}
-        for name in self.nodes.keys() - set_later:
+        found, bound = {}, [name for node in ast.walk(self.tree) if isinstance(node, ast.Global) for name in node.names]
+        for node in _outside_functions(self.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound.append(node.id)
+            elif isinstance(getattr(node, "name", None), str):  # a pattern, an exception
+                bound.append(node.name)
+        for name in self.nodes.keys() - self.imports.keys():
             first, *more = self.nodes[name]
-            target = first.targets[0] if isinstance(first, ast.Assign) else getattr(first, "target", None)
-            if more or not isinstance(target, ast.Name):
+            targets = first.targets if isinstance(first, ast.Assign) else [first.target] if isinstance(
+                first, ast.AnnAssign) else []
+            if more or not all(isinstance(one, ast.Name) for one in targets or [None]) or bound.count(name) > 1:
                 continue
             try:
                 value = ast.literal_eval(first.value)
@@ -226,13 +251,27 @@ def _assigned(node: ast.stmt) -> Iterator[tuple[str, bool]]:
     """The names that a statement sets, adds to or changes an entry of, and whether it sets them."""
     targets = node.targets if isinstance(node, ast.Assign) else (
         [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else [])
-    for target in targets:
-        for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+    while targets:
+        target, *targets = targets
+        if isinstance(target, ast.Tuple | ast.List):
+            targets = [*target.elts, *targets]
+        for part in [target] * (not isinstance(target, ast.Tuple | ast.List)):
             anew = not isinstance(part, ast.Attribute | ast.Subscript) and not isinstance(node, ast.AugAssign)
             while isinstance(part, ast.Attribute | ast.Subscript | ast.Starred):
                 part = part.value
             if isinstance(part, ast.Name):
                 yield part.id, anew
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement runs when its module is imported: all of it but the inside of functions and classes."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | ast.ListComp | ast.SetComp
+                          | ast.DictComp | ast.GeneratorExp):
+            waiting += ast.iter_child_nodes(one)
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -263,13 +302,16 @@ class _Names(ast.NodeVisitor):
                 return None
         if name in self.text.nodes:
             return "", name
-        return self.text.imports.get(name)
+        if name not in self.text.imports:
+            return next(((one, name) for one in self.text.stars if self.find(one, name) is not None), None)
+        return self.text.imports[name]
 
     def visit_Name(self, node: ast.Name) -> None:
         target = self._resolve(node.id) if isinstance(node.ctx, ast.Load) else None
         if target is None:
             return
         module, there = target
+        self._alternatives(node.id, target)
         if not module:
             self.references.add(f":{there}")
             return
@@ -281,6 +323,13 @@ class _Names(ast.NodeVisitor):
             self.in_texts[node.id] = found.partition(":")[2].replace("*", node.id)
         elif not found.endswith(":*"):
             self.renamed[self.text._place(node.lineno, node.col_offset)] = found.partition(":")[2]
+
+    def _alternatives(self, name: str, target: tuple[str, str | None]) -> None:
+        """What else a name of the module may be, where tests or failed imports decide."""
+        text = self.text
+        if target == ("", name) or target == text.imports.get(name):
+            others = [*text.others.get(name, ()), *([text.imports[name]] if not target[0] and name in text.imports else [])]
+            self.references |= set(filter(None, [self.find(*one) for one in others]))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         before, self._in_text = self._in_text, True
@@ -296,6 +345,7 @@ class _Names(ast.NodeVisitor):
         if target is None or not target[0]:
             self.visit(base)
             return
+        self._alternatives(base.id, target)
         found = self.find(*target)
         while found is not None and found.endswith(":*") and chain:
             link = chain.pop()
@@ -485,11 +535,15 @@ class Sources:
             self._texts[module] = None
             if path is not None:
                 self.read[path] = _state(path)
-                self._texts[module] = _parsed(self._content(path), module, path.name == "__init__.py")
+                self._texts[module] = _parsed(self._content(path), self._full(module), path.name == "__init__.py")
         return self._texts[module]
 
+    def _full(self, module: str) -> str:
+        """The name by which relative imports of a module are meant."""
+        return module
+
     def _content(self, path: Path) -> str:
-        return path.read_text(encoding="utf-8")
+        return _read(path)
 
     def add_cells(self, module: str, text: str, ends: list[int]) -> list[str]:
         """A module that lies in no file: the code of a notebook, of which each cell is a definition at its place.
@@ -513,10 +567,10 @@ class Sources:
         """Where a name of a module is defined: `module:name`, `module:*` of a module, None of what is not followed."""
         for _ in range(9):  # a chain of imports
             if name is None:
-                return f"{module}:*" if self.path(module) or module in self._texts else None
+                return f"{module}:*" if self.path(module) or self._texts.get(module) or self.is_namespace(module) else None
             text = self.text(module)
             if text is None:
-                return None
+                return f"{module}.{name}:*" if self.is_namespace(module) and self.path(f"{module}.{name}") else None
             if name in text.nodes:
                 return f"{module}:{name}"
             if name in text.imports:
@@ -524,8 +578,13 @@ class Sources:
             elif text.is_package and self.path(f"{module}.{name}") is not None:
                 return f"{module}.{name}:*"
             else:
-                return None
+                return next(filter(None, (self.resolve(one, name) for one in text.stars if one != module)), None)
         return None
+
+    def is_namespace(self, module: str) -> bool:
+        """Whether a folder without `__init__.py`, from which modules are imported."""
+        first, *rest = module.split(".")
+        return first != PACKAGE and any((folder / first).joinpath(*rest).is_dir() for folder in self.beside)
 
     def find(self, name: str) -> str:
         """A full name as it is now, of a definition that may have moved: the one of that name in another module."""
@@ -663,6 +722,11 @@ def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRAR
     return Reached({**found.definitions, **lost}, found.roots, found.words)
 
 
+def _read(path: Path) -> str:
+    with tokenize.open(path) as file:  # in the encoding that it declares
+        return file.read()
+
+
 _held: dict[tuple, Sources] = {}
 
 
@@ -678,29 +742,59 @@ def of_folder(library: Path = LIBRARY, beside: Iterable[Path] = ()) -> Sources:
 
 
 class _Running(Sources):
-    """The modules of this process, as they were when it began."""
+    """The modules of this process: the library as it was when this began, the user's own as they were when imported.
 
-    def __init__(self):
+    Args:
+        then: path -> state and text; those of now when None.
+    """
+
+    def __init__(self, then: dict[Path, tuple] | None = None):
         super().__init__()
-        self._then = {path: (_state(path), path.read_text(encoding="utf-8")) for path in LIBRARY.rglob("*.py")}
-        self._installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+        self._then = {path: _taken(path) for path in LIBRARY.rglob("*.py")} if then is None else then
+        self.loaded: dict[Path, tuple] = {}  # by the last import, where that was after this began
+
+    def note(self, path: Path) -> None:
+        """Take the text of a module that is about to be loaded."""
+        self.loaded[path] = _taken(path)
+        self._then.setdefault(path, self.loaded[path])
 
     def path(self, module: str) -> Path | None:
         """The file of a module that is followed and was imported."""
         if module.split(".")[0] == PACKAGE:
             return super().path(module)
         file = getattr(sys.modules.get(module), "__file__", None)
-        if not file or not file.endswith(".py") or file.startswith(self._installed) or not Path(file).is_file():
+        if not file or not file.endswith(".py") or file.startswith(INSTALLED) or not Path(file).is_file():
             return None
-        self._then.setdefault(Path(file), (_state(Path(file)), Path(file).read_text(encoding="utf-8")))
+        if Path(file) not in self._then:
+            self._then[Path(file)] = _taken(Path(file))
         return Path(file)
+
+    def is_namespace(self, module: str) -> bool:
+        """As for `Sources`, of what was imported."""
+        loaded = sys.modules.get(module)
+        return module.split(".")[0] != PACKAGE and getattr(loaded, "__file__", "") is None and hasattr(loaded, "__path__")
+
+    def _full(self, module: str) -> str:
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        return spec.name if module == "__main__" and spec is not None else module  # run by `python -m`
 
     def _content(self, path: Path) -> str:
         return self._then[path][1] if path in self._then else super()._content(path)
 
-    def unchanged(self, path: Path) -> bool:
-        """Whether a file is as it was when its text was taken."""
-        return path in self._then and _state(path) == self._then[path][0]
+    def loaded_otherwise(self, module: str, path: Path, reached: Reached) -> bool:
+        """Whether some of what was reached in a module is another in the text that it was last loaded from."""
+        if path not in self.loaded or self.loaded[path][1] == self._then[path][1]:
+            return False
+        return self._differ(reached, {**self._then, path: self.loaded[path]}, f"{module}:")
+
+    def _differ(self, reached: Reached, then: dict[Path, tuple], where: str = "") -> bool:
+        other = _Running(then)
+        for name, digest in reached.definitions.items():
+            if name.startswith(where) and self.definition(name) is not None:
+                there = other.definition(name)
+                if there is None or there.digest != digest:
+                    return True
+        return False
 
     def check(self, reached: Reached) -> None:
         """Raise when some of what was reached stands otherwise in its file by now."""
@@ -709,9 +803,7 @@ class _Running(Sources):
         changed = [path for path in paths if path in self._then and _state(path) != self._then[path][0]]
         if not changed:
             return
-        now = _Running()
-        digests = {name: (found := now.definition(name)) and found.digest for name in reached.definitions}
-        if any(digest != digests[name] for name, digest in reached.definitions.items() if self.definition(name) is not None):
+        if self._differ(reached, {**self._then, **{path: _taken(path) for path in changed if path.is_file()}}):
             raise MiaError(f"{changed[0]} was edited after this process had begun, so what runs is not what the file says. "
                            "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
 
@@ -724,7 +816,31 @@ def _state(path: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
+def _taken(path: Path) -> tuple:
+    """State and text of a file."""
+    return _state(path), _read(path)
+
+
+class _Noting:
+    """Finds no module, but takes the text of each that is followed just before it is loaded (`sys.meta_path`)."""
+
+    @staticmethod
+    def find_spec(name: str, path=None, target=None) -> None:
+        with contextlib.suppress(Exception):  # an import fails or not without us
+            own = name.partition(".")[0] == PACKAGE
+            if own or path is None or not all(str(one).startswith(INSTALLED) for one in path):
+                file = getattr(PathFinder.find_spec(name, path), "origin", None) or ""
+                if file.endswith(".py") and (own or not file.startswith(INSTALLED)):
+                    _running.note(Path(file))
+
+
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _running = _Running()
+for _module in list(sys.modules):  # those of the user's that were imported before
+    if _module.partition(".")[0] not in (PACKAGE, *sys.stdlib_module_names):
+        with contextlib.suppress(OSError, SyntaxError, UnicodeError):
+            _running.path(_module)
+sys.meta_path.insert(0, _Noting)
 _memo: dict[tuple, Reached] = {}
 _known: dict[str, Reached] = {}  # by fingerprint
 
@@ -792,15 +908,19 @@ def check_running(reached: Reached) -> None:
     """
     for module in {name.partition(":")[0] for name in reached.definitions}:
         path, loaded = _running.path(module), sys.modules.get(module)
-        if path is None or (module.partition(".")[0] == PACKAGE and _running.unchanged(path)):
+        if path is None:
             continue
-        if type(getattr(loaded, "__loader__", None)) is not SourceFileLoader:
-            continue  # another loader, such as that of pytest, may write code of its own into it; or not imported (yet)
+        if _running.loaded_otherwise(module, path, reached):
+            raise MiaError(f"{path} was edited between the start of this process and its import, or loaded anew, so what runs "
+                           "is not what goes by its fingerprint. Restart it (in JupyterLab: Kernel, Restart) and run again; "
+                           "what was finished is kept.")
+        if module.partition(".")[0] == PACKAGE or type(getattr(loaded, "__loader__", None)) is not SourceFileLoader:
+            continue  # another loader, such as that of pytest, may write code of its own into it
         taken = {name.partition(":")[2] for name in reached.definitions if name.startswith(f"{module}:")}
         if name := _otherwise(loaded, path, _running.text(module), taken):
-            raise MiaError(f"{path} was edited after this process had imported it, or had begun: {name}, which runs, is not "
-                           "what goes by its fingerprint. Restart it (in JupyterLab: Kernel, Restart) and run again; what was "
-                           "finished is kept.")
+            raise MiaError(f"{name}, which runs, is not what {path} says: the file was edited after it was imported, or "
+                           f"{name} was set from outside. Restart (in JupyterLab: Kernel, Restart), or write it into the "
+                           "file, and run again; what was finished is kept.")
 
 
 def _otherwise(module: types.ModuleType, path: Path, text: _Text, taken: set[str]) -> str | None:
@@ -811,7 +931,8 @@ def _otherwise(module: types.ModuleType, path: Path, text: _Text, taken: set[str
         if name in texts and name.partition(".")[0] in taken and _of_code(code) not in texts[name]:
             return name
     for name, value in text.literals.items():
-        if name in taken and value != vars(module).get(name, value):
+        runs = vars(module).get(name, value)
+        if name in taken and (type(runs) is not type(value) or runs != value):
             return name
     return None
 
@@ -866,11 +987,10 @@ class _Walk:
         self._seen[id(thing)] = thing  # held, so that no other object gets its id
         if isinstance(thing, functools.partial):
             self._each([thing.func, *thing.args, *thing.keywords.values()])
-            function = getattr(thing.func, "__func__", thing.func)
-            if isinstance(function, types.FunctionType) and (function.__module__ or "").partition(".")[0] != PACKAGE:
-                self._given(function, [*thing.args, thing.keywords])
+            self._given(inspect.unwrap(getattr(thing.func, "__func__", thing.func)), [*thing.args, thing.keywords])
         elif isinstance(thing, types.MethodType):
             self._each([thing.__func__, thing.__self__])
+            self._given(thing.__func__, [thing.__self__] * (not isinstance(thing.__self__, type)))
         elif isinstance(thing, types.FunctionType):
             self._function(thing)
         elif isinstance(thing, type):
@@ -900,9 +1020,11 @@ class _Walk:
             self.see(thing)
 
     def _function(self, function: types.FunctionType) -> None:
-        if hasattr(function, "__wrapped__"):  # a decorator's: what it wraps names the decorator
+        if hasattr(function, "__wrapped__"):  # a decorator's
             self.see(function.__wrapped__)
-            return
+            inner = inspect.unwrap(function)
+            if not isinstance(inner, types.FunctionType) or self._root(inner):
+                return  # the text of what it wraps names the decorator
         self._each([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
         self._each(cell.cell_contents for cell in function.__closure__ or () if _filled(cell))
         if not self._root(function):
@@ -913,9 +1035,10 @@ class _Walk:
             if base is not object:
                 self.see(base)
         if _followed(one.__module__) and not self._root(one):
+            self.see(type(one))
             for name, value in vars(one).items():
-                behind = [value, *(getattr(value, part, None) for part in ("__func__", "fget", "fset", "func"))]
-                self._each(part for part in behind if isinstance(part, types.FunctionType))
+                behind = [value, *(getattr(value, part, None) for part in ("__func__", "fget", "fset", "func", "__wrapped__"))]
+                self._each(part for part in behind if isinstance(part, types.FunctionType | type))
                 if not name.startswith("__"):
                     self._plain(f"{one.__module__}:{one.__qualname__}.{name}", value)
 
@@ -959,35 +1082,49 @@ class _Walk:
                 self.see(value)
                 self._plain(f"{function.__module__}:{name}", value)
 
-    def _given(self, function: types.FunctionType, arguments: list) -> None:
-        """Arguments bound to a function of the user's own: no spec of ours says them."""
-        if _followed(function.__module__):
-            said, name = _digest(repr(list(map(_value, arguments)))), f"{function.__module__}:{function.__qualname__}(...)"
+    def _given(self, function, arguments: list) -> None:
+        """What is bound to a function or class of the user's own: no spec of ours says it."""
+        module = getattr(function, "__module__", None) or ""
+        if arguments and module.partition(".")[0] != PACKAGE and _followed(module):
+            said, name = _digest(_value(arguments)), f"{module}:{getattr(function, '__qualname__', '')}(...)"
             self.own[name] = _digest(self.own[name] + said) if name in self.own else said
 
     def _plain(self, name: str, value) -> None:
         """A constant of the user's own, by its value."""
-        if (said := _value(value)) is not None:
-            self.own[name] = _digest(said)
+        if not isinstance(value, type | types.FunctionType | types.ModuleType):  # which `see` follows
+            self.own[name] = _digest(_value(value))
 
 
-def _value(value) -> str | None:
-    """What a value is, the same in every process: numbers, texts, arrays, and containers of such; None of anything else."""
+PLAIN = (bool | int | float | complex | str | bytes | range | slice | PurePath | Fraction | Decimal | datetime.date
+         | datetime.timedelta)
+
+
+def _value(value, around: tuple[int, ...] = ()) -> str:
+    """What a value is, the same in every process: numbers, texts, arrays, containers of such, and objects by their fields. Of
+    anything else it is the type, and of the library's objects what they say themselves."""
+    if value is None or isinstance(value, PLAIN):
+        return f"{type(value).__name__} {value!r}"
+    if id(value) in around:
+        return "..."
+    around, kind = (*around, id(value)), type(value)
     if isinstance(value, _arrays()):
-        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}" if value.dtype != object else None
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return repr(value)
-    if isinstance(value, dict):
-        inside = [_value(list(pair)) for pair in value.items()]
-    elif isinstance(value, list | tuple):
-        inside = list(map(_value, value))
-    elif isinstance(value, set | frozenset):
-        inside = [_value(one) for one in value]
+        if value.dtype == object:
+            return f"array{value.shape}{_value(value.tolist(), around)}"
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, Mapping):
+        inside = [_value(list(pair), around) for pair in value.items()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = [_value(one, around) for one in value]
+    elif is_dataclass(value) and not isinstance(value, type) and kind.__dataclass_params__.eq:
+        inside = [f"{one.name}={_value(getattr(value, one.name, None), around)}" for one in fields(value)]
+    elif isinstance(getattr(value, "fingerprint", None), str):  # a data set
+        inside = [value.fingerprint]
+    elif kind is types.SimpleNamespace or (hasattr(value, "__dict__") and _followed(kind.__module__)
+                                           and kind.__module__.partition(".")[0] != PACKAGE):
+        inside = [f"{name}={_value(one, around)}" for name, one in vars(value).items()]
     else:
-        return None
-    if None in inside:
-        return None
-    return f"{type(value).__name__}({', '.join(sorted(inside) if isinstance(value, set | frozenset) else inside)})"
+        inside = [getattr(value, "__qualname__", "")]
+    return f"{kind.__qualname__}({', '.join(sorted(inside) if isinstance(value, set | frozenset) else inside)})"
 
 
 def _arrays() -> tuple[type, ...]:

@@ -156,9 +156,11 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
 def _any_code() -> bool:
     """Whether records of other code are taken, too: by `mia record --check`, which is to find out whether they give the same.
 
-    The variable names the working cache, one that is thrown away, so that nothing made from them is ever found again.
+    The variable names the working cache, one that is thrown away, so that nothing made from them is ever found again. What is
+    computed within another computation is not taken: a result that rests on a record of other code is not one of this code.
     """
-    return os.environ.get("MIA_RECORDS_OF_ANY_CODE", "") == os.environ.get("MIA_CACHE")
+    named = os.environ.get("MIA_RECORDS_OF_ANY_CODE")
+    return bool(named) and named == os.environ.get("MIA_CACHE") and _inside.get() is None
 
 
 def look_up(spec: dict) -> Entry | None:
@@ -349,13 +351,22 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
 
 
 def _check_named(specs: Sequence[dict], compute: Callable) -> None:
-    """See to it that what `compute` reaches, the function around it included, is in what the specs are kept under."""
-    named = {name for code in {spec["code"] for spec in specs} for name in getattr(definitions.known(code), "definitions", ())}
-    lacking = sorted(definitions.of(compute).definitions.keys() - named) if specs else []
-    if lacking:
-        more = " and more" * (len(lacking) > 4)
-        raise MiaError(f"The code of a {specs[0]['kind']} lacks {', '.join(lacking[:4])}{more}: name the function that "
-                       "computes it, store.under(spec, function, ...), and the objects that this holds.")
+    """See to it that what `compute` reaches, the function around it included, is in what the specs are kept under: where it
+    starts in each, and the rest in some, for which entries by name it reaches goes by the settings of each."""
+    if not specs:
+        return
+    codes = {spec["code"]: definitions.known(spec["code"]) for spec in specs}
+    if None in codes.values():
+        raise MiaError(f"The code of a {specs[0]['kind']} was not taken by this process: make its spec by store.under here.")
+    reached, all_named = definitions.of(compute), dict(pair for one in codes.values() for pair in one.definitions.items())
+    missed = {name for name, digest in reached.definitions.items() if all_named.get(name) != digest
+              and (".<locals>" not in name or name.partition(".<locals>")[0] not in all_named)}  # whose bytes hold it
+    starts = set(reached.roots) & reached.definitions.keys()
+    missed = sorted(missed.union(*(starts - one.definitions.keys() for one in codes.values())))
+    if missed:
+        more = " and more" * (len(missed) > 4)
+        raise MiaError(f"The code of a {specs[0]['kind']} lacks {', '.join(missed[:4])}{more}, or has it otherwise: name the "
+                       "function that computes it, store.under(spec, function, ...), and the objects that this holds.")
 
 
 def _look_up_unless_asked_anew(spec: dict) -> Entry | None:

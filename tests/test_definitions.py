@@ -6,8 +6,11 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from functools import partial
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial, wraps
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -348,7 +351,10 @@ def own_fingerprints(tmp_path, factor="2", formula="x + 1", comment="so") -> dic
     """Fingerprints, taken in a process of their own, of what a user's module defines."""
     (tmp_path / "mine.py").write_text(OWN.format(factor=factor, formula=formula, comment=comment))
     code = """if True:
-        from functools import partial
+        from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial, wraps
+from types import SimpleNamespace
         import mine
         from mia_lib import definitions
         def of(*things): return definitions.of(*things).fingerprint
@@ -404,6 +410,100 @@ def test_what_a_function_without_a_file_was_given_counts():
         values = (1, 2, 2.0, "a", (1, 2), np.arange(3), np.arange(3.0), np.float32(1), {1, 2}, {"a": [np.ones(2)]}, None)
         found = [made(value, give) for value in values]
         assert found == [made(value, give) for value in values] and len(set(found)) == len(values), give
+
+
+class Experiment:
+    def __init__(self, n): self.n = n
+    def run(self): return self.n
+    def __call__(self): return self.n
+
+
+def test_what_objects_hold_counts_for_a_function_without_a_file():
+    def made(value, body: str = "return VALUE"):
+        space = {"__name__": "__main__", "VALUE": value}
+        exec(f"def f(): {body}", space)
+        return definitions.of(space["f"]).fingerprint
+
+    values = [SimpleNamespace(a=1), SimpleNamespace(a=2), range(3), range(4), Path("a"), Path("b"), Fraction(1, 3), {"n": 3,
+              "m": object()}, {"n": 4, "m": object()}, np.array([1, "a"], object), np.array([2, "a"], object), Experiment(1),
+              Experiment(2), Bounds(1), Bounds(2), [Experiment(1)]]
+    around = []
+    around.append(around)
+    found = [made(value) for value in values]
+    assert len(set(found)) == len(values) and found == [made(value) for value in values] and made(around)
+    assert [definitions.of(Experiment(n).run).fingerprint for n in (3, 4, 3)].count(
+        definitions.of(Experiment(3).run).fingerprint) == 2
+    assert definitions.of(partial(Experiment, 1)).fingerprint != definitions.of(partial(Experiment, 2)).fingerprint
+
+
+@dataclass
+class Bounds:
+    low: int
+
+
+def test_the_decorator_of_a_function_without_a_file_counts():
+    def made(by: str, body: str = "by * f(x)"):
+        space = {"__name__": "__main__", "wraps": wraps, "cache": cache}
+        exec(f"def scaled(by):\n    def decorate(f):\n        @wraps(f)\n        def inner(x): return {body}\n"
+             f"        return inner\n    return decorate\n@scaled({by})\ndef f(x): return x\n@cache\ndef g(x): return {by}\n"
+             "class A:\n    @cache\n    def m(self): return BY\n    class B:\n        by = BY\n".replace("BY", by), space)
+        return [definitions.of(space[name]).fingerprint for name in ("f", "g", "A")]
+
+    first = made("2")
+    assert made("2") == first and all(one != other for one, other in zip(first, made("3"), strict=True))
+    assert made("2", "by + f(x)")[0] != first[0]
+
+
+HELP = "def g(): return 1\n"
+
+
+@pytest.mark.parametrize(("asks", "files"), [
+    ("from ns import h\ndef f(): return h.g()\n", {"ns/h.py": HELP}),
+    ("import ns.h\ndef f(): return ns.h.g()\n", {"ns/h.py": HELP}),
+    ("from ns.a import b\ndef f(): return b()\n", {"ns/h.py": HELP, "ns/a.py": "from . import h\ndef b(): return h.g()\n"}),
+    ("from h import *\ndef f(): return g()\n", {"h.py": HELP}),
+    ("import p\ndef f(): return p.g()\n", {"p/h.py": HELP, "p/__init__.py": "from p.h import *\n"}),
+    ("try:\n    from h import g\nexcept ImportError:\n    def g(): ...\ndef f(): return g()\n", {"h.py": HELP}),
+    ("import os\nif os.name:\n    from h import g\nelse:\n    from i import g\ndef f(): return g()\n",
+     {"h.py": HELP, "i.py": "def g(): return 2\n"}),
+    ("import contextlib\nwith contextlib.suppress(ImportError):\n    from h import g\ndef f(): return g()\n", {"h.py": HELP}),
+    ("for i in range(3):\n    N = i + 1\ndef f(): return N\n", {}),
+    ("(A, (B, C)) = 0, (2, 3 + 1)\ndef f(): return C\n", {}),
+])
+def test_users_imports_of_all_forms_are_followed(tmp_path, asks, files):
+    for name, text in {"asks.py": asks, **files}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    def reached() -> definitions.Reached:
+        return Sources(beside=[tmp_path]).reach(["asks:f"])
+
+    before, name = reached(), next(iter(files), "asks.py")
+    (tmp_path / name).write_text((tmp_path / name).read_text().replace("1", "7"))
+    assert reached().fingerprint != before.fingerprint
+    if "i.py" in files:
+        return  # in a process, what was not imported is not followed
+    code = "from mia_lib import definitions\nimport asks\nprint(definitions.of(asks.f).fingerprint, end='')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}"})
+    assert done.stdout == reached().fingerprint, done.stderr  # as loaded, the same as read
+
+
+def test_a_module_that_is_run_is_followed_with_what_it_imports_relatively(tmp_path, isolated_cache):
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "inner.py").write_text("import numpy as np\ndef g(): return {'x': np.ones(1)}\n")
+    (tmp_path / "pkg" / "main.py").write_text(
+        "from mia_lib import store\nfrom .inner import g\ndef f(): return g()\n"
+        "print(store.study('a.b', {}, f)['x'][0], end=' ')\n")
+
+    def ran() -> str:
+        return subprocess.run([sys.executable, "-m", "pkg.main"], capture_output=True, text=True, cwd=tmp_path,
+                              env={**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}"}).stdout
+
+    assert ran() == "1.0 "
+    (tmp_path / "pkg" / "inner.py").write_text("import numpy as np\ndef g(): return {'x': np.full(1, 2.0)}\n")
+    assert ran() == "2.0 "
 
 
 def test_sets_of_texts_are_the_same_in_every_process(tmp_path):
@@ -479,23 +579,66 @@ def lines_of(code: str, *folders) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(("old", "new", "name"), [("x + 1", "x + 2", "f"), ("FACTOR = 2", "FACTOR = 3", "FACTOR")])
-def test_a_module_edited_between_its_import_and_its_first_use_serves_nothing(tmp_path, isolated_cache, old, new, name):
-    text = "import numpy as np\nCOUNT = 0\nFACTOR = 2\ndef f(x=0):\n    global COUNT\n    COUNT += 1\n    y = x + 1\n" \
-           "    return {'x': FACTOR * np.array(y)}\n"
-    code = """
+MINE = """
+import functools
+import numpy as np
+COUNT, SUM, CHOSEN = 0, 0, None
+FACTOR = 2
+LEVELS = {"a": 1}
+for step in range(3):
+    SUM += step
+try:
+    from numpy import linspace as CHOSEN
+except ImportError:
+    pass
+class Scale:
+    by = 5
+@functools.cache
+def cached(): return 7
+def f(x=0):
+    global COUNT
+    COUNT += 1
+    y = x + 1
+    return {'x': FACTOR * np.array(y) + LEVELS["a"] * Scale.by + cached() + SUM}
+"""
+EDITS = [("x + 1", "x + 2"), ("FACTOR = 2", "FACTOR = 3"), ("x=0", "x=1"), ('"a": 1', '"a": 2'), ("by = 5", "by = 6"),
+         ("return 7", "return 8"), ("range(3)", "range(4)")]
+
+
+def test_a_module_edited_between_its_import_and_its_first_use_serves_and_keeps_nothing(tmp_path, isolated_cache):
+    (tmp_path / "mine.py").write_text(MINE)
+    plain = """
         import mine
-        path = pathlib.Path(mine.__file__)
-        ASK
         print(fetched("x", mine.f))
         print(fetched("x", mine.f))
     """
-    (tmp_path / "mine.py").write_text(text)
-    plain, edited = code.replace("ASK", ""), code.replace("ASK", f"edit(path, {old!r}, {new!r})")
-    assert lines_of(plain, REPO, tmp_path) == ["computed", "cache"]  # its counter counts without harm
-    said = lines_of(edited, REPO, tmp_path)
-    assert len(set(said)) == 1 and f"mine.py was edited after this process had imported it, or had begun: {name}" in said[0]
-    assert lines_of(plain, REPO, tmp_path) == ["computed", "cache"]
+    assert lines_of(plain, REPO, tmp_path) == ["computed", "cache"]  # its counter and its loop count without harm
+    code = """
+        import mine
+        path, said = pathlib.Path(mine.__file__), pathlib.Path(mine.__file__).read_text()
+        for number, (old, new) in enumerate(EDITS):
+            edit(path, old, new)
+            print(fetched(f"y {number}", mine.f))
+            path.write_text(said)
+    """
+    for line in lines_of(code.replace("EDITS", repr(EDITS)), REPO, tmp_path):
+        assert "mine.py was edited after this process had begun" in line
+    early = "import mine\n" + textwrap.dedent(RUNNING)  # imported before the library
+    done = subprocess.run([sys.executable, "-c", early + textwrap.dedent(plain)], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": f"{REPO}:{tmp_path}"})
+    assert done.stdout.split() == ["cache", "cache"], done.stderr
+
+
+def test_what_is_set_in_a_module_from_outside_serves_nothing(tmp_path, isolated_cache):
+    (tmp_path / "mine.py").write_text(MINE)
+    code = """
+        import mine
+        print(fetched("x", mine.f))
+        mine.FACTOR = 3
+        print(fetched("x", mine.f))
+    """
+    first, second = lines_of(code, REPO, tmp_path)
+    assert first == "computed" and second.startswith("FACTOR, which runs, is not what ") and "set from outside" in second
 
 
 def test_a_module_of_the_library_edited_before_it_is_imported_serves_nothing(library, isolated_cache):
@@ -508,7 +651,7 @@ def test_a_module_of_the_library_edited_before_it_is_imported_serves_nothing(lib
     change = 'edit(pathlib.Path(mia_lib.__file__).parent / "attacks" / "bayes.py", "return -np.as", "return +np.as")'
     assert lines_of(code.replace("EDIT", ""), library.parent) == ["computed"]
     [said] = lines_of(code.replace("EDIT", change), library.parent)
-    assert "bayes.py was edited after this process had imported it, or had begun: malt, which runs" in said
+    assert "bayes.py was edited between the start of this process and its import, or loaded anew" in said
 
 
 def test_a_module_of_the_library_that_was_loaded_anew_serves_nothing(library, isolated_cache):
@@ -524,7 +667,7 @@ def test_a_module_of_the_library_that_was_loaded_anew_serves_nothing(library, is
         print(fetched("x", compute))
     """
     said = lines_of(code, library.parent)
-    assert said[:2] == ["computed", "cache"] and "malt, which runs, is not what goes by its fingerprint" in said[2]
+    assert said[:2] == ["computed", "cache"] and "bayes.py was edited between the start of this process and its" in said[2]
 
 
 # -------------------------------------------------------------------------------------------------- pages of notebooks

@@ -106,6 +106,14 @@ def test_a_record_made_by_other_code_is_computed_anew_and_serves_only_who_asks_f
     assert store.look_up(spec) is None, "not into a cache that stays"
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "a check's own cache"))
     assert store.look_up(spec).source == "recorded"
+    within = store.fetch({"kind": "test", "of": "it"}, lambda: kept({"x": np.full(3, 2.0)})[1].arrays)
+    assert within.arrays["x"][0] == 2, "nothing is computed from a record of other code"
+    monkeypatch.delenv("MIA_CACHE")
+    for empty in ("", None):
+        monkeypatch.setenv("MIA_RECORDS_OF_ANY_CODE", "")
+        monkeypatch.setenv("MIA_CACHE", "") if empty is not None else monkeypatch.delenv("MIA_CACHE")
+        assert not store._any_code()
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("MIA_RECORDS_OF_ANY_CODE")
     assert kept({"x": np.ones(3)})[1].source == "computed"
 
@@ -141,11 +149,26 @@ def _each(specs: list[dict]) -> list[dict[str, np.ndarray]]:
 
 def test_results_kept_one_by_one_are_of_all_that_computes_them():
     lacking = [store.under({"kind": "test", "m": m}, _seeded) for m in range(2)]
-    with pytest.raises(MiaError, match="The code of a test lacks test_store:_each: name the function that computes it"):
+    with pytest.raises(MiaError, match="The code of a test lacks test_store:_each, or has it otherwise: name"):
         _each(lacking)
     whole = [store.under({"kind": "test", "m": m}, _each) for m in range(2)]
     assert [found["x"][0] for found in _each(whole)] == [0, 7919] and _each([]) == []
     assert store.look_up(whole[1]) and not store.look_up(lacking[1])
+    with pytest.raises(MiaError, match="lacks test_store:_each"):
+        _each([whole[0], lacking[1]])  # each of them, not one for all
+    with pytest.raises(MiaError, match="was not taken by this process"):
+        _each([{"kind": "test", "code": "0123456789abcdef"}])
+
+
+def test_in_a_notebook_a_function_within_the_one_that_is_named_is_named():
+    text = "def run(specs):\n    def compute(missing, done):\n        for k in missing:\n            " \
+           "done(k, {'x': np.ones(1)}, 0.0)\n    return store.each(specs, compute)\n"
+    space = {"__name__": "__main__", "store": store, "np": np}
+    exec(text, space)
+    assert len(space["run"]([store.under({"kind": "test", "m": m}, space["run"]) for m in range(2)])) == 2
+    other = store.under({"kind": "test"}, lambda: 1)
+    with pytest.raises(MiaError, match="lacks __main__:run"):
+        space["run"]([other])
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list"])

@@ -262,7 +262,7 @@ def describe():
 
 
 def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) -> Dataset:
-    """The one way to a Dataset: types set, pixels checked, arrays closed to writing."""
+    """The one way to a Dataset: types set, records checked where they are known, arrays closed to writing."""
     known = _KNOWN[name]
     x = np.ascontiguousarray(x, None if np.ndim(x) == 4 else np.float32)
     try:
@@ -282,7 +282,13 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
         raise MiaError(f"{source} does not fit together: {len(x)} records, {len(y)} labels, "
                        f"{len(classes)} classes, n_train = {n_train}. Labels count from 0. Prepare it anew.")
     x.flags.writeable = y.flags.writeable = False
-    return Dataset(name, x, y, int(n_train), classes)
+    found = Dataset(name, x, y, int(n_train), classes)
+    if known.made not in ("", found.fingerprint):
+        raise MiaError(f"{source} gives records of {name} with the fingerprint {found.fingerprint}; results of this book are "
+                       f"of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` says "
+                       "how to get them). If the reader was changed and others are meant, set `made` in mia_lib/data/sets.py: "
+                       "what was recorded is then said to be of other records, and computed anew.")
+    return found
 
 
 def read_arrays(path: Path, needed: Sequence[str], more: Sequence[str] = (), content: bytes | None = None,
@@ -316,24 +322,10 @@ def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
     return _dataset(name, path, n_train=n_train, **arrays)
 
 
-def _made(name: str, path: Path, **options) -> Dataset:
-    """A set that its reader makes of the publisher's files, the same as ever: these were verified, so another comes of code.
-
-    Raises:
-        MiaError: the reader makes other records of them than the results of this book are of.
-    """
-    found = _dataset(name, path, **readers.READERS[name](path, **options))
-    if _KNOWN[name].made not in ("", found.fingerprint):
-        raise MiaError(f"The reader of {name!r} makes records of {path} with the fingerprint {found.fingerprint}; results "
-                       f"of this book are of {_KNOWN[name].made}. If others are meant, set `made` in mia_lib/data/sets.py: "
-                       "what was recorded is then said to be of other records, and computed anew.")
-    return found
-
-
 @lru_cache
 def _embedded(name: str, path: Path) -> Dataset:
     if path.suffix == ".csv":
-        return _made(name, path)
+        return _dataset(name, path, **readers.READERS[name](path))
     return _read_npz(name, path, readers.verified(path))
 
 
@@ -423,7 +415,7 @@ def load(name: str, **options) -> Dataset:
     if path.parent == EMBEDDED:
         return _embedded(name, path)
     if path.is_dir():
-        return _made(name, path, **options)
+        return _dataset(name, path, **readers.READERS[name](path, **options))
     if options:
         raise MiaError(f"{path} is prepared already, so {', '.join(options)} cannot be chosen. "
                        "Leave them out, or move that file away.")

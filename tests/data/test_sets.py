@@ -88,7 +88,7 @@ def test_a_reader_that_makes_other_records_of_a_genuine_file_is_refused(monkeypa
     sets._embedded.cache_clear()
     scaled = readers.scaled
     monkeypatch.setattr(readers, "scaled", lambda table: scaled(table) * np.float32(1.0001))
-    with pytest.raises(MiaError, match=f"makes records of .*german_credit.csv .*are of {sets.content('german_credit')}"):
+    with pytest.raises(MiaError, match=f"german_credit.csv gives records of .*are of {sets.content('german_credit')}"):
         data.load("german_credit")
 
 

@@ -371,7 +371,7 @@ def test_a_check_that_agrees_draws_anew_what_the_code_now_shows_otherwise(shelf)
     before, source = manifest(shelf)["files"], shelf / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace('"what": ["mean"]', '"what": ["average"]').replace('"A line."', '"Lines."'))
     agrees, said = recording.check("tiny", "paper", root=shelf)
-    assert agrees and "what differs is drawn anew: tab-tiny" in said
+    assert agrees and "the page drawn anew; what differs: tab-tiny" in said
     assert "average" in exhibit(shelf, "exhibits.json").read_text() and manifest(shelf)["files"] != before
     assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
     assert len(list(recorded.run_folder("tiny", "paper", shelf).iterdir())) == 3  # nothing of the old is left
@@ -389,7 +389,55 @@ def test_a_check_adopts_what_it_computed_and_nothing_else(shelf):
     state = recorded.state_of_run("tiny", "paper", shelf)
     assert state.state == "source changed" and "confirmed" not in state.manifest
     agrees, said = recording.check("tiny", "paper", root=shelf)
-    assert agrees and said.endswith("its code is adopted")
+    assert agrees and said.endswith("its code is adopted, and the page drawn anew")
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
+
+
+def test_a_check_trusts_no_record_of_other_code_within_what_it_computes(shelf, monkeypatch):
+    """The inner result, changed, is in the record, too; the outer is computed from the code as it is."""
+    source = shelf / "notebooks" / "tiny.py"
+    inner = 'def inner():\n    import time\n    time.sleep(0.3)\n    return {"y": np.full(2, 1.0)}\n\n\ndef fetched():\n' \
+            '    return store.fetch({"kind": "study", "study": "tiny.inner2"}, inner).arrays["y"]\n\n\ndef compute():'
+    text = source.read_text().replace("def compute():", inner, 1)
+    text = text.replace('return {"x": steps *', 'return {"x": fetched()[0] * steps *')
+    text = text.replace("x = store", "y = fetched()\nx = store")
+    source.write_text(text)
+    recording.record("tiny", "paper", shelf)
+    monkeypatch.setenv("MIA_CACHE", str(shelf / "another cache"))
+    monkeypatch.setattr(store, "RECORDED", shelf / "data" / "recorded")
+    source.write_text(source.read_text().replace("np.full(2, 1.0)", "np.full(2, 9.0)"))
+    agrees, said = recording.check("tiny", "paper", minutes=0.004, root=shelf)  # time for the outer one alone
+    assert not agrees and "1 of 2 results" in said
+
+
+def test_a_run_whose_source_is_edited_meanwhile_is_not_recorded(shelf, monkeypatch):
+    execute = runner.execute
+
+    def edited(*given, **more):
+        done = execute(*given, **more)
+        source = shelf / "notebooks" / "tiny.py"
+        source.write_text(source.read_text().replace("value = float", "value = 100 + float"))
+        return done
+
+    monkeypatch.setattr(runner, "execute", edited)
+    with pytest.raises(MiaError, match="The source of tiny was edited while it ran"):
+        recording.record("tiny", "paper", shelf)
+    assert recorded.state_of_run("tiny", "paper", shelf).state == "absent"
+
+
+def test_a_check_draws_figures_and_results_anew_and_lets_go_what_is_not_asked_for(shelf):
+    source = shelf / "notebooks" / "tiny.py"
+    more = 'store.fetch({"kind": "study", "study": "tiny.more"}, lambda: {"z": np.ones(1)})\nresults.name({"lead": value})\n'
+    source.write_text(source.read_text().replace("# %%\nimport matplotlib", f"{more}\n# %%\nimport matplotlib"))
+    recording.record("tiny", "paper", shelf)
+    first = json.loads(exhibit(shelf, "exhibits.json").read_text())
+    text = source.read_text().replace(more, 'results.name({"lead": value + 5})\n').replace("axes.plot(x", "axes.plot(-100 * x")
+    source.write_text(text.replace('alt="a line"', 'alt="a falling line"'))
+    agrees, said = recording.check("tiny", "paper", root=shelf)
+    assert agrees and "what differs: lead" in said
+    now = json.loads(exhibit(shelf, "exhibits.json").read_text())
+    assert now["figures"]["fig-tiny"]["alt"] == "a falling line" and now["results"] != first["results"]
+    assert [entry["study"] for entry in manifest(shelf)["entries"]] == ["tiny.outer"]
     assert recorded.state_of_run("tiny", "paper", shelf).state == "recorded"
 
 

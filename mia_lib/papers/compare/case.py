@@ -100,7 +100,8 @@ class Case:
     def spec(self) -> dict:
         """What determines the numbers of a case."""
         return {"models": self.models.key, "attacked": list(self.bank.attacked), "counts": list(self.counts),
-                "public": self.public.fingerprint, "limits": asdict(self.limits), "regression": asdict(self.regression)}
+                "public": self.public.fingerprint, "classes": len(self.pool.classes), "seed": self.seed,
+                "limits": asdict(self.limits), "regression": asdict(self.regression)}
 
     @cached_property
     def mirrored(self) -> Dataset:

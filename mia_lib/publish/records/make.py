@@ -48,8 +48,20 @@ def record(name: str, preset: str = "paper", root: Path | None = None, bars: Bar
     choose("preset", preset, allowed)
     values = validate(name, {}, preset, root)
     target = root / "runs" / f"{name}-{runner.key(name, values, root)}" / f"{name}.ipynb"
+    bearing = recorded.definitions_of_run(name, values, root)  # before it runs, for it may be edited meanwhile
     run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
+    _check_unchanged(name, run, bearing, root)
     return _keep_run(name, preset, run, json.loads(target.read_text(encoding="utf-8")), root)
+
+
+def _check_unchanged(name: str, run: dict, before: dict[str, str], root: Path) -> None:
+    """Refuse a run whose source is not what it was when it began: what it shows is of neither."""
+    now = recorded.definitions_of_run(name, run["parameters"], root)
+    if run["key"] == runner.CHANGED_MEANWHILE or now != before:
+        different = ", ".join(recorded.changed(before, now)[:4])
+        raise MiaError(f"The source of {name} was edited while it ran{f' ({different})' * bool(different)}, so the run is of "
+                       "neither and is not recorded. What was finished is kept: record it again, from a copy of the project "
+                       "where you edit meanwhile.")
 
 
 KEPT = ("key", "kind", "study", "source", "seconds", "needs", "date")  # what the manifest of a run says of an entry
@@ -427,7 +439,9 @@ def _check_run(name: str, preset: str, manifest: dict, minutes: float, rng: np.r
     sample = affordable[:max(1, int((spent <= 60 * minutes).sum()))]
     with _records_of_any_code(scratch / "cache", MIA_RECOMPUTE=",".join(entry["key"] for entry in sample)):
         values, target = validate(name, {}, preset, root), scratch / f"{name}.ipynb"
+        bearing = recorded.definitions_of_run(name, values, root)
         run = runner.execute(name, values, target, preset=preset, root=root, bars=bars)
+        _check_unchanged(name, run, bearing, root)
         anew = {entry["key"]: store.cache_dir() / _path(entry["kind"], entry["cached"]) for entry in run["entries"]}
         gaps, computed = [], set()  # of each result that was compared: the largest, and where it is
         for entry in sample:
@@ -461,8 +475,8 @@ def _compared(gaps: list[tuple[float, str]], of: int) -> tuple[bool, str]:
 
 def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, notebook: dict, computed: set[str],
                root: Path) -> str:
-    """Note which of a record's arrays are what the code now gives; once all are, what that shows otherwise takes the place of
-    what was shown."""
+    """Note which of a record's arrays are what the code now gives; once all are, what that shows takes the place of what was
+    shown, and results that it does not ask for go."""
     folder, today = recorded.run_folder(name, preset, root), time.strftime("%Y-%m-%d", time.gmtime())
     now, manifest, left = {entry["key"]: entry for entry in run["entries"]}, dict(state.manifest), 0
     for entry in manifest["entries"]:
@@ -480,14 +494,14 @@ def _adopt_run(name: str, preset: str, state: recorded.State, run: dict, noteboo
     before = json.loads((folder / recorded.stored_name("exhibits.json", manifest["files"]["exhibits.json"])).read_bytes())
     files = exhibits_of(notebook, root)
     different = _shown_differently(before, json.loads(files["exhibits.json"]))
-    if different:
-        manifest["files"] = {one: hashlib.sha256(content).hexdigest() for one, content in files.items()}
-        for one, content in files.items():
-            store.write(folder / recorded.stored_name(one, manifest["files"][one]), content)
+    manifest["entries"] = [entry for entry in manifest["entries"] if entry["key"] in now]
+    manifest["files"] = {one: hashlib.sha256(content).hexdigest() for one, content in files.items()}
+    for one, content in files.items():
+        store.write(folder / recorded.stored_name(one, manifest["files"][one]), content)
     manifest |= {"confirmed": today, "definitions": recorded.definitions_of_run(name, run["parameters"], root)}
     store.write(folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
     _prune(recorded.layer(root))
-    return "; its code is adopted" + (f", and what differs is drawn anew: {', '.join(different)}" if different else "")
+    return "; its code is adopted, and the page drawn anew" + (f"; what differs: {', '.join(different)}" if different else "")
 
 
 NUMBERS = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -495,7 +509,7 @@ CLOCK = re.compile(r"\b(seconds?|minutes?|hours?)\b")
 
 
 def _shown_differently(before: dict, now: dict) -> list[str]:
-    """Names of tables whose numbers or words differ by more than rounding, and of claims whose verdicts do.
+    """Names of tables and results whose numbers or words differ by more than rounding, and of claims whose verdicts do.
 
     Tables that show what a clock said are compared by their size.
     """
@@ -503,7 +517,9 @@ def _shown_differently(before: dict, now: dict) -> list[str]:
               if not _same_table(before["tables"].get(name, {}), now["tables"].get(name, {}))]
     verdicts = [{f"{c['paper']} {c['claim']}": (c["verdict"], c["text"]) for c in one["claims"]} for one in (before, now)]
     claims = [key for key in verdicts[0].keys() | verdicts[1].keys() if verdicts[0].get(key) != verdicts[1].get(key)]
-    return sorted(tables) + sorted(claims)
+    results = [one.get("results", {}) for one in (before, now)]
+    named = [key for key in results[0].keys() | results[1].keys() if not _same_cell(results[0].get(key), results[1].get(key))]
+    return sorted(tables) + sorted(named) + sorted(claims)
 
 
 def _same_table(one: dict, other: dict) -> bool:
