@@ -91,13 +91,18 @@ def versions(*packages: str) -> dict[str, str]:
 
 @cache
 def processor() -> str:
-    """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend."""
+    """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend; with its numbers,
+    for a virtual machine's name may stand for several."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return f"{os.cpu_count()} CPU cores" + (f" ({model})" if model else "")
+    first: dict[str, str] = {}
+    for key, _, value in (line.partition(":") for line in lines):
+        first.setdefault(key.strip(), value.strip())
+    parts = (("", "model name"), ("family ", "cpu family"), ("model ", "model"))
+    named = ", ".join(said + first[key] for said, key in parts if first.get(key))
+    return f"{os.cpu_count()} CPU cores" + (f" ({named})" if named else "")
 
 
 def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[str] = definitions.FOR_PAGES) -> Reached:
