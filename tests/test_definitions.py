@@ -351,10 +351,7 @@ def own_fingerprints(tmp_path, factor="2", formula="x + 1", comment="so") -> dic
     """Fingerprints, taken in a process of their own, of what a user's module defines."""
     (tmp_path / "mine.py").write_text(OWN.format(factor=factor, formula=formula, comment=comment))
     code = """if True:
-        from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, partial, wraps
-from types import SimpleNamespace
+        from functools import partial
         import mine
         from mia_lib import definitions
         def of(*things): return definitions.of(*things).fingerprint
