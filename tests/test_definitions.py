@@ -39,7 +39,7 @@ ALL_PAGES, ALL_STUDIES, ALL_MODELS = set(PAGES), set(STUDIES), set(MODELS)
 
 def fingerprints(library: Path) -> dict[str, str]:
     """Of everything above, with the library in a folder."""
-    definitions._held.clear()
+    definitions.sources._held.clear()
     sources = Sources(library)
     found = {name: sources.reach(roots).fingerprint for name, roots in (STUDIES | SIGNALS | SCORES).items()}
     found |= {name: sources.reach(roots, words).fingerprint for name, (roots, words) in MODELS.items()}
@@ -126,7 +126,7 @@ def test_an_edit_that_bears_on_nothing_changes_nothing(what, library, before):
 def test_readers_and_drawing_bear_on_pages_and_on_no_number(library):
     def numbers_and_page() -> list[str]:
         cells = ["from mia_lib import data, metrics, plotting", "data.load('hepatitis')", "plotting.roc({}, None)"]
-        definitions._held.clear()
+        definitions.sources._held.clear()
         return [definitions.of_cells(cells, (), library, (), but).fingerprint for but in (FOR_NUMBERS, FOR_PAGES)]
 
     numbers, page = numbers_and_page()
