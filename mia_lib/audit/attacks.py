@@ -225,7 +225,8 @@ def _quantile(seen: Seen) -> np.ndarray:
         made.fit(public.x[fit], score[fit], public.y[fit], validation=(public.x[held], score[held], public.y[held]))
         return {"score": made.position(pool.x, own, pool.y)}
 
-    spec = {"public": public.fingerprint, "pool": pool.fingerprint, "settings": asdict(config), "seed": given.seed,
+    spec = {"public": public.fingerprint, "pool": pool.fingerprint, "classes": len(pool.classes),
+            "settings": asdict(config), "seed": given.seed,
             "score": store.fingerprint(score), "own": store.fingerprint(own)}
     return store.study("audit.quantile", spec, compute)["score"]
 
