@@ -9,6 +9,10 @@ notebooks or on `PYTHONPATH`; installed packages are not followed, their version
 Classes count whole, with all their methods. A dictionary annotated `ByName` counts by its entries: of the architectures,
 only those are reached whose name the computation holds, in its code or in the objects that it was given.
 
+One room in four steps: `text` (one text's definitions), `sources` (names followed from module to module, as files lie),
+`running` (the modules of this process, by their text at import) and `walk` (from objects to definitions). Of functions of a
+notebook, which lie in no file, the bytes count, and by value what they hold.
+
 Not followed are modules that carry results, or refuse input, and compute none (`CARRIERS`); where numbers are asked for and
 not pages, also `READERS`, since what they read enters every result by its content, and `DRAWING`.
 """
