@@ -13,8 +13,8 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from mia_lib.definitions import LIBRARY
-from mia_lib.evidence import claims
-from mia_lib.publish import exhibits, marks, pictures, reference, scorecard
+from mia_lib.evidence import claims, pictures
+from mia_lib.publish import exhibits, marks, reference, scorecard
 
 pytestmark = pytest.mark.book
 

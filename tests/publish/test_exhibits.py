@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims, tables
-from mia_lib.publish import exhibits, pictures
+from mia_lib.evidence import claims, pictures, tables
+from mia_lib.publish import exhibits
 from mia_lib.publish.parameters import find_root, notebooks
 
 ROOT = find_root()
