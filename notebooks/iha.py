@@ -305,7 +305,7 @@ results.show_table(
 #
 # Now compare with {eq}`iha-rest`. What vanishes at a minimum is $\nabla L_D + \alpha w$, and the paper's $x_D$ has $\nabla L_D$ alone. So
 # as printed the noise never ends: it tends to $-2\alpha\, (H^{-1}w)^\top x$, however long one trains. **The gradient of the weight decay
-# belongs in the condition for a minimum.** With $\nabla L_0 + \alpha w$ in $I_2$ the noise goes to zero and the test becomes perfect.
+# belongs in the condition for a minimum.** With $\nabla L_0 + \alpha w$ in $I_2$ the noise goes to zero and $I_1 + I_2$ becomes a perfect test.
 # So does a test that asks for the smaller gradient and needs no Hessian, *gradient alone*:
 # $\lVert \nabla L_0 + \alpha w \rVert^2 - \lVert \nabla L_0 + \tfrac1n\nabla\ell + \alpha w \rVert^2$.
 
@@ -343,7 +343,7 @@ def low_lead(name):
         return f"below resolution on {name}"
     return f"{100 * lead(name, 'iha', 'lira', exhibits.LOW):.1f} points on {name}"
 
-results.name({"references": models - 2, "case-names": " and ".join(plays),
+results.name({"references": models - 2, "case-names": ", ".join(plays),
               "lead-lira": each_case(lambda name: f"{lead(name, 'iha', 'lira')} on {name}"), "tpr-lira": each_case(low_lead)})
 results.show_table(
     exhibits.main_table(plays), name="iha-table-2",
@@ -367,7 +367,8 @@ plotting.show(
 #
 # The theory says that SGD *fluctuates about* the minimum, equally far in all directions. Then the gradient, $H$ times that distance, is
 # largest in steep directions, and dividing by $H$ is right. The paper's text has a constant rate; its released code has {term}`annealing`, a rate
-# that falls to zero (ours: {param}`schedule`). What remains then is distance not yet travelled, in flat directions, and dividing by $H$ magnifies just that.
+# that falls to zero (ours: {param}`schedule`). Where that has gone on for long enough, what remains is distance not yet travelled, in flat
+# directions, and dividing by $H$ magnifies just that. Whether it has, {numref}`iha-residuals` shows.
 
 # %%
 paces = {f"{schedule} rate, as above": first, "constant rate": constant}
@@ -380,8 +381,8 @@ plotting.explore(
                  "part. Change to the constant rate. Then take the own gradient out of random records in place of members, and of nobody.",
     caption="$I_1 + I_2$ of the first target of {ours}`first-name`, under one decomposition. The static figure: AUC against the damping, for "
             "three ways to take the record's own gradient out of the mean, as printed (dashed) and with the weight decay (solid). In the chart, for each "
-            "damping: the weight of a direction, and its share of signal and noise, by eigenvalue; the scores; and the ROC. Random records are "
-            "judged by whether they are found.",
+            "damping: the weight of a direction, and its share of signal and noise, by eigenvalue (the lowest mark has all directions at or below it, "
+            "negative eigenvalues too); the scores; and the ROC. Random records are judged by whether they are found.",
     alt="A panel for each schedule: AUC against the damping on a logarithmic axis, six lines, for members, random records and nobody, with the weight "
         "decay and without, and a dashed line at one half.")
 
@@ -397,8 +398,9 @@ results.name({"annealed-iha": exhibits.of_attack(played, "iha"), "annealed-gradi
 plotting.show(
     exhibits.residuals_figure(rests), name="iha-residuals",
     caption="{ours}`first-name`. Above: what training left of the gradient, $\\nabla L_D + \\alpha w$, in a direction, and a member's own share of it, "
-            "$\\nabla\\ell/n$, by eigenvalue. Below: which directions the noise of the two tests comes from. Means over targets.",
-    alt="Two panels above with two lines each on a logarithmic axis, what is left of the gradient and a record's share of it, in five groups of eigenvalues; "
+            "$\\nabla\\ell/n$, by eigenvalue. Below: which directions the noise of the two tests comes from. Means over targets. Where eigenvalues "
+            "are negative training is at no minimum.",
+    alt="Two panels above with two lines each on a logarithmic axis, what is left of the gradient and a record's share of it, in groups of eigenvalues; "
         "two panels below with bars for the share of the noise of the gradient alone and of I1 + I2 in each group.")
 
 # %% [markdown]
@@ -409,14 +411,15 @@ plotting.show(
 #
 # :::{about} quick
 # In this run random records are found as well as members at every damping, and nobody's gradient taken out finds nobody. Where the rate
-# falls the AUC grows with the damping: steep directions have arrived. At the constant rate it breaks down beyond one, where the noise of
-# the few steepest directions drowns all others. What changes between the two is the gradient alone; flat directions have arrived at neither
-# rate, and IHA's noise still comes from there.
+# falls the AUC grows with the damping: steep directions have arrived. At the constant rate it breaks down beyond one half, where the noise of
+# the few steepest directions drowns all others. What changes most between the two is the test by the gradient alone; flat directions have
+# arrived at neither rate, and IHA's noise still comes from there.
 # :::
 #
 # :::{about} cpu
 # At the paper's size A2 is {verdict}`A2` (its parts, the gradient alone less IHA, are {ref}`below <iha-claims>`), and A3 {verdict}`A3`:
-# {verdict}`A3:numbers`. With 30,000 members each record's share of the gradient is smaller, and more may be left in every direction.
+# {verdict}`A3:numbers`. With 30,000 members each record's share of the gradient is smaller; what is left, in multiples
+# of it, {numref}`iha-residuals-table` has.
 # :::
 #
 # ## What held and what did not
@@ -430,8 +433,8 @@ plotting.show(
 #
 # **What it takes.** {says}`C6` {says}`C12` {says}`C13` {says}`C14` {says}`C15` {says}`C16`
 #
-# To take away: leave-one-out knowledge is strong; how much of the audit's power is that knowledge, A1 and A6 above tell. The theory says
-# where SGD at a constant rate comes to rest; schedule, epochs and size decide how much of that applies.
+# To take away: leave-one-out knowledge is strong; how much of the audit's power is that knowledge, {numref}`iha-controls` and
+# {numref}`iha-ingredients` tell. The theory says where SGD at a constant rate comes to rest; schedule, epochs and size decide how much of that applies.
 
 # %% [markdown]
 # ## Exercises
@@ -681,7 +684,7 @@ plotting.show(
         "its references; then hollow marks, the paper's AUC on its three data sets, and a dashed line at one half.")
 
 # %% [markdown]
-# With the target among its references the AUC of LiRA changes {ours}`slip`. Section 4.1 of the paper says *127 reference models*, all but the target. In the released code the line that skips
+# With the target among its references the AUC of LiRA changes {ours}`slip`; the more models a case has ({param}`models` here), the less the target weighs. Section 4.1 of the paper says *127 reference models*, all but the target. In the released code the line that skips
 # the target is commented out. Which of the two the printed numbers come from is not said. {says}`A5` If they come from the code, LiRA is
 # printed stronger than described, and the lead of IHA smaller than it is.
 #
@@ -733,8 +736,11 @@ left_out_rows = study.left_out_records(left_out_case, left_out_records)
 
 # %% tags=["hide-input"]
 plain = left_out_case.models.config.architecture.endswith("_regression")
-results.name({"left-out-name": left_out_case.name, "left-out-members": int(left_out_case.bank.judged[0].sum()),
+left_out_few = int(left_out_case.bank.judged[0].sum())
+results.name({"left-out-name": left_out_case.name, "left-out-members": left_out_few,
               "left-out-kind": "without a hidden layer, and so convex or next to it" if plain else "whose loss is not convex",
+              "left-out-batch": "all their members in one batch, so that initial parameters are all that chance decides"
+              if left_out_few <= batch_sizes[0] else f"batches of {batch_sizes[0]} of their {left_out_few} members",
               "left-out-each": left_out.members.shape[1], "left-out-games": len(left_out.members)})
 results.name({"left-out-lead": exhibits.left_out_auc(left_out, left_out_rows, "iha", "l_attack"),
               "left-out-lead-gradient": exhibits.left_out_auc(left_out, left_out_rows, "gradient", "l_attack")})
@@ -742,9 +748,9 @@ results.show_table(
     exhibits.left_out_table(left_out, left_out_rows), name="iha-left-out",
     caption="**Section 4.4 of the paper**: AUC on the same {ours}`left-out-each` records of each of {ours}`left-out-games` targets "
             "({ours}`left-out-name`, {ours}`left-out-members` members), {param}`left_out_references` leave-one-out references a record (the paper: "
-            "1,000 records, 100 references), shared by the records of a target that are no members, with 95 % intervals over targets and records "
-            "where there are three targets or more. The L-attack by the share of references with a greater loss, or by the distance below a quantile "
-            "of theirs: the form with the highest AUC here.")
+            "1,000 records, 100 references), shared by the records of a target that are no members; LiRA has {ours}`references` (the paper: 127). "
+            "95 % intervals are over targets and records where there are three targets or more. The L-attack by the share of references with a "
+            "greater loss, or by the distance below a quantile of theirs: the form with the highest AUC here.")
 for rate in (0.05, 0.3):
     results.show_table(
         exhibits.agreement_table(left_out, rate), name=f"iha-table-5-{round(100 * rate)}",
@@ -757,9 +763,9 @@ for rate in (0.05, 0.3):
 
 # %% [markdown]
 # IHA less the L-attack, on the same records: {ours}`left-out-lead`; the gradient alone less it: {ours}`left-out-lead-gradient`. The game is
-# {ours}`left-out-name`, {ours}`left-out-kind`. Where training leaves little to chance, a record's loss under either hypothesis is nearly one
-# number, and comparing with these references is nearly training the model anew: a setting that is kind to losses. Preset `left_out` is a network
-# with 30,000 members.
+# {ours}`left-out-name`, {ours}`left-out-kind`; its models are trained on {ours}`left-out-batch`. Where training leaves little to chance, a record's
+# loss under either hypothesis is nearly one number, and comparing with these references is nearly training the model anew: a setting that is
+# kind to losses. Preset `left_out` is a network with 30,000 members.
 #
 # The paper's Table 5 asks who is found. Agreeing little with others is no merit by itself, for a coin does, too; so C11r asks whether IHA calls members
 # that the others miss. {says}`C11r`
@@ -783,7 +789,7 @@ spent = study.cost(last, cost_records, cg_tolerance)
 results.show_table(
     exhibits.cost_table(spent, last.parameters, last.name), name="iha-table-6",
     caption="**Table 6 of the paper**: one thread, on {param}`cost_records` members. Once: Hessian and its decomposition; one system, for the mean "
-            "gradient; or training LiRA's references, as long as that took where it was done, its memory that of an epoch. Memory beyond what the process "
+            "gradient; or training LiRA's {ours}`references` references (the paper: 127), as long as that took where it was done, its memory that of an epoch. Memory beyond what the process "
             "held before. No verdict rests on these readings: C12 counts operations.")
 from_on = exhibits.break_even(spent)
 results.say("By these readings the exact inverse is " + (
@@ -935,7 +941,7 @@ claims.show("iha", verdicts, {
 #
 # | the text | the released code | what it does |
 # | --- | --- | --- |
-# | learning rate 0.01 throughout | cosine decay to zero (0.02 on Purchase-100) | decides what the Hessian is worth: {numref}`iha-schedules` |
+# | learning rate 0.01 throughout | cosine decay to zero (0.02 on Purchase-100) | what each test is worth at either: {numref}`iha-schedules` |
 # | mean over the others divided by $n$ | by $n - 1$ for members | a factor $n/(n-1)$ on their gradient |
 # | $I_2$ with $\nabla L_0$ | the same | at the minimum without the record it is $\nabla L_0 + \alpha w$ that vanishes: {numref}`iha-ingredients` |
 # | sign of SIF not stated | negated | higher for members only so |
@@ -951,7 +957,7 @@ claims.show("iha", verdicts, {
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | Tables 2 to 4, 8 | 30,000 members; Purchase-100 | {ours}`members-each` members of {ours}`first-name` | `--preset cpu` has MNIST-Odd and FashionMNIST at full size, `--preset network` judges all 60,000 records of FashionMNIST; `--preset paper` Purchase-100, a graphics card and the data |
+# | Tables 2 to 4, 8 | 30,000 members (images), 80,000 (Purchase-100), 25,000 (Purchase-100(S), Table 4) | {ours}`members-each` members of {ours}`first-name` | `--preset cpu` has MNIST-Odd and FashionMNIST at full size, `--preset network` judges all 60,000 records of FashionMNIST; `--preset paper` Purchase-100, a graphics card and the data |
 # | models of each case | 128 | {param}`models` | `-p models 128` |
 # | Section 4.4, Table 5 | Purchase-100(S), 1,000 records, 100 references | {ours}`left-out-name`, {ours}`left-out-members` members, {ours}`left-out-games` targets with {ours}`left-out-each` records each, {param}`left_out_references` references | `--preset left_out` |
 # | damping | $0.2$ | {param}`damping` | `-p damping 0.2` |

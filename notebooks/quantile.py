@@ -14,7 +14,7 @@
 # **One regression on public records predicts how high a stranger's score would be, and what lies above is called a member.
 # It trains one model where LiRA trains many. It knows of what kind a record is; reference models know this very record. The
 # paper measures an attack by a mean loss over strangers: this chapter tries whether that orders attacks; how many members lie
-# between them it cannot say.**
+# between them the loss cannot say.**
 #
 # Martin Bertran, Shuai Tang, Michael Kearns, Jamie Morgenstern, Aaron Roth and Zhiwei Steven Wu, *Scalable Membership
 # Inference Attacks via Quantile Regression* {cite}`bertran2023scalable`.
@@ -28,7 +28,7 @@
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
 # ```
 #
-# The chapters before compared a record with itself under other models. This one asks what can be said of a record without
+# Most chapters before compared a record with itself under other models. This one asks what can be said of a record without
 # any: it compares the record with *others like it*. Two questions go with that. Is the false positive rate that the attack
 # promises the one it has? And can the paper's measure of an attack, a loss on records that nobody trained on, tell a strong
 # one from a weak one?
@@ -61,8 +61,8 @@ plotting.set_style()
 results.show_table(
     exhibits.access_table(), name="quantile-access",
     caption="What each attack has, as declared by the functions that run it. {term}`LiRA` takes any score; here it is given"
-            " the same as the regression. *References* train it, half on the record and half not; the paper calls them "
-            "shadow models.")
+            " the same as the regression. *References* are models that the attacker trains, half of them on the record; the paper "
+            "calls them shadow models.")
 
 # %% [markdown]
 # ## Parameters
@@ -308,8 +308,8 @@ results.show_table(
     exhibits.precision_table({first.name: main}, 0.01), name="quantile-table-1",
     caption="**Table 1 of the paper** at 1 % FPR, in percent: precision, and the TPR behind it; the paper's as *precision "
             "(TPR)*. Precision is TPR / (TPR + FPR), the share of members among those called at equal odds; it is shown where ten false "
-            "alarms are expected. LiRA has one spread for all records, or *own spreads*. The paper's regression is our Gaussian's, but on ImageNet "
-            "one by pinball loss. At 0.1 %: {numref}`quantile-table-1-low`.")
+            "alarms are expected. LiRA has one spread for all records, or *own spreads*. The paper's regression stands in the row of our Gaussian, though on "
+            "ImageNet it is one by pinball loss. At 0.1 %: {numref}`quantile-table-1-low`.")
 
 # %% [markdown]
 # At 1 % FPR the regression finds {ours}`high-ours` of the members, the baseline {ours}`high-marginal` and LiRA with
@@ -364,8 +364,8 @@ results.show_table(
 #
 # The loss is a mean over strangers, and training does not move all scores alike. Sort the records by how LiRA's references
 # score those that they were not trained on; use one half of the references for that, and leave the other half,
-# {ours}`half-references` of them, to LiRA. It is {term}`offline <offline attack>` here, not the LiRA of {numref}`quantile-table-1`, and may stand
-# elsewhere beside the regression.
+# {ours}`half-references` of them, to LiRA. It is {term}`offline <offline attack>` here, not the LiRA of {numref}`quantile-table-1`, and may compare
+# differently with the regression.
 # Training moves the scores of the hardest quarter by {ours}`shift-hard`, of the easiest by {ours}`shift-easy`.
 
 # %% tags=["hide-input"]
@@ -384,10 +384,10 @@ plotting.explore(
     exhibits.quarters_chart(hard), exhibits.quarters_figure(hard), name="quantile-quarters-figure",
     instructions="Choose whose mean the thresholds lie above, and move the two spreads. Bars on the left are the loss, on "
                  "the right the members found; those called yours are your own. Can you change the loss and leave the "
-                 "members found as they are? Which mean finds more, and can the other reach it, whatever the spreads?",
+                 "members found as they are? Which mean finds most, and can another reach it, whatever the spreads?",
     caption="{ours}`set`, first architecture: pinball loss of strangers beside the members found, by how hard a record is, "
             "from the hardest quarter to the easiest. One threshold of each ranking gives 1 % FPR over all quarters; ticks are "
-            "the strangers called in each, to be taken off. Numbers, and the baseline's: {numref}`quantile-quarters`.",
+            "the strangers called in each: subtract them. Numbers, and the baseline's: {numref}`quantile-quarters`.",
     alt="Two panels of bars in groups, one group a quarter: on the left the pinball loss of the regression and of LiRA, on "
         "the right the share of members that each finds, with a tick for the share of strangers that it calls.")
 
@@ -400,7 +400,7 @@ plotting.explore(
 #
 # Two things come apart in the sliders. *The same factor on both spreads* moves every threshold and so the loss, but no
 # record passes another: the ranking, and the members found, stay. *A spread wider than need be on records that training does not move*
-# costs loss, and all it loses are members called at the rate of strangers. Where references find more, it is by a mean close to a
+# costs loss, and loses only calls that are no better than chance. Where references find more, it is by a mean close to a
 # stranger's score *where training moves scores*, and a spread there that is not itself a guess. The regression knows that a record is *of a kind* that is often hard; it
 # must leave room for all of that kind. References have met this very one ({ref}`exercise on two predictors <quantile-exercise-power>`).
 #
@@ -448,8 +448,8 @@ plotting.show(
 # **Its measure, and how it is used.** {says}`C6` {says}`C6u` {says}`C13` {says}`A2` {says}`A3` {says}`A4`
 #
 # To take away: how far a stranger's score can be predicted, and what a threshold that follows it gains or loses against one threshold for
-# all, is in {numref}`quantile-tables-6-7` and {numref}`quantile-table-1`. But a regression on other records does not know this one. References do, and
-# that is what they cost.
+# all, is in {numref}`quantile-tables-6-7` and {numref}`quantile-table-1`. But a regression on other records does not know this one. References do; that is
+# what one pays for.
 
 # %% [markdown]
 # ## Exercises
@@ -806,7 +806,7 @@ plotting.show(
 # {ours}`calibration-records` records a rate of 1 % comes out, nineteen times in twenty, {ours}`law`
 # ({ref}`what a promised FPR is worth <promised-fpr>`).
 #
-# The promise is kept on average over records, not for each kind of them. Look for classes that one threshold accuses often,
+# What is promised is an average over records, not a rate for each kind of them. Look for classes that one threshold accuses often,
 # and for those it leaves alone. Calibration within each class is the shift of Theorem 2; it helps as far as there are
 # records of that class to calibrate on.
 #
@@ -833,8 +833,8 @@ plotting.show(
 results.show_table(
     exhibits.tabular_table(forests), name="quantile-table-2",
     caption="**Table 2 of the paper**, in percent: precision over TPR on tables at 1 % FPR; the paper's four ACS tasks at "
-            "half of that. The paper's regression is, in its released code, a Gaussian $q(x)$ here. From $64$ references on LiRA has own "
-            "spreads, below one for all.")
+            "half of that. The paper's regression is a $q(x)$ in its text and, a Gaussian one, in its released code for tables, so its numbers "
+            "stand there; C8 is judged by that. From $64$ references on LiRA has own spreads, below one for all.")
 
 # %% [markdown]
 # {says}`C8` Compare accuracy on members with that on strangers ({numref}`quantile-table-3`): where trees memorise,
@@ -955,6 +955,7 @@ claims.show("quantile", verdicts, {
 # | Figures 1 and 2, columns of Table 1 | ImageNet, CINIC-10 | {ours}`set` | put the images in place (`mia data ls`), `-p dataset cinic10` with `--preset paper` |
 # | Figure 5, Tables 1, 3, 6 | ResNets on CIFAR-10, 25,000 members | {param}`architectures`, {ours}`half` members of {ours}`set` | `--preset cpu` has CIFAR-10, `--preset members` its members, `--preset paper` (a GPU) ResNets |
 # | targets' training | images: SGD with Nesterov momentum, weight decay, a rate in steps, crops and flips, $100$ to $200$ epochs | {param}`optimizer`, a {param}`schedule` rate, augmentation {param}`augmentation`, {param}`epochs` epochs | `--preset cnns` is nearer |
+# | C6 at 0.1 % | eight networks | {param}`architectures` | as many networks and `-p pool 20000`: about an hour and a half of two cores |
 # | Table 7, Figures 4b and 5b, C12 | CIFAR-100 | {ours}`hundred` | `--preset cifar100` |
 # | the regression's network | ConvNeXt-Tiny, pretrained, 25,000 records | {param}`backbone`, {ours}`fit-records` records | `--preset paper` |
 # | strangers | the test split | the half of the pool that did not train the target | – |
@@ -963,7 +964,8 @@ claims.show("quantile", verdicts, {
 # | Tables 4 and 5 | 32 trials of Ray Tune; on tables 300 of Optuna, with five-fold cross-validation | {param}`trials` and {param}`table_trials` of Optuna, on one split | `--preset tuning` has the numbers of trials |
 #
 # Targets of an architecture share their pool, their references and the public records. Intervals cover targets and judged
-# records, not the choice of the public ones, of the references or of the tuning. Each judged record is in half of LiRA's
+# records, and targets alone where no score of a single record is at hand (quarters, numbers of public records, pinball losses, A3, C13); not
+# the choice of the public ones, of the references or of the tuning. Each judged record is in half of LiRA's
 # references, which its attacker is granted and the regression's is not. One and the same seed gives other networks on some
 # other machines; {ref}`where, and by how much <arithmetic>`.
 #

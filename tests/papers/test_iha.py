@@ -4,6 +4,7 @@ import pickle
 import threading
 from dataclasses import replace
 from functools import partial as apply
+from itertools import pairwise
 
 import jupytext
 import matplotlib.pyplot as plt
@@ -395,10 +396,14 @@ def test_the_slider_moves_through_scores_of_matrices(case, slid):
                 score = -keep * ((x**2).sum(1) / 40 + 2 * (x0 * x).sum(1)) / case.rates["learning_rate"]
                 np.testing.assert_allclose(slid.scores[form, t, e], score, rtol=1e-4, atol=1e-5 * np.abs(score).max())
     left = np.stack([mean, mean + case.rates["weight_decay"] * theta])
-    np.testing.assert_allclose(slid.left.sum(1), (left**2).sum(1), rtol=1e-6)  # all directions are in some group
-    np.testing.assert_allclose(slid.own.sum(), (g[slid.members]**2).sum(1).mean() / 40**2, rtol=1e-6)
-    along = (left @ vectors)**2 * ((g[slid.members] @ vectors)**2).mean(0) / 40**2
-    np.testing.assert_allclose(slid.noise.sum(1), along.sum(1), rtol=1e-6)
+    own = ((g[slid.members] @ vectors)**2).mean(0) / 40**2
+    for e, damping in enumerate(slid.dampings):  # all directions are in some group, each with a weight of its own
+        weight = 1 / (values + damping)**2
+        np.testing.assert_allclose(slid.signal[e].sum(), weight @ own, rtol=1e-6)
+        np.testing.assert_allclose(slid.noise[:, e].sum(1), (left @ vectors)**2 @ (weight**2 * own), rtol=1e-6)
+    low = values <= 1e-5
+    assert values[0] < 0 and slid.eigenvalue[0] == pytest.approx(1e-5)  # the group of negative ones, as heavy as they are
+    np.testing.assert_allclose(slid.weight[:, 0], (1 / (values[low] + slid.dampings[:, None])**2).mean(1), rtol=1e-6)
     assert (np.diff(slid.eigenvalue) > 0).all()
 
 
@@ -436,7 +441,7 @@ def test_what_is_left_of_the_gradient_is_that_along_eigenvectors(case, rests):
         left, own = (mean + alpha * theta) @ vectors, (((g[case.judged[t]] / 40) @ vectors) ** 2).mean(0)
         noise = left**2 * own
         less = noise / (values + case.damping) ** 4
-        for k, (low, high) in enumerate(zip((-np.inf, 5e-4, 0.01, 0.1, 1.0), (5e-4, 0.01, 0.1, 1.0, np.inf), strict=True)):
+        for k, (low, high) in enumerate(pairwise((-np.inf, -5e-4, 5e-4, 0.01, 0.1, 1.0, np.inf))):
             there = (values >= low) & (values < high)
             assert rests.directions[t, k] == there.sum()
             for name, expected in (("left", np.sqrt((left[there] ** 2).mean()) if there.any() else np.nan),
@@ -444,10 +449,10 @@ def test_what_is_left_of_the_gradient_is_that_along_eigenvectors(case, rests):
                                    ("noise", noise[there].sum() / noise.sum()),
                                    ("noise_iha", less[there].sum() / less.sum())):
                 np.testing.assert_allclose(getattr(rests, name)[t, k], expected, rtol=1e-5, atol=1e-12, err_msg=f"{name} {k}")
-    assert (rests.directions.sum(1) == case.parameters).all() and (rests.directions[:, 0] > 0).all()
+    assert (rests.directions.sum(1) == case.parameters).all() and (rests.directions[:, 1] > 0).all()
     for name in ("noise", "noise_iha"):
         np.testing.assert_allclose(getattr(rests, name).sum(1), 1)
-    assert (rests.noise_iha[:, 0] > rests.noise[:, 0]).all()  # damping leaves flat directions what it takes from steep
+    assert (rests.noise_iha[:, :2].sum(1) > rests.noise[:, :2].sum(1)).all()  # damping leaves flat directions what it takes
 
 
 # ------------------------------------------------------------------------------------------------------------ no matrices
@@ -461,7 +466,8 @@ def test_conjugate_gradients_give_the_scores_of_the_inverse(case, played, solved
     np.testing.assert_array_equal(members, case.judged[0][place])
     np.testing.assert_array_equal(stats.rankdata(solved.exact), stats.rankdata(played.ranks["iha"][0][place]))
     values = np.linalg.eigvalsh(by_hand(case, 0)[-1]) + case.damping
-    assert solved.bound == pytest.approx(0.5 * np.sqrt(values[-1] / values[0]) * np.log(2 / 1e-7))
+    assert solved.bound == pytest.approx(
+        0.5 * np.sqrt(values[-1] / values[0]) * np.log(2 * np.sqrt(values[-1] / values[0]) / 1e-7))
     assert (solved.residuals <= 1e-7).all() and 1 < solved.iterations.max() <= np.ceil(solved.bound)
     assert (solved.cg != solved.exact).any() and solved.seconds > 0
 
@@ -955,15 +961,15 @@ def test_controls_stand_beside_membership(played, pretended, flagged):
 
 def test_what_is_left_is_shown_where_there_are_directions():
     nothing = np.nan
-    found = {"directions": np.array([[8, 0, 2, 0, 1], [6, 0, 3, 1, 1]]),
-             "left": np.array([[2, nothing, 4, nothing, 1], [4, nothing, 6, 8, 3]]) * 1e-3,
-             "own": np.array([[1, nothing, 1, nothing, 4], [2, nothing, 3, 2, 4]]) * 1e-4,
-             "noise": np.array([[0.5, 0, 0.3, 0, 0.2], [0.4, 0, 0.2, 0.1, 0.3]]),
-             "noise_iha": np.array([[0.9, 0, 0.1, 0, 0], [0.8, 0, 0.1, 0.06, 0.04]])}
+    found = {"directions": np.array([[0, 8, 0, 2, 0, 1], [0, 6, 0, 3, 1, 1]]),
+             "left": np.array([[nothing, 2, nothing, 4, nothing, 1], [nothing, 4, nothing, 6, 8, 3]]) * 1e-3,
+             "own": np.array([[nothing, 1, nothing, 1, nothing, 4], [nothing, 2, nothing, 3, 2, 4]]) * 1e-4,
+             "noise": np.array([[0, 0.5, 0, 0.3, 0, 0.2], [0, 0.4, 0, 0.2, 0.1, 0.3]]),
+             "noise_iha": np.array([[0, 0.9, 0, 0.1, 0, 0], [0, 0.8, 0, 0.1, 0.06, 0.04]])}
     table = exhibits.residuals_table({"constant": study.Residuals(**found),
                                       "cosine": study.Residuals(**{name: one[::-1] for name, one in found.items()})})
     assert table["schedule"].tolist() == ["constant"] * 4 + ["cosine"] * 4
-    assert table["eigenvalues"].tolist()[:4] == ["below 0.0005", "0.01 to 0.1", "0.1 to 1", "above 1"]
+    assert table["eigenvalues"].tolist()[:4] == ["−0.0005 to 0.0005", "0.01 to 0.1", "0.1 to 1", "above 1"]
     assert table.iloc[0].tolist()[2:] == ["7", "3.0e-03", "1.5e-04", "20", "45", "85"]
     assert table.iloc[2].tolist()[2:] == ["0", "8.0e-03", "2.0e-04", "40", "5", "3"]  # one direction of one target
     assert table.iloc[:4, 1:].to_numpy().tolist() == table.iloc[4:, 1:].to_numpy().tolist()
@@ -1463,7 +1469,7 @@ def test_what_is_left_is_drawn_beside_a_records_share(rests):
     there = np.isfinite(rests.left).any(0)
     np.testing.assert_allclose(lines["left of the gradient"].get_ydata(), np.nanmean(rests.left[:, there], 0))
     heights = [bar.get_height() for bar in figure.axes[2].containers[0]]
-    np.testing.assert_allclose(heights, 100 * rests.noise.mean(0))
+    np.testing.assert_allclose(heights, 100 * rests.noise.mean(0)[rests.directions.any(0)])
 
 
 def test_auc_is_drawn_against_epsilon_and_left_out_where_there_is_none(case, other, conditioned):

@@ -4,6 +4,7 @@ import sys
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
+from types import SimpleNamespace
 
 import jupytext
 import numpy as np
@@ -1175,6 +1176,25 @@ def test_quarters_are_what_loops_say(game):
             hits = (values.tpr[name][t] * (100 - counts)).sum() / (100 - counts).sum()
             exact = metrics.conformal_tpr_at_fpr(rank, inside, 0.01)  # has a part of the members before the next stranger
             assert exact - 0.01 <= hits <= exact + 1e-12
+
+
+def test_spreads_of_two_models_call_one_stranger_in_a_hundred():
+    """Many strangers lie more spreads above the mean than a logarithm of a probability tells apart."""
+    rng, n = np.random.default_rng(3), 400
+    bank = membership.bank(n, 10, 2)
+    pool, public = rng.normal(size=(10, n)), rng.normal(size=(10, 60))
+    pool[1:, ::4] = np.round(pool[1:, ::4]) + rng.normal(scale=1e-3, size=(9, n // 4))  # references that nearly agree
+    case = SimpleNamespace(bank=bank, counts=(8,), scores=(pool, public), splits={"fit": np.arange(60)})
+    said = {"pool": np.stack([np.zeros(n), np.ones(n)])}
+    one = study.Regression(0, "gauss_xy", NetworkConfig(), (0.9, 0.99))
+    found = study._quarters(case, one, said, 0.99)
+    inside, (sorting, rest) = bank.members[0], study._halves_of_references(case, 0)
+    parts = np.array_split(np.argsort(np.average(pool[sorting], 0, ~bank.members[sorting]), kind="stable"), 4)
+    tied = baselines.lira_offline(pool[0], pool[rest], bank.members[rest])[~inside]
+    assert (tied == tied.max()).mean() > 0.02
+    for name in ("marginal", "gauss_xy", "lira_off_4", "lira_off_own_4"):
+        called = found[f"fpr.{name}"] @ [np.sum(~inside[part]) for part in parts]
+        assert called == pytest.approx(1), name  # of 200 strangers, for with the next one it would be two of 201
 
 
 def test_any_spread_is_that_of_thresholds_and_of_rankings(game):

@@ -130,6 +130,8 @@ FACTS = {
         "1": "certainty, a rate",
         "3": "its Assumption 3",
         "30,000": "members of its image sets",
+        "80,000": "members of its Purchase-100",
+        "25,000": "members of its Purchase-100(S)",
         "60,000": "records of them",
         "128": "models of the paper",
         "127": "references of LiRA in its text",

@@ -436,13 +436,19 @@ def told(play: study.Play, key: str) -> np.ndarray:
     return play.terms["I1, I2"][:, 0] if key == "pair" else metrics.auc(play.ranks[key], play.members)
 
 
+def _intervals(edges: list[float]) -> list[str]:
+    low, *between = (f"{edge:g}".replace("-", "−") for edge in edges)
+    return [f"below {low}", *(f"{one} to {other}" for one, other in pairwise([low, *between])), f"above {between[-1]}"]
+
+
+EIGENVALUES = _intervals(study.EDGES[1:-1])  # of the Hessian
+
+
 def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.DataFrame:
     """What is left of the gradient by eigenvalue, beside a record's own share, means over targets."""
-    edges = [f"{edge:g}" for edge in study.EDGES[1:-1]]
-    names = [f"below {edges[0]}", *(f"{low} to {high}" for low, high in pairwise(edges)), f"above {edges[-1]}"]
     rows = []
     for schedule, found in found_by_schedule.items():
-        for k, name in enumerate(names):
+        for k, name in enumerate(EIGENVALUES):
             if not np.isfinite(found.left[:, k]).any():
                 continue
             left, own = np.nanmean(found.left[:, k]), np.nanmean(found.own[:, k])
@@ -459,9 +465,8 @@ def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.Data
 def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Figure:
     """What training left of the gradient beside a record's own share of it, and where the noise of both tests comes from."""
     figure, axes = panels.grid([*(f"{name}" for name in found_by_schedule)] * 2, 6.0, rows=2, sharey="row")
-    edges = [f"{edge:g}" for edge in study.EDGES[1:-1]]
-    names = [f"below\n{edges[0]}", *(f"{low}\nto {high}" for low, high in pairwise(edges)), f"above\n{edges[-1]}"]
-    at = np.arange(len(names))
+    present = np.any([found.directions.any(0) for found in found_by_schedule.values()], 0)
+    at = np.cumsum(present) - 1  # groups that no target has take no room
     for place, found in enumerate(found_by_schedule.values()):
         above, below = axes[place], axes[place + len(found_by_schedule)]
         for key, name, color, line, marker in (("left", "left of the gradient", plotting.BLUE, "-", "o"),
@@ -471,12 +476,13 @@ def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Fi
             above.plot(at[there], np.nanmean(values[:, there], 0), color=color, ls=line, marker=marker, label=name)
         for key, name, color, hatch, side in (("noise", "gradient alone", plotting.PINK, "", -0.2),
                                               ("noise_iha", "I₁ + I₂, with the weight decay", plotting.BLACK, "//", 0.2)):
-            below.bar(at + side, 100 * getattr(found, key).mean(0), 0.38, color=color, alpha=0.75, hatch=hatch, ec="white",
-                      label=f"noise of {name}")
+            below.bar(at[present] + side, 100 * getattr(found, key).mean(0)[present], 0.38, color=color, alpha=0.75,
+                      hatch=hatch, ec="white", label=f"noise of {name}")
         above.set(yscale="log", title=list(found_by_schedule)[place])
         below.set(xlabel="eigenvalue of the Hessian", title="")
-        panels.ticks(above.xaxis, at, [""] * len(at))
-        panels.ticks(below.xaxis, at, names)
+        panels.ticks(above.xaxis, at[present], [""] * present.sum())
+        panels.ticks(below.xaxis, at[present], [name.replace(" ", "\n", 1) for name, here in zip(
+            EIGENVALUES, present, strict=True) if here])
     axes[0].set_ylabel("size along a direction\n(root mean square)")
     axes[len(found_by_schedule)].set_ylabel("share of the noise (%)")
     panels.legend(figure, 2)
@@ -519,9 +525,9 @@ def slide_chart(found: Mapping[str, study.Slide], damping: float, bins: int = 18
     for s, one in enumerate(found.values()):
         for k, epsilon in enumerate(shared):
             e = int(np.flatnonzero(one.dampings == epsilon)[0])
-            weight = 1 / (one.eigenvalue + epsilon) ** 2
+            weight, signal = one.weight[e], one.signal[e]
             for f in range(len(SCORES)):
-                noise, signal = one.noise[f] * weight**2, one.own * weight
+                noise = one.noise[f, e]
                 groups += [{"s": s, "k": k, "f": f, "x": float(x), "w": float(w), "n": float(n), "g": float(g)}
                            for x, w, n, g in zip(one.eigenvalue, weight / weight.max(), noise / noise.sum(),
                                                  signal / signal.sum(), strict=True)]

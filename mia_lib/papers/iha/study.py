@@ -700,9 +700,11 @@ class Slide:
         dampings: [E], those of `SLIDE` that leave the Hessian definite.
         members, flags: bool [J], the truth and the random records of `TAKEN`.
         scores: [2, 3, E, J]: as printed and with the weight decay; by `TAKEN`.
-        eigenvalue: [G], of groups of directions, geometric means. left: [2, G], sum over the directions of the squares of what
-            training left of the gradient, without and with that of the weight decay. own: [G], the same of a member's share
-            g / n, mean over members. noise: [2, G], sum of the products of the two.
+        eigenvalue: [G], of groups of directions, geometric means; of that with all at or below 1e-5, negative ones too, 1e-5.
+        weight: [E, G], mean over a group's directions of 1 / (eigenvalue + damping)^2. signal: [E, G], sum over them of the
+            weight times the square of a member's share g / n of the gradient, mean over members. noise: [2, E, G], sum of the
+            squared weight times that square times the square of what training left of the gradient, without and with that of
+            the weight decay.
     """
 
     dampings: np.ndarray
@@ -710,8 +712,8 @@ class Slide:
     flags: np.ndarray
     scores: np.ndarray
     eigenvalue: np.ndarray
-    left: np.ndarray
-    own: np.ndarray
+    weight: np.ndarray
+    signal: np.ndarray
     noise: np.ndarray
 
 
@@ -749,20 +751,22 @@ def slide(case: Case, groups: int = 14, count: int = 4000) -> Slide:
         edges = np.geomspace(1e-5, max(found.values[-1], 1e-4), groups)
         place = np.searchsorted(edges[:-1], found.values)
         there = [place == k for k in range(groups) if (place == k).any()]
+        weight = (found.values + dampings[:, None]) ** -2
         return {"dampings": dampings, "members": members, "flags": flags, "scores": np.array(scores, np.float32),
                 "eigenvalue": np.array([np.exp(np.log(np.maximum(found.values[k], 1e-5)).mean()) for k in there]),
-                "left": np.stack([(left[:, k]**2).sum(1) for k in there], 1), "own": np.array([own[k].sum() for k in there]),
-                "noise": np.stack([(left[:, k]**2 * own[k]).sum(1) for k in there], 1)}
+                "weight": np.stack([weight[:, k].mean(1) for k in there], 1),
+                "signal": np.stack([weight[:, k] @ own[k] for k in there], 1),
+                "noise": np.stack([left[:, k]**2 @ (weight[:, k]**2 * own[k]).T for k in there], 2)}
 
     return Slide(**store.study("iha.slide", {**case.spec, "groups": groups, "count": count}, compute))
 
 
-EDGES = (-np.inf, 5e-4, 0.01, 0.1, 1.0, np.inf)  # of eigenvalues
+EDGES = (-np.inf, -5e-4, 5e-4, 0.01, 0.1, 1.0, np.inf)  # of eigenvalues
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What training left of the gradient, by intervals of eigenvalues between `EDGES`, [T, 5] each.
+    """What training left of the gradient, by intervals of eigenvalues between `EDGES`, [T, 6] each.
 
     Attributes:
         directions: how many. left: root mean square of grad L_D + alpha w along them. own: that of g / n, over judged members.
@@ -848,11 +852,11 @@ def conjugate(case: Case, count: int, tolerance: float) -> Conjugated:
         once = hessian.conjugate_gradient(product, np.vstack([gradients, mean]), case.damping, tolerance).check()
         twice = hessian.conjugate_gradient(product, once.x[:-1], case.damping, tolerance).check()
         seconds, values = time.perf_counter() - start, found.values
-        condition = (values[-1] + case.damping) / (values[0] + case.damping)
+        root = np.sqrt((values[-1] + case.damping) / (values[0] + case.damping))  # of the condition number
         forms = {"cg": iha.from_solutions(once.x[:-1], once.x[-1], gradients, twice.x), "exact": found.forms[0][place]}
         scores = {name: _score(case, one, loss, members[rows] / n, n) for name, one in forms.items()}
         return {"members": members[rows], **scores, "iterations": once.iterations[:-1], "residuals": once.residuals[:-1],
-                "bound": np.array(0.5 * np.sqrt(condition) * np.log(2 / tolerance)), "seconds": np.array(seconds)}
+                "bound": np.array(0.5 * root * np.log(2 * root / tolerance)), "seconds": np.array(seconds)}
 
     if not 0 < tolerance < 1:
         raise MiaError(f"cg_tolerance = {tolerance!r}: above 0 and below 1 is needed.")

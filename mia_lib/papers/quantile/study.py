@@ -1109,8 +1109,10 @@ def _quarters(case: Case, one: Regression, said: dict[str, np.ndarray], level: f
     for method in _of_quarters(len(rest))[2:]:
         shared = fixed and not method.own
         one_spread = np.sqrt(case.scores[1][rest].var(0, ddof=1).mean())
-        methods[method.name] = (baselines.lira_offline(pool, under, who, shared), mean_out + stats.norm.ppf(level) * one_spread
-                                if shared else baselines.lira_threshold(under, who, [level], shared)[0])
+        own_mean, own = baselines.lira_threshold(under, who, [0.5, level], shared)
+        # the order of `lira_offline`, by spreads above the mean: told by few models, many lie above the 38 that it tells apart
+        methods[method.name] = ((pool - own_mean) / (own - own_mean),
+                                mean_out + stats.norm.ppf(level) * one_spread if shared else own)
     out = {"shift": np.array([(mean_in - mean_out)[part].mean() for part in parts])}
     for name, (score, threshold) in methods.items():
         called = _called(score, inside, level)
