@@ -969,7 +969,8 @@ def test_what_is_left_is_shown_where_there_are_directions():
     table = exhibits.residuals_table({"constant": study.Residuals(**found),
                                       "cosine": study.Residuals(**{name: one[::-1] for name, one in found.items()})})
     assert table["schedule"].tolist() == ["constant"] * 4 + ["cosine"] * 4
-    assert table["eigenvalues"].tolist()[:4] == ["−0.0005 to 0.0005", "0.01 to 0.1", "0.1 to 1", "above 1"]
+    assert table["eigenvalues"].tolist()[:4] == ["within ±0.0005", "0.01 to 0.1", "0.1 to 1", "above 1"]
+    assert len(exhibits.EIGENVALUES) == len(study.EDGES) - 1 and study.EDGES[1] == -study.EDGES[2]
     assert table.iloc[0].tolist()[2:] == ["7", "3.0e-03", "1.5e-04", "20", "45", "85"]
     assert table.iloc[2].tolist()[2:] == ["0", "8.0e-03", "2.0e-04", "40", "5", "3"]  # one direction of one target
     assert table.iloc[:4, 1:].to_numpy().tolist() == table.iloc[4:, 1:].to_numpy().tolist()

@@ -436,12 +436,8 @@ def told(play: study.Play, key: str) -> np.ndarray:
     return play.terms["I1, I2"][:, 0] if key == "pair" else metrics.auc(play.ranks[key], play.members)
 
 
-def _intervals(edges: list[float]) -> list[str]:
-    low, *between = (f"{edge:g}".replace("-", "−") for edge in edges)
-    return [f"below {low}", *(f"{one} to {other}" for one, other in pairwise([low, *between])), f"above {between[-1]}"]
-
-
-EIGENVALUES = _intervals(study.EDGES[1:-1])  # of the Hessian
+EIGENVALUES = (f"below −{study.EDGES[2]:g}", f"within ±{study.EDGES[2]:g}",  # those between `study.EDGES`
+               *(f"{low:g} to {high:g}" for low, high in pairwise(study.EDGES[2:-1])), f"above {study.EDGES[-2]:g}")
 
 
 def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.DataFrame:
