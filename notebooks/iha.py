@@ -767,6 +767,12 @@ for rate in (0.05, 0.3):
 # loss under either hypothesis is nearly one number, and comparing with these references is nearly training the model anew: a setting that is
 # kind to losses. Preset `left_out` is a network with 30,000 members.
 #
+# :::{about} left_out
+# In the recorded run of a network with 30,000 members, whose loss is not convex, IHA less the L-attack is {ours}`left-out-lead`: C10 {verdict}`C10`,
+# C11 {verdict}`C11`, C11r {verdict}`C11r`. The intervals are those of {ours}`left-out-games` targets with
+# {ours}`left-out-each` records each, and the paper's differences would be lost in them.
+# :::
+#
 # The paper's Table 5 asks who is found. Agreeing little with others is no merit by itself, for a coin does, too; so C11r asks whether IHA calls members
 # that the others miss. {says}`C11r`
 #

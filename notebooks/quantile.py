@@ -13,8 +13,8 @@
 #
 # **One regression on public records predicts how high a stranger's score would be, and what lies above is called a member.
 # It trains one model where LiRA trains many. It knows of what kind a record is; reference models know this very record. The
-# paper measures an attack by a mean loss over strangers: this chapter tries whether that orders attacks; how many members lie
-# between them the loss cannot say.**
+# paper measures an attack by a mean loss over strangers: this chapter tries whether it orders attacks; how many members lie
+# between them it cannot say.**
 #
 # Martin Bertran, Shuai Tang, Michael Kearns, Jamie Morgenstern, Aaron Roth and Zhiwei Steven Wu, *Scalable Membership
 # Inference Attacks via Quantile Regression* {cite}`bertran2023scalable`.
