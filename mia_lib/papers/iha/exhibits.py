@@ -475,10 +475,11 @@ def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Fi
             below.bar(at[present] + side, 100 * getattr(found, key).mean(0)[present], 0.38, color=color, alpha=0.75,
                       hatch=hatch, ec="white", label=f"noise of {name}")
         above.set(yscale="log", title=list(found_by_schedule)[place])
-        below.set(xlabel="eigenvalue of the Hessian", title="")
+        below.set(xlabel=f"eigenvalue of the Hessian\n(about 0: within ±{study.EDGES[2]:g})", title="")
         panels.ticks(above.xaxis, at[present], [""] * present.sum())
-        panels.ticks(below.xaxis, at[present], [name.replace(" ", "\n", 1) for name, here in zip(
-            EIGENVALUES, present, strict=True) if here])
+        names = ["below\n0", "about\n0", *(f"to\n{edge:g}" for edge in study.EDGES[3:-1]), f"above\n{study.EDGES[-2]:g}"]
+        panels.ticks(below.xaxis, at[present], [name for name, here in zip(names, present, strict=True) if here])
+        above.set_xlim(below.get_xlim())
     axes[0].set_ylabel("size along a direction\n(root mean square)")
     axes[len(found_by_schedule)].set_ylabel("share of the noise (%)")
     panels.legend(figure, 2)
