@@ -375,6 +375,8 @@ def test_table_two_is_beside_the_papers(table):
     frame = exhibits.tabular_table({"Adult": table}).set_index("attack")
     assert frame.loc["Gaussian, q(x)", "paper, OpenML 361057, at 1 %"] == "83.35\n5.01"  # not the form for images
     assert frame.loc["*Gaussian, q(x, y)*", "paper, OpenML 361057, at 1 %"] == tables.NOTHING
+    for row, name in (("Gaussian, q(x)", "gauss_x"), ("*Gaussian, q(x, y)*", "gauss_xy")):
+        assert frame.loc[row, "Adult: precision, TPR (%) at 1 %"] == "\n".join(exhibits.cells_at(table, name, 0.01))
     assert frame.loc["LiRA (n = 16)", "paper, ACS NY Mobility, at 0.5 %"] == "72.74\n1.33"
     assert sum("paper" in name for name in frame.columns) == 8
     assert frame.loc["LiRA (n = 32)", "Adult: precision, TPR (%) at 1 %"] == tables.NOT_RUN

@@ -336,13 +336,13 @@ def tabular_table(plays: Plays) -> pd.DataFrame:
         theirs[name, who] = f"{value:.2f}\n{implied_tpr(value, rate):.2f}"
     rows, regression = [], {OURS: "", OF_TABLES: study.HEADS[OURS].paper}
     for method in _together(plays, [study.MARGINAL, study.HEADS[OF_TABLES], *map(study.lira, (16, 32, 64))]):
-        method = replace(method, paper=regression.get(method.name, method.paper))
-        row = {"attack": label(method)}
+        theirs_is = regression.get(method.name, method.paper)
+        row = {"attack": label(replace(method, paper=theirs_is))}
         for case, found in plays.items():
             for rate in (0.01, 0.005):
                 row[f"{case}: precision, TPR (%) at {100 * rate:g} %"] = (
                     _stack(*cells_at(found, method.name, rate)) if method in found.methods else results.NOT_RUN)
-        rows.append(row | {f"paper, {name}, at {100 * rate:g} %": theirs.get((name, method.paper), results.NOTHING)
+        rows.append(row | {f"paper, {name}, at {100 * rate:g} %": theirs.get((name, theirs_is), results.NOTHING)
                            for name, rate in data.items()})
     return pd.DataFrame(rows)
 
