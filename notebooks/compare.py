@@ -557,8 +557,8 @@ plotting.show(
 # %% [markdown]
 # ### What this run trains, and where it stops short
 #
-# All cases are small. Attacks that need a Hessian are judged on small networks alone. The curvature has {param}`probes` probes, in its
-# paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
+# All cases are small. Attacks that need a Hessian are judged on small networks alone. Probes of the curvature number {param}`probes`,
+# in its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
 # CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of sweeps and of the
 # least number of references targets alone, and none covers the choice of the bank or of the public records.
 

@@ -86,13 +86,16 @@ def low(headline: Headline) -> str:
     for one in headline.rates:
         at = f"at a false positive rate of {percent(one.fpr)}"
         if not one.resolved:
-            said.append(f"{at} this half of the non-members resolves nothing")
-        elif one.tied and not one.found.value:
+            continue
+        if one.tied and not one.found.value:
             said.append(f"{at} no threshold stands, for records tie")
         else:
             where = ("above" if one.found.low > one.chance else "below" if one.found.high < one.chance else "not told from")
             said.append(f"{at} it finds {percent(one.found.value)} of the members [{percent(one.found.low)}, "
                         f"{percent(one.found.high)}], {where} the {percent(one.chance)} of chance")
+    unresolved = [percent(one.fpr) for one in headline.rates if not one.resolved]
+    if unresolved:
+        said.append(f"at a false positive rate of {' or '.join(unresolved)} this half of the non-members resolves nothing")
     return "; ".join(said)[0].upper() + "; ".join(said)[1:] + "."
 
 
@@ -108,10 +111,12 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
             said.append(f"On the same records {judged.headline.name} {how} this control (difference in AUC "
                         f"{span(alone.beyond)}).")
     else:
+        left = f"one with an AUC of up to {alone.auc.high:.3f} is not excluded, nor any" if alone.auc.high > 0.5 else (
+            "nothing excludes one")
         said.append(f"Members and non-members could not be told apart without the model (AUC {span(alone.auc)}, p = "
                     f"{alone.p:.2g}, where {ALONE:g} would count). So nothing speaks for a difference of the records that a "
-                    f"simple classifier sees; one with an AUC of up to {alone.auc.high:.3f} is not excluded, nor any that it "
-                    f"cannot see, such as labels that were made in another way. Attacks would find that, too.")
+                    f"simple classifier sees; {left} that it cannot see, such as labels that were made in another way. "
+                    f"Attacks would find that, too.")
     if judged.right.guessed:
         said.append(f"The model is right about {judged.right.members:,} of {len(given.members):,} members, and labels drawn "
                     f"at random would give {judged.right.guess:,.1f} (p = {judged.right.p:.2g}, where {ALONE:g} would "

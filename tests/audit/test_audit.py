@@ -452,6 +452,11 @@ def test_a_sentence_says_what_its_numbers_say(report):
     assert "comes from the model" not in " ".join(words.shows(report.given, report.plan, report.judged))
     assert f"AUC of up to {report.judged.blind.auc.high:.3f} is not excluded" in " ".join(
         words.shows(report.given, report.plan, report.judged))
+    lower = replace(report.judged, blind=replace(report.judged.blind, auc=Interval(0.38, 0.26, 0.48)))
+    assert "nothing excludes one that it cannot see" in " ".join(words.shows(report.given, report.plan, lower))
+    none = replace(report.judged.headline, rates=tuple(replace(rate, resolved=False) for rate in report.judged.headline.rates))
+    every = " or ".join(f"{100 * rate.fpr:g} %" for rate in none.rates)
+    assert words.low(none) == f"At a false positive rate of {every} this half of the non-members resolves nothing."
     calm = replace(report.judged, leak=False, headline=replace(report.judged.headline, auc=Interval(0.5, 0.4, 0.6)))
     assert words.answer(report.given, calm).startswith("No attack found anything beyond chance")
     alone = replace(calm, headline=replace(calm.headline, auc=Interval(0.55, 0.51, 0.59)))
