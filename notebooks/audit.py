@@ -19,7 +19,7 @@
 # `mia run audit -p leaf 10 -p epsilon 2`; text and verdicts follow the new numbers. All parameters: `mia params audit`.
 # [How to rerun](../book/rerun.md) has the rest. Of a model of your own: `mia audit --help`.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # The chapters before attack models that this book has trained to be attacked. Here three models stand for yours: a residual network

@@ -23,7 +23,7 @@
 # change is read from the store. Change anything: `mia run bayes -p classes 0,6 -p seeds 50`; text and verdicts follow the new numbers.
 # All parameters: `mia params bayes`. [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # How much does an attacker gain by seeing the parameters of a model ({term}`white-box`) rather than its losses ({term}`black-box`)?

@@ -23,7 +23,7 @@
 # not change is read from the store. Change anything: `mia run calibration -p image_epochs 60 -p queries 5000`; text and verdicts follow
 # the new numbers. All parameters: `mia params calibration`. [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # The [chapter before](bayes.ipynb) ended at a threshold for each record. This paper takes the cheapest step there: one

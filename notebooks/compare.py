@@ -19,7 +19,7 @@
 # `mia run compare -p targets 4 -p few 4`; text and verdicts follow the new numbers. All parameters: `mia params compare`.
 # [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.

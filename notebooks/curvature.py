@@ -23,15 +23,15 @@
 # what did not change is read from the store. Change anything: `mia run curvature -p h 0.01 -p iterations 5`; text and verdicts
 # follow the new numbers. All parameters: `mia params curvature`. [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # The [chapter before](calibration.ipynb) compared a record with itself under other models. This one keeps that and changes the
 # {term}`score`: not how large the loss is, but how it bends when the input moves. It is also a lesson in reading a result. The
 # paper's two attacks should be one. Its rivals do not all get the same queries. The premise of its theorem cannot hold.
 #
-# *The main line* takes about half an hour to read. *In depth*, after the exercises, are proofs, the other exhibits, every
-# claim with its verdict, and where text and code differ, each folded. Numbers without a dot (Table 5) are the paper's, those
+# *The main line* takes half an hour to read. *In depth*, after the exercises, are proofs, other exhibits, every
+# claim with its verdict, where text and code differ, each folded. Numbers without a dot (Table 5) are the paper's, those
 # with one (Table 3.5) this book's.
 
 # %%

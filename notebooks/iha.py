@@ -22,7 +22,7 @@
 # is read from the store. Change anything: `mia run iha -p damping 1.0`; text and verdicts follow the new numbers. All parameters: `mia
 # params iha`. [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # The [first chapter](bayes.ipynb) proved that the loss is all an attack needs, *if* the posterior of the parameters is a Boltzmann law. This

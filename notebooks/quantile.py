@@ -25,7 +25,7 @@
 # what did not change is read from the store. Change anything: `mia run quantile -p public 8000 -p shadows 2`; text and
 # verdicts follow the new numbers. All parameters: `mia params quantile`. [How to rerun](../book/rerun.md) has the rest.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 # ```
 #
 # Most chapters before compared a record with itself under other models. This one asks what can be said of a record without

@@ -355,7 +355,9 @@ def test_probabilities_of_exactly_zero_and_one_give_finite_signals_in_order():
     assert all(np.isfinite(column).all() for column in found.values())
     assert (np.diff(found["loss"]) > 0).all() and (np.diff(found["logit_scaled_confidence"]) < 0).all()
     assert_allclose(found["loss"][4], -np.log(np.finfo(np.float64).tiny), rtol=1e-6)
-    rounded = signals.from_probabilities(p, labels, floor=5e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # whoever names a floor knows of it
+        rounded = signals.from_probabilities(p, labels, floor=5e-5)
     assert_allclose(rounded["loss"][[3, 4]], -np.log(5e-5 / (1 + 5e-5)), rtol=1e-3)
     assert_allclose(rounded["logit_scaled_confidence"][0], -np.log(2 * 5e-5), rtol=1e-6)
     small = signals.from_probabilities(p.astype(np.float32), labels)

@@ -147,7 +147,7 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
         MiaError: rows that are no probabilities, one column (of p make [1 - p, p]), labels that are no class, another loss.
 
     Warns:
-        UserWarning: probabilities of the true class, or of all others, are zero; it counts the records.
+        UserWarning: without `floor`: probabilities of the true class, or of all others, are zero; it counts the records.
     """
     choose("loss", loss, [one for one in LOSSES if one != "squared_error"])
     given, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
@@ -156,12 +156,13 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
         sums = p.sum(-1)
         raise MiaError(f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
                        f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars.")
-    floor = float(np.finfo(np.result_type(given.dtype, np.float32)).tiny) if floor is None else floor
+    coarse = floor is not None
+    floor = floor if coarse else float(np.finfo(np.result_type(given.dtype, np.float32)).tiny)
     if not 0 < check_range("floor", floor) < 0.5:
         raise MiaError(f"floor = {floor!r} is out of range: allowed is above 0 and below 1/2.")
     one_hot = np.arange(p.shape[-1]) == labels[:, None]
     lost = ((p * one_hot).sum(-1) < floor) | (np.where(one_hot, 0, p).max(-1) < floor)
-    if lost.any():
+    if lost.any() and not coarse:
         warnings.warn(f"probabilities of the true class, or of all others, are below {floor:.2g} in {lost.sum()} of "
                       f"{lost.size} cases, as a rounded softmax gives them: these tie. Logits, or float64, would tell them "
                       "apart.", UserWarning, stacklevel=2)

@@ -9,6 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from mia_lib.publish import parameters
@@ -22,6 +23,13 @@ def mia(*words: str):
 def test_help_lists_every_command():
     said = mia("--help").output
     assert all(word in said for word in ("build", "run", "scorecard", "params", "data", "sync", "doctor", "serve"))
+
+
+def test_the_page_on_rerunning_has_every_command(repo):
+    table = (repo / "book" / "rerun.md").read_text().split("## Commands")[1].split("\n(rerun-parameters)=")[0]
+    commands = typer.main.get_command(app).commands
+    assert {"audit", "course", "slides"} < set(commands)
+    assert not [name for name in commands if not re.search(rf"`mia {name}\b", table)]
 
 
 def test_params_prints_name_type_value_allowed_and_meaning(tiny):

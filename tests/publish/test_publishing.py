@@ -21,6 +21,7 @@ from mia_lib.publish import runner
 STEPS = {"setup", "lint", "test", "book"}
 PINNED = re.compile(r"^ *(?:- )?uses: ([\w-]+/[\w-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
 MAY_WRITE = {("pages", "deploy"): {"pages", "id-token"}, ("pages", "results"): {"contents"}}
+EXTRAS = "tabular,dp"  # that chapters need at their defaults, and `make setup` brings with the tests
 BESIDE = ("binder/pack", "gh release upload", ".venv/bin/mia key")  # what runs besides .ci/run
 
 
@@ -195,7 +196,7 @@ def test_nothing_is_packed_before_the_book_is_built(clone, tmp_path):
 def test_binder_and_the_dev_container_install_what_setup_installs(repo):
     lines = [line for line in (repo / "binder" / "requirements.txt").read_text().splitlines() if line[0] != "#"]
     index, constraint, package = (line.split(maxsplit=1)[1] for line in lines)
-    assert (repo / "binder" / constraint).resolve() == repo / "constraints.txt" and package == ".[book,lab]"
+    assert (repo / "binder" / constraint).resolve() == repo / "constraints.txt" and package == f".[book,lab,{EXTRAS}]"
     assert index in (repo / "Makefile").read_text() and "python-3.11" in (repo / "binder" / "runtime.txt").read_text()
     container = json.loads((repo / ".devcontainer" / "devcontainer.json").read_text())
     assert index in container["containerEnv"]["PIP_ARGS"] and "python:3.11" in container["image"]
@@ -205,6 +206,6 @@ def test_binder_and_the_dev_container_install_what_setup_installs(repo):
 
 def test_a_chapter_says_the_one_line_that_makes_it_run_on_colab(repo):
     line = re.search(r"^ +(!git .*)$", (repo / "book" / "rerun.md").read_text(), re.MULTILINE)[1]
-    assert address(repo) in line and "\n" not in line
+    assert address(repo) in line and "\n" not in line and f'".[train,{EXTRAS}]"' in line
     for name in runner.notebooks(repo):
         assert f"`{line}`" in (repo / "notebooks" / f"{name}.py").read_text(), name

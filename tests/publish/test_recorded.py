@@ -306,6 +306,8 @@ def test_missing_lists_the_cheapest_first_with_its_command(shelf, monkeypatch):
     assert result.exit_code == 0 and "mia record tiny --preset paper" in result.stdout and "absent" in result.stdout
     recording.record("tiny", "paper", shelf)
     assert [s.name for s in recorded.missing(shelf)] == ["small", "large"]
+    found = recorded.state_of_run("tiny", "paper", shelf)
+    assert found.cpu_minutes == float(f"{found.manifest['seconds'] / 60:.2g}") < 90 and found.gpu_minutes == 3
 
 
 # ----------------------------------------------------------------------------------------------------------- checked

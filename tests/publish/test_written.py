@@ -183,7 +183,7 @@ FACTS = {
         "1.25 %": "of `benchmarks/arithmetic.py`",
     },
     "syllabus": {
-        "50": "minutes of a lesson", "100": "minutes of a lesson", "ten minutes": "a limit", "Ten minutes": "of a test",
+        "50": "minutes of a lesson", "100": "minutes of a lesson", "Ten minutes": "of a test",
         "Three hours": "an afternoon", "thirty minutes": "of a lesson",
     },
     "teaching": {
@@ -192,7 +192,7 @@ FACTS = {
         "four points": "of a probe", "1 %": "a rate", "0.1 %": "a rate", "three times": "arithmetic on printed precisions",
     },
     "recorded": {"8": "MB a file may have", "60": "MB they may have together"},
-    "how_to_read": {"95 %": "level of intervals"},
+    "how_to_read": {"95 %": "level of intervals", "two hours": "of a preset's runs, which say theirs"},
 }
 
 
