@@ -107,6 +107,7 @@ study.check_lengths(datasets=datasets, architectures=architectures, pools=pools,
                     epochs=epochs, batch_sizes=batch_sizes, targets=targets)
 study.check_fractions(fractions)
 study.check_left_out(left_out_targets, models)
+study.check_pools(pools=pools, left_out_pool=left_out_pool, size_pools=size_pools)
 
 def case(dataset, architecture, pool, epochs, batch_size, targets, models=models, schedule=schedule):
     return study.case(dataset, architecture, pool, epochs, batch_size, models, targets, judged,
@@ -367,11 +368,11 @@ plotting.show(
 #
 # The theory says that SGD *fluctuates about* the minimum, equally far in all directions. Then the gradient, $H$ times that distance, is
 # largest in steep directions, and dividing by $H$ is right. The paper's text has a constant rate; its released code has {term}`annealing`, a rate
-# that falls to zero (ours: {param}`schedule`). Where that has gone on for long enough, what remains is distance not yet travelled, in flat
+# that falls to zero. That of this run: {param}`schedule`. Where annealing has gone on for long enough, what remains is distance not yet travelled, in flat
 # directions, and dividing by $H$ magnifies just that. Whether it has, {numref}`iha-residuals` shows.
 
 # %%
-paces = {f"{schedule} rate, as above": first, "constant rate": constant}
+paces = {f"{schedule} rate, as above": first, "constant rate" + ", again" * (schedule == "constant"): constant}
 slides = {name: study.slide(one) for name, one in paces.items()}
 
 # %% tags=["hide-input"]
@@ -883,7 +884,7 @@ plotting.show(
 schedules = dict(zip(paces, (played, steady), strict=True))
 results.show_table(
     exhibits.schedule_table(schedules), name="iha-schedules",
-    caption="{ours}`first-name`: the same training with a {param}`schedule` learning rate, and a constant one. The last column is a paired difference.")
+    caption="{ours}`first-name`: the same training with the learning rate of this run ({param}`schedule`), and with a constant one. The last column is a paired difference.")
 results.show_table(
     exhibits.residuals_table(rests), name="iha-residuals-table",
     caption="The numbers of {numref}`iha-residuals`: root mean square of what training left of the gradient in a direction; of a member's own share; "
@@ -908,7 +909,7 @@ used = owned | dict.fromkeys(tables_of, size_dataset)
 at = list(sized_cases)
 on_attacks = {one.claim: one for one in exhibits.judge_attacks(
     plays, pictures, used, steady, tables_of, flagged,
-    {name: len(one.models) - 2 for name, one in {**sized_cases, **cases}.items()})}
+    {name: len(one.models) - 2 for name, one in {**sized_cases, **cases}.items()}, weight_decay > 0)}
 if schedule != "cosine":
     on_attacks["A2"] = claims.judge("iha", "A2", None, "the rate of this run does not fall to zero")
 verdicts = [

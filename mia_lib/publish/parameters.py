@@ -232,24 +232,31 @@ def _value(parameter: Parameter, value, label: str):
     collection, _, item = parameter.type.rstrip("]").rpartition("[")
     if not collection:
         return _item(parameter, item, value, label)
-    if isinstance(value, str):
-        value = _items(value)
+    typed, value = value, _items(value) if isinstance(value, str) else value
     if not isinstance(value, list | tuple):
         raise MiaError(f"{label} = {value!r} is not a list. Give {WORDS[item]} each, with commas between, a,b,c; or "
                        "semicolons, where an item has a comma itself.")
-    return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
+    try:
+        return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
+    except MiaError as problem:
+        if item != "str" or not isinstance(typed, str) or "," not in typed or set(typed) & set(";[("):
+            raise
+        raise MiaError(f"{problem} An item that has a comma itself ends with a semicolon: {typed!r} as one item is "
+                       f"'{typed};'.") from problem
 
 
 def plain(value):
     """A number as it is; anything else as one would type it after `-p`."""
     if isinstance(value, list | tuple):
         items = list(map(str, value))
-        return (";" if any("," in item for item in items) else ",").join(items)
+        if any("," in item for item in items):
+            return ";".join(items) + ";" * (len(items) == 1)  # without one it would be taken apart at its commas
+        return ",".join(items)
     return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
 
 
 def _items(text: str) -> list:
-    """`a,b`, `a,b;c` (where an item has commas itself) or a Python list."""
+    """`a,b`, `a,b;c` or `a,b;` (where an item has commas itself) or a Python list."""
     text = text.strip()
     if text.startswith(("[", "(")):
         try:

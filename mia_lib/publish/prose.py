@@ -40,6 +40,11 @@ from mia_lib.publish.parameters import QUICK, plain, validate
 TABLE, CLAIMS, RESULTS = runner.OURS + "table+json", runner.OURS + "claims+json", runner.RESULTS
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`")
+COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
+ONE = {"batches": "batch", "classes": "class", "copies": "copy", "queries": "query", **{noun: noun[:-1] for noun in (
+    "banks epochs epsilons games images members models networks pairs probes records references repeats seeds splits steps "
+    "strangers targets times trials views".split())}}  # of which there are as many as a result says
+BELOW = "below resolution"  # as tables have it
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
@@ -182,11 +187,21 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
     text = quiz.shown(text, where)
     for _ in range(DEPTH):
-        told = ROLE.sub(lambda found: _answer(found[1], found[2], where, run, runs or {}), text)
+        told = COUNT.sub(lambda found: _fitted(_answer(found[1], found[2], where, run, runs or {}), found["unit"] or "",
+                                               found["noun"] or ""), text)
         if told == text:
             return text
         text = told
     raise MiaError(f"{where}: sentences of claims name one another in a circle.")
+
+
+def _fitted(said: str, unit: str, noun: str) -> str:
+    """An answer and what stands behind it: "1 target", not "1 targets"; a rate that is below resolution has no "%"."""
+    if said.strip("()") == BELOW:
+        unit = ""
+    if said == "1" and not unit:
+        noun = noun[:1] + ONE.get(noun[1:], noun[1:])
+    return said + unit + noun
 
 
 def _about(preset: str, body: str, where: str, run: Run | None, runs, records: Mapping[str, Run] | None) -> str:

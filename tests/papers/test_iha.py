@@ -149,7 +149,9 @@ def test_a_plan_tells_sizes_and_what_the_attack_does_not_cover(case, other, monk
 
 @pytest.mark.parametrize("targets,models", [(1, 12), (7, 12), (4, 6)])
 def test_targets_that_the_left_out_game_has_no_models_for_are_refused(targets, models):
-    study.check_left_out(2, 4), study.check_left_out(6, 12)
+    study.check_left_out(2, 4), study.check_left_out(6, 12), study.check_pools(pools=[0, 20], left_out_pool=0)
+    with pytest.raises(MiaError, match="left_out_pool = 16 is out of range: allowed is at least 20"):
+        study.check_pools(pools=[0, 20], left_out_pool=16)
     with pytest.raises(MiaError, match=f"left_out_targets = {targets}"):
         study.check_left_out(targets, models)
 
@@ -1030,6 +1032,13 @@ def judge(plays, images, data, constant, tables_of=None, found=0.78, references=
                                   dict.fromkeys([*plays, *(tables_of or {})], references))
 
 
+def test_without_weight_decay_its_gradient_adds_nothing_and_is_not_judged():
+    plays = {"toy": made_up({"stationary": 1.3, "iha": 1.3})}
+    found = {one.claim: one for one in exhibits.judge_attacks(
+        plays, {"toy": True}, {"toy": "mnist"}, made_up(CONSTANT, seed=7), {}, flags_like(plays), {"toy": 8}, decayed=False)}
+    assert found["A4"].verdict == "not run" and found["A4"].reason == "models are trained without weight decay"
+
+
 def attacks(strengths=None, terms=None, constant=None, images=None, flags=0.78):
     """Claim -> verdict on such a play, and on one at a constant rate; C3 as if its records were a table, all others as if
     they were images, or as wished."""
@@ -1296,7 +1305,7 @@ def test_each_claim_on_sweeps_falls_by_itself(changes, expected, quick):
 def test_few_members_beside_the_others_are_not_judged(quick):
     found = sweeps(left_out=left_out_like(missed=(3, 2, 2, 2)))
     assert checked(found) == {"C11r": "not run"} | contradicted("C11")  # where LiRA calls nearly all, and the others nobody
-    assert found["C11r"].reason == "9 members that no attack on losses calls: too few"
+    assert found["C11r"].reason == "too few members that no attack on losses calls: 9"
     found = sweeps(left_out=left_out_like(36, missed=(3, 2, 3, 2)))["C11r"]  # ten: the one that IHA calls is not enough
     assert found.verdict != "not run" and not found.reason and found.estimate.startswith(f"{0 - 13 / 41:.3f} [")
 

@@ -269,6 +269,19 @@ def test_each_table_needs_its_sizes(lists):
     study.check_tables(("a", "b"), (1, 2), (3, 4))
 
 
+def test_a_half_without_some_class_and_no_views_are_refused_before_anything_is_trained():
+    y = np.repeat(np.arange(3), [10, 9, 1])
+    row = np.r_[np.ones(19, bool), False]
+    one = SimpleNamespace(name="Tiny", pool=SimpleNamespace(classes=("a", "b", "c"), y=y),
+                          bank=SimpleNamespace(members=np.stack([row, ~row])))
+    with pytest.raises(MiaError, match="for Tiny: half of that trains a model, and one half has records of 1 of 3 classes"):
+        study.check_classes([one])
+    study.check_classes([SimpleNamespace(name="Tiny", pool=one.pool, bank=SimpleNamespace(members=np.ones((2, 20), bool)))])
+    with pytest.raises(MiaError, match="views = 'none'.*such as flip_crop:2"):
+        study.check_views("none")
+    study.check_views("flip_crop:1")
+
+
 def test_levels_of_pinball_heads_cover_all_rates_that_are_asked_for():
     for count in (3, 15):
         levels = np.array(study.fitted_levels(count))

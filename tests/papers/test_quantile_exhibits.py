@@ -396,6 +396,14 @@ def test_spaces_show_the_papers_ranges_and_the_best_trial():
     assert (exhibits.spaces_table(None, trees).query("regressor == 'images'")["best"] == tables.NOT_RUN).all()
 
 
+def test_what_is_found_is_said_with_numbers_or_as_beyond_what_strangers_resolve(play):
+    said = exhibits.finds(play, 0.01)
+    assert exhibits.said(play, "gauss_xy", 0.01) in said and exhibits.said(play, "lira_8", 0.01, "gauss_xy") in said
+    assert "LiRA with 8 references" in said
+    few = exhibits.finds(play, 1e-5)
+    assert few.startswith("At 0.001 % FPR a target has too few strangers") and tables.BELOW not in few
+
+
 def test_costs_count_models_and_seconds(play):
     frame = exhibits.cost_table({"one": play}, {"one": searched()})
     rows = frame[frame.case == "one"].set_index("attack")
@@ -576,6 +584,8 @@ def test_positions_are_drawn_with_both_thresholds():
     assert f"k-th smallest, k = 397: {order_statistic(seen.aside_position, 0.99):.2f}" in names
     few = exhibits.position_figure(replace(seen, aside_position=seen.aside_position[:50]))
     assert not [name for name in legend(few) if name.startswith("k-th")]  # too few for 1 %
+    assert exhibits.thresholds_drawn(seen).startswith("two thresholds at 1 %")
+    assert "too few records" in exhibits.thresholds_drawn(replace(seen, aside_position=seen.aside_position[:50]))
 
 
 def test_the_world_shows_whom_thresholds_find():
@@ -658,9 +668,11 @@ def test_the_axis_of_pinball_losses_has_numbers(play, low, high):
 
 def test_circles_are_where_architectures_match():
     found = crossed()
-    fine = exhibits.mismatch_figure(found, 0.001)  # too few false alarms for a precision
+    fine = exhibits.mismatch_figure(found, 0.005)  # two false alarms, too few for a precision
     assert not fine.axes[0].containers and fine.axes[1].containers
-    assert fine.axes[0].texts[0].get_text() == tables.BELOW
+    assert fine.axes[0].texts[0].get_text() == tables.BELOW and not fine.axes[1].texts
+    for axis in exhibits.mismatch_figure(found, 0.001).axes:  # and less than one
+        assert not axis.containers and axis.texts[0].get_text() == tables.BELOW
     figure = exhibits.mismatch_figure(found)
     for axis, of in zip(figure.axes, (exhibits.precision, exhibits.tpr), strict=True):
         circles = [np.ravel(line.get_xydata()) for line in axis.lines if line.get_markersize() == 14]
@@ -752,6 +764,8 @@ def test_growth_is_drawn_as_what_it_has_over_the_baseline():
             gain = getattr(found, key)[head] - getattr(found, key)["marginal"]
             np.testing.assert_allclose(bars.lines[0].get_ydata(orig=False), unit * gain.mean(1), atol=1e-12)
     assert legend(figure) == ["Gaussian, q(x)", "Gaussian, q(x, y)"]
+    rate, *others = exhibits.growth_figure(found, rates=False).axes
+    assert not rate.containers and rate.texts[0].get_text() == tables.BELOW and all(axis.containers for axis in others)
 
 
 # ------------------------------------------------------------------------------------------------------------- the verdicts

@@ -35,6 +35,19 @@ def run(preset="quick", unchanged=True, **more):
     return prose.Run("bayes", preset, unchanged, **{**given, **more})
 
 
+@pytest.mark.parametrize("text, said", [
+    ("over {ours}`one` targets, {ours}`one` of these, {ours}`one` % of {ours}`many` targets",
+     "over 1 target, 1 of these, 1 % of 12 targets"),
+    ("{ours}`one`\ncopies and {ours}`one` queries", "1\ncopy and 1 query"),
+    ("finds {ours}`low` % of the members, {ours}`low` of them",
+     "finds (below resolution) of the members, (below resolution) of them"),
+])
+def test_what_stands_behind_a_number_agrees_with_it(text, said):
+    found = replace(run(), results={"one": {"value": 1, "spec": ""}, "many": {"value": 12, "spec": ""},
+                                    "low": {"text": f"({tables.BELOW})"}})
+    assert prose.prose(text, "cell 1", found) == said and prose.BELOW == tables.BELOW
+
+
 @pytest.mark.parametrize(
     "asked, said",
     [

@@ -55,6 +55,11 @@ def test_text_is_read_according_to_the_type(tiny, name, text, value):
     assert got == value and type(got) is type(value)
 
 
+def test_an_item_with_commas_that_was_taken_apart_is_said_to_need_a_semicolon(rules):
+    with pytest.raises(MiaError, match="ends with a semicolon: 'tanh_cnn:8,8,8' as one item is 'tanh_cnn:8,8,8;'"):
+        runner.validate("rules", {"nets": "tanh_cnn:8,8,8"})
+
+
 @pytest.mark.parametrize("given, says", [
     ({"stepz": 1}, "Did you mean 'steps'"),
     ({"steps": "many"}, "steps = 'many' has the wrong type: give a whole number"),
@@ -140,7 +145,8 @@ def rules(tiny):
 
 @pytest.mark.parametrize("given", [
     {}, {"models": "8", "targets": "8", "counts": "2,4,6"}, {"pair": "9,0"}, {"shares": "0.2,0.3,0.5"},
-    {"names": "a", "each": "7"}, {"data": "german_credit"}, {"nets": "mlp:4,4;tanh_cnn:8,8,8"}, {"change": "flip_crop:2"},
+    {"names": "a", "each": "7"}, {"data": "german_credit"}, {"nets": "mlp:4,4;tanh_cnn:8,8,8"},
+    {"nets": "mlp:4,4;"}, {"change": "flip_crop:2"},
 ])
 def test_rules_between_brackets_let_pass_what_fits(rules, given):
     values = runner.validate("rules", given)

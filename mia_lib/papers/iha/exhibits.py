@@ -867,14 +867,14 @@ def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
 
 def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], data: Mapping[str, str],
                   constant: study.Play, tables_of: Mapping[str, study.Play], flags: Mapping[str, study.Control],
-                  references: Mapping[str, int]) -> list[claims.Verdict]:
+                  references: Mapping[str, int], decayed: bool = True) -> list[claims.Verdict]:
     """C3 to C5, C7 to C9, C7w, A1 to A6.
 
     Args:
         plays: by case, trained with a schedule that anneals. images: case -> whether its records are images.
         data: case -> name of its data set, those of `tables_of` as well. constant: trained at a constant rate.
         tables_of: further cases, with tables, on which C3 is judged, too. flags: case -> `study.random_flags`.
-        references: case -> how many LiRA has.
+        references: case -> how many LiRA has. decayed: whether models are trained with weight decay.
     """
     margin = partial(claims.margin, "iha")
     allowed, within, small = margin("C4", "allowed"), margin("C5", "within"), margin("C7", "allowed")
@@ -920,13 +920,14 @@ def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], d
                                    ("gradient", "stationary", "both with weight decay")):
             parts["A2"] |= {f"{case}, {word}, AUC": lead(found, mine, theirs),
                             f"{case}, {word}, TPR at 1 %": lead(found, mine, theirs, LOW)}
-        parts["A4"][case] = lead(found, "stationary", "iha")
+        parts["A4"] |= {case: lead(found, "stationary", "iha")} if decayed else {}
         parts["A5"][case] = lead(found, "lira_self", "lira")
         of_flags, more = flags[case].pair[:, 0], margin("A6", "allowed")
         parts["A6"] |= {f"{case}, flags above one half": over(of_flags) - 0.5,
                         f"{case}, flags less members, + {more:g}": over(of_flags - told(found, "pair")) + more}
     lacking = {claim: f"no case with {kind} and {margin(claim, 'references'):g} or more references of LiRA in this run"
                for claim, kind in (("C3", "tables"), ("C4", "images"))}
+    lacking["A4"] = "models are trained without weight decay"
     verdicts = [claims.judge("iha", claim, of_claim or None, FEW if None in of_claim.values() else
                              None if of_claim else lacking[claim]) for claim, of_claim in parts.items()]
     moved = max(abs(float(np.mean(plays[case].terms["I1, I2, I3, I4"][:, 0] - plays[case].terms["I1, I2"][:, 0])))
@@ -988,7 +989,7 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
     no_part = "0.2, 0.8 or 1 is not in fractions, or leaves a Hessian indefinite"
     no_gain = ("0.2 or 0.5 is not in dampings, or leaves a Hessian indefinite" if deep else
                "size_architectures has one network alone")
-    few_missed = None if eleven is not None else f"{len(others)} members that no attack on losses calls: too few"
+    few_missed = None if eleven is not None else f"too few members that no attack on losses calls: {len(others)}"
     return [claims.judge_within("iha", "C6", worst, "deviations", "largest distance in standard deviations of the score"),
             claims.judge("iha", "C10", ten),
             claims.judge("iha", "C11", over(study.agreement_gap(left_out, 0.3), bounds=(-1, 1))),

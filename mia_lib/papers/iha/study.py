@@ -254,6 +254,14 @@ def check_left_out(targets: int, models: int) -> None:
     check_range("left_out_targets", targets, 2, (models + 1) // 2)
 
 
+def check_pools(**pools: int | Sequence[int]) -> None:
+    """Refuse pools too small to be cut into halves, by the name of the parameter; 0 stands for all records."""
+    for name, given in pools.items():
+        for size in np.atleast_1d(given):
+            if size:
+                check_range(name, int(size), 20)
+
+
 def plan(cases: Sequence[Case], left_out: Case | None = None, count: int = 4, references: int = 2) -> pd.DataFrame:
     """What a run trains and inverts, before anything is trained; says what of the recipes Eq. 8 does not cover.
 

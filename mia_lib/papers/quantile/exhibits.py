@@ -122,6 +122,18 @@ def said(found, name, rate: float, minus=None) -> str:
     return f"{percent(tpr(found, name, rate, minus), 2 if rate < 0.01 else 1)} {'%' if minus is None else 'points'}"
 
 
+def finds(found: study.Play, rate: float) -> str:
+    """What the regression, the baseline and LiRA with most references find, and by how much, in sentences."""
+    if not resolved(found, rate):
+        return f"At {100 * rate:g} % FPR a target has too few strangers for a rate as low as that, so nothing is said of it."
+    biggest = most(found)
+    shares = [said(found, name, rate) for name in (OURS, study.MARGINAL.name, biggest.name)]
+    ahead, behind = said(found, OURS, rate, study.MARGINAL.name), said(found, biggest.name, rate, OURS)
+    return (f"At {100 * rate:g} % FPR the regression finds {shares[0]} of the members, the baseline {shares[1]} and LiRA with "
+            f"{biggest.references} references {shares[2]}. The regression less the baseline is {ahead}, LiRA less the "
+            f"regression {behind}.")
+
+
 def printed(table: str) -> dict[tuple[str, str, str, str], float]:
     """(data, model, attack, metric) -> the paper's number."""
     return results.printed("quantile", table, "dataset", "model", "attack", "metric")
@@ -398,7 +410,7 @@ def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> 
         if tuned and case in tuned:
             spent = tuned[case].seconds
             rows.append({"case": case, "attack": f"{label(study.HEADS[OURS])}, with tuning",
-                         "models trained": f"{len(spent)} trials + 1",
+                         "models trained": f"{len(spent)} {'trial' if len(spent) == 1 else 'trials'} + 1",
                          "time": _seconds(spent.sum() + found.seconds[OURS].mean())})
     for (data, setting), minutes in results.printed("quantile", "text", "dataset", "setting").items():
         with_tuning = "hyperparameter" in setting
@@ -538,6 +550,13 @@ def world_figure(seed: int = 0, alpha: float = 0.05) -> plt.Figure:
         axis.grid(False)
     panels.legend(figure, 3)
     return figure
+
+
+def thresholds_drawn(seen: study.OneTarget, alpha: float = 0.01) -> str:
+    """Which thresholds `position_figure` draws, for its caption."""
+    if alpha * (len(seen.aside_position) + 1) < 1:
+        return f"the formula's threshold at {100 * alpha:g} %; there are too few records for one of the positions themselves"
+    return f"two thresholds at {100 * alpha:g} %: the formula's, and the $k$-th smallest position"
 
 
 def position_figure(seen: study.OneTarget, alpha: float = 0.01) -> plt.Figure:
@@ -800,7 +819,7 @@ def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
         color, marker = plotting.style_of(f"shadow models: {shadow}", k)["color"], "osD^vP"[k % 6]
         at = np.arange(len(names)) + 0.6 * (k - (len(names) - 1) / 2) / len(names)
         for axis, of in zip(axes, (precision, tpr), strict=True):
-            if of is precision and not _alarms_enough(found, rate):
+            if not (_alarms_enough if of is precision else resolved)(found, rate):
                 continue
             values = [of(found, (target, shadow), rate) for target in names]
             panels.bars(axis, at, values, 100, ls="none", marker=marker, color=color, label=f"shadow models: {shadow}")
@@ -811,8 +830,9 @@ def mismatch_figure(found: study.Mismatch, rate: float = 0.01) -> plt.Figure:
                  xlim=(-0.6, len(names) - 0.4))
         slanted = len(names) > 2 and max(map(len, names)) > 8
         axis.set_xticks(range(len(names)), names, rotation=25 * slanted, ha="right" if slanted else "center")
-    if not _alarms_enough(found, rate):
-        axes[0].text(0.5, 0.6, results.BELOW, transform=axes[0].transAxes, ha="center")
+    for axis, there in zip(axes, (_alarms_enough(found, rate), resolved(found, rate)), strict=True):
+        if not there:
+            axis.text(0.5, 0.6, results.BELOW, transform=axis.transAxes, ha="center")
     panels.legend(figure, marks={"matched": Line2D([], [], marker="o", ms=11, mfc="none", mec="#C00000", mew=1.8, ls="none")})
     return figure
 
@@ -963,14 +983,17 @@ def class_figure(play: study.Play, names: Sequence[str] | None = None) -> plt.Fi
     return figure
 
 
-def growth_figure(found: study.Growth) -> plt.Figure:
+def growth_figure(found: study.Growth, rates: bool = True) -> plt.Figure:
     """What a regression has over the baseline against the public records it was fitted to, paired by target: members found,
-    AUC, and pinball loss."""
+    AUC, and pinball loss. Members found only where `rates` says that strangers are enough for 1 %."""
     sizes, heads = found.sizes.astype(float), [one for one in found.methods if one != study.MARGINAL]
     columns = {"TPR (points) at 1 % FPR": (found.tpr, 100), "AUC": (found.auc, 1), "pinball loss at 1 %": (found.pinball, 1)}
     figure, axes = panels.grid(list(columns), 3.7)
     axes[0].set_ylabel("regression less baseline")
     for axis, (measured, unit) in zip(axes, columns.values(), strict=True):
+        if measured is found.tpr and not rates:
+            axis.text(0.5, 0.6, results.BELOW, transform=axis.transAxes, ha="center")
+            continue
         for k, method in enumerate(heads):
             gain = measured[method.name] - measured[study.MARGINAL.name]
             panels.bars(axis, sizes * 1.04 ** (k - (len(heads) - 1) / 2), map(over, gain), unit,
@@ -1173,7 +1196,8 @@ def judge_studies(mismatched: study.Mismatch | None,
     for case, found in flattered.items():
         gap = {how: found[how].fresh_pinball - found[how].pinball for how in ("both", "honest")}
         three[case] = over(gap["both"] - gap["honest"])
-    return [_judge("C9", nine, "one architecture in this run"), _judge("A3", three, "not asked for in this run")]
+    return [_judge("C9", nine, "one architecture in this run"),
+            _judge("A3", three, "too few records to calibrate on, or too few strangers")]
 
 
 @cache

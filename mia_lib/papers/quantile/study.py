@@ -269,6 +269,30 @@ def check_references(references: Sequence[int]) -> None:
                        "records by how hard they are, and the other half attacks them.")
 
 
+def check_views(views: str) -> None:
+    """Refuse no augmentation for scores under augmentation.
+
+    Raises:
+        MiaError: naming the parameter.
+    """
+    if views == "none":
+        raise MiaError("views = 'none': scores are taken once more under an augmentation, such as flip_crop:2.")
+
+
+def check_classes(cases: Sequence[Case]) -> None:
+    """Refuse training sets of trees without a record of some class, to which boosted trees give no finite logit.
+
+    Raises:
+        MiaError: naming the table.
+    """
+    for one in cases:
+        classes = np.arange(len(one.pool.classes))
+        least = min((len(np.unique(one.pool.y[row])) for row in one.bank.members), default=len(classes))
+        if least < len(classes):
+            raise MiaError(f"table_pools = {len(one.pool.y)} for {one.name}: half of that trains a model, and one half has "
+                           f"records of {least} of {len(classes)} classes alone. Give more records, or another of tables.")
+
+
 def plan(cases: Sequence[Case], settings: Mapping[bool, Settings]) -> pd.DataFrame:
     """What a run trains, before anything is trained.
 
