@@ -45,6 +45,7 @@ ONE = {"batches": "batch", "classes": "class", "copies": "copy", "queries": "que
     "banks epochs epsilons games images members models networks pairs probes records references repeats seeds splits steps "
     "strangers targets times trials views".split())}}  # of which there are as many as a result says
 BELOW = "below resolution"  # as tables have it
+WARNED = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE)  # with a path here, and the line there
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
@@ -153,6 +154,8 @@ def told(notebook: dict, run: Run, records: Mapping[str, Run] | None = None) -> 
         if cell["cell_type"] == "markdown":
             cell["source"] = tell(cell["source"])
         for output in cell.get("outputs", []):
+            if output.get("name") == "stderr":
+                output["text"] = WARNED.sub(r"\1", "".join(output["text"]))
             data, figure = output.get("data", {}), output.get("metadata", {}).get("mia", {})
             for kind in data.keys() & {"text/markdown", "text/html", "text/plain"}:
                 data[kind] = tell(data[kind])

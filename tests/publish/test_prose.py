@@ -35,6 +35,14 @@ def run(preset="quick", unchanged=True, **more):
     return prose.Run("bayes", preset, unchanged, **{**given, **more})
 
 
+def test_a_warning_on_a_page_names_no_path_of_a_machine():
+    where = "/home/me/mia_lib/signals/curvature.py:12: UserWarning: h = 1e-08 is too small\n  warnings.warn(said)\n"
+    text = [where, "/tmp/ipykernel_7/3.py:1: UserWarning: and another", "\nTraining: 3 of 4\n"]
+    cell = {"cell_type": "code", "source": "", "outputs": [{"output_type": "stream", "name": "stderr", "text": text}]}
+    told = prose.told({"cells": [cell]}, run())["cells"][0]["outputs"][0]["text"]
+    assert told == "UserWarning: h = 1e-08 is too small\nUserWarning: and another\nTraining: 3 of 4\n"
+
+
 @pytest.mark.parametrize("text, said", [
     ("over {ours}`one` targets, {ours}`one` of these, {ours}`one` % of {ours}`many` targets",
      "over 1 target, 1 of these, 1 % of 12 targets"),
