@@ -43,7 +43,7 @@ PRESETS = {  # what each is for; a notebook may have others
     "cifar100": "CIFAR-100 as cpu has CIFAR-10, one to two hours (quantile and curvature)",
     "pool": "20,000 records, for one false alarm in ten thousand, two hours (curvature alone)",
     "members": "CIFAR-10 with the paper's number of members, an hour (quantile alone)",
-    "cnns": "shadow models of the paper's three CNNs, an hour (quantile alone)",
+    "cnns": "shadow models of the paper's three CNNs, three hours (quantile alone)",
     "tuning": "the paper's numbers of trials, an hour (quantile alone)",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
