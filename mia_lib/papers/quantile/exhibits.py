@@ -552,9 +552,14 @@ def world_figure(seed: int = 0, alpha: float = 0.05) -> plt.Figure:
     return figure
 
 
+def _position_stands(seen: study.OneTarget, alpha: float) -> bool:
+    """Whether one of so many positions is a threshold that holds a rate."""
+    return alpha * (len(seen.aside_position) + 1) >= 1
+
+
 def thresholds_drawn(seen: study.OneTarget, alpha: float = 0.01) -> str:
     """Which thresholds `position_figure` draws, for its caption."""
-    if alpha * (len(seen.aside_position) + 1) < 1:
+    if not _position_stands(seen, alpha):
         return f"the formula's threshold at {100 * alpha:g} %; there are too few records for one of the positions themselves"
     return f"two thresholds at {100 * alpha:g} %: the formula's, and the $k$-th smallest position"
 
@@ -581,7 +586,7 @@ def position_figure(seen: study.OneTarget, alpha: float = 0.01) -> plt.Figure:
     grid = np.linspace(-5, 8, 300)
     all_of_them.plot(grid, stats.norm.pdf(grid), color=plotting.INK, lw=1.5, label="standard normal")
     all_of_them.axvline(z, color=plotting.INK, ls=":", lw=1.8, label=f"as fitted: {z:.2f}")
-    if alpha * (n + 1) >= 1:
+    if _position_stands(seen, alpha):
         moved = attack.marginal(seen.aside_position, [1 - alpha])[0]
         all_of_them.axvline(np.clip(moved, -5, 8), color=plotting.GREEN, lw=2,
                             label=f"k-th smallest, k = {int(np.ceil((n + 1) * (1 - alpha) - 1e-9)):,}: {moved:.2f}")
