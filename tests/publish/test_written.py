@@ -192,7 +192,8 @@ FACTS = {
         "four points": "of a probe", "1 %": "a rate", "0.1 %": "a rate", "three times": "arithmetic on printed precisions",
     },
     "recorded": {"8": "MB a file may have", "60": "MB they may have together"},
-    "how_to_read": {"95 %": "level of intervals", "two hours": "of a preset's runs, which say theirs"},
+    "how_to_read": {"95 %": "level of intervals", "twenty minutes": "of a preset's runs, which say theirs",
+                    "two hours": "likewise"},
 }
 
 
