@@ -33,7 +33,8 @@ from mia_lib.errors import MiaError, check_range, choose
 QUICK = "quick"
 PRESETS = {  # what each is for; a notebook may have others
     "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
-    "cpu": "what of the paper's sizes a CPU reaches, twenty minutes to two hours", "paper": "the paper's sizes, a GPU or hours",
+    "cpu": "what of the paper's sizes a CPU reaches, twenty minutes to two hours",
+    "paper": "the paper's sizes, a GPU or hours",
     "banks": "many repetitions of the quick run, for what few leave open (bayes alone)",
     "mnist": "MNIST with the paper's network, two hours on a CPU (calibration alone)",
     "cifar10": "CIFAR-10 with the paper's network, an hour on a CPU (calibration alone)",
