@@ -360,7 +360,7 @@ results.show_table(
 # :::
 #
 # :::{about} cifar100
-# On CIFAR-100 it was {verdict}`C6`: {verdict}`C6:numbers`.
+# In the recorded run on CIFAR-100 C6 was {verdict}`C6`: {verdict}`C6:numbers`.
 # :::
 #
 # ## What the loss does not see
@@ -729,7 +729,7 @@ else:
 # %% [markdown]
 # :::{about} cifar100
 # In the recorded run of CIFAR-10 and CIFAR-100, with the same networks and as many records, C12 is {verdict}`C12`. The lead over one threshold for all
-# grows by this much: {verdict}`C12:numbers`. Of the members one threshold finds {ours}`quantile-complexity | Marginal | CIFAR-10: TPR` and
+# grows by this much: {verdict}`C12:numbers`. Of the members, at 1 % FPR, one threshold finds {ours}`quantile-complexity | Marginal | CIFAR-10: TPR` and
 # {ours}`quantile-complexity | Marginal | CIFAR-100: TPR` %, the regression {ours}`quantile-complexity | Gaussian, q(x, y) | CIFAR-10: TPR` and
 # {ours}`quantile-complexity | Gaussian, q(x, y) | CIFAR-100: TPR`, LiRA with eight references
 # {ours}`quantile-complexity | LiRA (n = 8) | CIFAR-10: TPR` and {ours}`quantile-complexity | LiRA (n = 8) | CIFAR-100: TPR`.
