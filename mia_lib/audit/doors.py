@@ -62,7 +62,12 @@ def model(name: str, state: str | None = None):
         return found
     if Path(state).suffix.lower() in PICKLES:
         raise MiaError(f"--state {state} is a pickle: {SAFE}")
-    network = found() if callable(found) and not isinstance(found, nn.Module) else found
+    try:
+        network = found() if callable(found) and not isinstance(found, nn.Module) else found
+    except TypeError as error:
+        raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed that "
+                       f"builds the network, such as `def build(): return {found.__name__}(...)` in "
+                       f"{name.partition(':')[0].split('.')[-1]}.py, and MODEL {name.partition(':')[0]}:build.") from error
     if not isinstance(network, nn.Module):
         raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
                        "returns a torch.nn.Module.")

@@ -96,8 +96,10 @@ def given(model, members, non_members, *, outputs="logits", scaling=None, public
             raise MiaError(f"{argument} = {value!r}: a whole number is needed.")
         check_range(argument, value, least)
     check_range("delta", delta, 0, 1)
-    if not 0.5 <= check_range("confidence", confidence, 0, 1) < 1:
+    if not 0.5 <= check_range("confidence", confidence) < 1:
         raise MiaError(f"confidence = {confidence!r} is out of range: allowed is from 0.5 to below 1, such as 0.95.")
+    if scaling is not None:
+        architectures.check_scaling(scaling)
     named = _groups(groups, members, non_members)
     rates = _rates(fpr, non_members)
     if recipe is not None:
@@ -219,7 +221,7 @@ def _rates(fpr, non_members: Dataset) -> tuple[float, ...]:
             raise MiaError(f"fpr = {rate:g} is below the resolution: of {len(non_members)} non-members one is "
                            f"{1 / len(non_members):.2g}. Give at least {int(np.ceil(1 / rate - 1e-9))} non-members, or a "
                            "higher fpr; without fpr the page says where it resolves nothing.")
-    return tuple(sorted(map(float, rates), reverse=True))
+    return tuple(sorted(set(map(float, rates)), reverse=True))
 
 
 def check_right(found: Given, right: np.ndarray) -> None:

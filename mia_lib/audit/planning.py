@@ -134,7 +134,7 @@ def _not_of_these(attack: Attack, count: int, variant: str, why: str) -> str:
     if not count:
         return why
     if variant == PUBLIC and attack.name in ("LiRA", "RMIA"):
-        return f"needs references trained on {HALVES}, and the budget gives those on {PUBLIC}"
+        return f"needs references trained on {HALVES}, and these are trained on {PUBLIC}"
     return ""
 
 
@@ -167,17 +167,20 @@ def _references(given: Given, probe: Probe, left: float) -> tuple[int, str, str]
     if given.references < LEAST_PUBLIC:
         return 0, "", f"references = {given.references} was asked for"
     of_halves = min(given.references, _affordable(given, probe, HALVES, left)) // 2 * 2
-    if of_halves >= FEW or given.public is None and of_halves >= LEAST_HALVES:
+    wanted = min(FEW, given.references // 2 * 2)
+    if of_halves >= LEAST_HALVES and (of_halves >= wanted or given.public is None):
         return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
     of_public = 0 if given.public is None else min(given.references, _affordable(given, probe, PUBLIC, left))
     if of_public >= LEAST_PUBLIC:
-        return of_public, PUBLIC, f"of which none holds a record judged; {FEW} on {HALVES} do not fit"
+        return of_public, PUBLIC, "of which none holds a record judged; " + (
+            f"{wanted} on {HALVES} do not fit" if wanted >= LEAST_HALVES else
+            f"references = {given.references} was asked for, and on {HALVES} {LEAST_HALVES} are needed")
     if of_halves >= LEAST_HALVES:
         return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
     if given.references < LEAST_HALVES:
         return 0, "", f"references = {given.references} was asked for, and {LEAST_HALVES} are needed"
-    wanted = _training(given, probe, HALVES, LEAST_HALVES) / 60
-    return 0, "", f"{LEAST_HALVES} references would need {wanted:.2g} minutes, and {left / 60:.2g} are left"
+    needed = _training(given, probe, HALVES, LEAST_HALVES) / 60
+    return 0, "", f"{LEAST_HALVES} references would need {needed:.2g} minutes, and {left / 60:.2g} are left"
 
 
 def _remedies(given: Given, probe: Probe, left: float) -> tuple[Step, float]:

@@ -14,7 +14,7 @@ from mia_lib.audit import given as giving
 from mia_lib.audit.attacks import ATTACKS, HALVES, References, Seen, score
 from mia_lib.audit.given import Given
 from mia_lib.audit.planning import FAILED, RUNS, TOO_DEAR, Plan, Step
-from mia_lib.audit.report import ANSWERS, Report, check_folder
+from mia_lib.audit.report import ANSWERS, NUMBERS, Report, check_folder
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.membership import random_subsets
@@ -79,13 +79,16 @@ def commanded(model: str | None, members: str | None, non_members: str | None, p
     """An audit from names on a command line, see `doors`; what to print.
 
     Raises:
-        MiaError: as `audit`; files that are missing or not safe to read; an output folder that holds something.
+        MiaError: as `audit`; files that are missing or not safe to read; an output folder that holds something, an audit, too.
     """
     for argument, given in (("MODEL", model), ("--members", members), ("--non-members", non_members)):
         if given is None:
             raise MiaError(f"{argument} is missing: `mia audit MODEL --members M.npz --non-members N.npz`; `mia audit "
                            f"--test` tests the audit itself.")
     folder = check_folder(output)
+    if not only_plan and (folder / NUMBERS).exists():
+        raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
+                       "is not lost.")
     sets = doors.alike({name: path and doors.records(path, name) for name, path in
                         (("members", members), ("non-members", non_members), ("public", public))})
     options |= {"public": sets["public"], "recipe": recipe and doors.recipe(recipe),

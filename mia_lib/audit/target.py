@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import warnings
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,7 @@ BATCH = 1000  # records of a function's call
 ASKED = 32  # records that the first look asks about
 COARSE = 1e-4  # least probability of a model that rounds
 SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
+AGAIN, KEPT = 100, 2e-5  # kept answers that are asked for again, and what of the largest may differ beside what batches change
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,7 @@ class Target:
     scaling: str | tuple | None = None
     keep: Path | None = None
     _said: dict = field(default_factory=dict, repr=False)
+    _compared: set = field(default_factory=set, repr=False)
 
     @property
     def kind(self) -> str:
@@ -95,9 +98,12 @@ class Target:
             except (RuntimeError, ValueError, TypeError, IndexError) as error:
                 if isinstance(error, MiaError):
                     raise
+                half = sorted({str(one.dtype)[6:] for one in self.model.parameters()} & {"float16", "bfloat16"})
+                remedy = (f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()." if half
+                          else "Give the network that was trained on such records, or wrap it in a function that prepares "
+                               "them.")
                 raise MiaError(f"model = {type(self.model).__name__} does not take records of shape {x.shape[1:]} "
-                               f"({_first_line(error)}). Give the network that was trained on such records, or wrap it "
-                               f"in a function that prepares them.") from error
+                               f"({_first_line(error)}). {remedy}") from error
         elif self.kind == "program":
             found = self._through_program(x)
         else:
@@ -121,8 +127,9 @@ class Target:
         return np.concatenate(parts)
 
     def _answers(self, x: np.ndarray, again: bool) -> np.ndarray:
-        keep = None if again else self.folder / f"{store.fingerprint(x)[:32]}.npz"
+        keep = None if again else self._file(x)
         if keep is not None:
+            self.compare(x)
             self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with warnings.catch_warnings():
@@ -134,19 +141,44 @@ class Target:
             raise MiaError(f"{problem} In an audit keep is the folder of that file: "
                            f"keep={str(self.folder)!r}.") from problem
 
+    def _file(self, x: np.ndarray) -> Path:
+        return self.folder / f"{store.fingerprint(x)[:32]}.npz"
+
+    def compare(self, x: np.ndarray) -> None:
+        """Refuse answers from an earlier call that the model does not give now; some, drawn at random, are asked for again.
+
+        Raises:
+            MiaError: answers of another model.
+        """
+        path = self._file(x)
+        if path in self._compared:
+            return
+        self._compared.add(path)
+        try:
+            with np.load(path, allow_pickle=False) as held:
+                kept = held["answers"].astype(np.float64)
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+            return  # not there, or damaged, which `signals.from_function` says
+        some = np.sort(np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False))
+        now = self.ask(x[some], again=True).astype(np.float64)
+        half = self.ask(x[some[:max(1, len(some) // 2)]], again=True).astype(np.float64)
+        if not _same(kept[some], now, KEPT * _size(now) + 4 * _apart(now[:len(half)], half)):
+            raise MiaError(f"keep = {str(self.folder)!r} holds answers that the model does not give now: they are of another "
+                           f"model. Give another folder, or delete it.")
+
     def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
         """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
         key = records.fingerprint, loss
         if key not in self._said:
             found, y = declared(self.ask(records.x), self.outputs, loss), records.y
+            probabilities = found if self.outputs == "probabilities" else _softmax(found)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, which the page counts as ties
-                if self.outputs == "logits":
+                if self.outputs == "logits" and (np.isfinite(found).all() or loss == "squared_error"):
                     scalar = signals.scalars(found, y, loss)
-                else:
-                    scalar = signals.from_probabilities(found, y, loss, self._floor(found))
-            self._said[key] = {**scalar, "probabilities": found if self.outputs == "probabilities" else _softmax(found),
-                               "outputs": found}
+                else:  # logits of -inf are the logarithms of probabilities of zero
+                    scalar = signals.from_probabilities(probabilities, y, loss, self._floor(probabilities))
+            self._said[key] = {**scalar, "probabilities": probabilities, "outputs": found}
         return self._said[key]
 
     @staticmethod
@@ -231,7 +263,7 @@ def checked(found: np.ndarray, records: int, classes: int) -> np.ndarray:
         raise MiaError(f"outputs have {found.shape[1]} columns, but the records have {classes} classes: one column a "
                        f"class is needed, in the order of Dataset.classes.")
     bad = ~np.isfinite(found) if found.dtype.kind == "f" else np.zeros(found.shape, bool)
-    bad &= ~(found == -np.inf)  # the logarithm of a probability of zero
+    bad &= ~(found == -np.inf) | (found == -np.inf).all(1, keepdims=True)  # one: the logarithm of a probability of zero
     if bad.any():
         row = int(np.flatnonzero(bad.any(1))[0])
         raise MiaError(f"outputs hold NaN or infinity in {bad.any(1).sum()} of {records} records, the first is number "
@@ -293,16 +325,15 @@ def look(of: Target, x: np.ndarray, loss: str = "cross_entropy") -> None:
         choose("scaling", of.scaling, architectures.SCALINGS)
     few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
     first, second = (declared(of.ask(few, again=True), of.outputs, loss).astype(np.float64) for _ in range(2))
-    if not _same(first, second):
+    if not _same(first, second, SAME * _size(first)):
         raise MiaError("outputs change from one call to the next for the same records: something in the model is random, "
                        "such as dropout. Export or call it in evaluation mode.")
     half = of.ask(few[:len(few) // 2], again=True).astype(np.float64)
-    if not _same(first[:len(half)], half):
+    if not _same(first[:len(half)], half, SAME * _size(first)):
         raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was "
                        "left in training mode. Export or call the model in evaluation mode.")
-    if of.kind == "function" and not _same(of.ask(few).astype(np.float64), first):
-        raise MiaError(f"keep = {str(of.folder)!r} holds answers that the model does not give now: they are of another "
-                       f"model. Give another folder, or delete it.")
+    if of.kind == "function":
+        of.compare(x)
 
 
 def _knows(model) -> bool:
@@ -311,10 +342,18 @@ def _knows(model) -> bool:
         isinstance(part, architectures.Network) for part in model.modules())
 
 
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
+def _same(one: np.ndarray, other: np.ndarray, within: float) -> bool:
+    return bool(one.shape == other.shape and (np.isfinite(one) == np.isfinite(other)).all() and _apart(one, other) <= within)
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference of what is finite in both."""
     finite = np.isfinite(one) & np.isfinite(other)
-    size = np.abs(one[finite]).max(initial=0)
-    return bool((np.isfinite(one) == np.isfinite(other)).all() and (np.abs(one - other)[finite] <= SAME * size).all())
+    return float(np.abs(one[finite] - other[finite]).max(initial=0))
+
+
+def _size(found: np.ndarray) -> float:
+    return float(np.abs(found[np.isfinite(found)]).max(initial=0))
 
 
 def _softmax(z: np.ndarray) -> np.ndarray:

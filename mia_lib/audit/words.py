@@ -186,10 +186,9 @@ def agreement(judged: Judgement) -> str:
 def exposure(given: Given, judged: Judgement) -> str:
     """How many members stand out."""
     one = judged.exposed
-    where = ("more than" if one.called > one.expected else "no more than")
     return (f"{_records(judged)}At a false positive rate of {percent(one.level)}, {judged.headline.name} calls "
-            f"{one.called:,} of {len(given.members):,} members, {where} the {one.expected:.1f} that there would be without a "
-            f"leak. Of records that are called members, some are called by chance: a single row is a suspicion.")
+            f"{one.called:,} of {len(given.members):,} members; without a leak {one.expected:.1f} would be expected. Of "
+            "records that are called members, some are called by chance: a single row is a suspicion.")
 
 
 def groups(judged: Judgement, kind: str) -> str:

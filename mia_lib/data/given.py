@@ -5,6 +5,7 @@ What they are called does not matter to the store, which knows records by their 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -28,14 +29,15 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
 
     Args:
         x: images uint8 [N, H, W, C]; or numbers [N, D], which become float32, as an array, lists or a DataFrame of numbers.
-        y: labels [N], whole numbers from 0; or texts, or True and False, whose classes are their sorted values.
+        y: labels [N], whole numbers from 0; or texts, or True and False, whose classes are their sorted values. Texts that are
+            whole numbers and sort otherwise than these, as "10" before "2", need `classes` to confirm it.
         name: what tables call it.
         classes: names of the K classes, of labels that are numbers; "0" to K - 1 when None.
         n_train: the first so many are the training split; N when None.
 
     Raises:
         MiaError: other types or shapes, images whose pixels are floats or whose channels come first, columns that are no
-            numbers, missing values, numbers beyond float32, labels that are missing or no class, fewer than two classes.
+            numbers, missing values, numbers beyond float32 or that it cannot tell apart, labels that are missing or no class, fewer than two classes.
     """
     name = _check_name(name)
     x = _records(x)
@@ -58,10 +60,13 @@ def _records(given) -> np.ndarray:
     if hasattr(given, "dtypes") and hasattr(given, "columns"):  # a DataFrame, of pandas or another library
         _check_columns(given)
         given = given.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(given, "iloc") else given.to_numpy()
-    x = np.asarray(given)
+    try:
+        x = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    except ValueError as problem:
+        raise MiaError(f"x cannot be made an array ({problem}): rows must be equally long.") from problem
     if x.dtype.kind not in "biuf":
         shown = next(iter(x.ravel().tolist()), None) if x.dtype.kind in "OUS" else x.dtype
-        raise MiaError(f"x is of type {x.dtype}, such as {shown!r}: numbers are needed. Rows must be equally long; text "
+        raise MiaError(f"x is of type {x.dtype}, such as {shown!r}: numbers are needed. Text "
                        "columns become numbers one-hot, as by pandas.get_dummies(x, dtype=float) or data.from_csv.")
     if not len(x.shape) or not len(x):
         raise MiaError(f"x has shape {x.shape}: at least one record is needed, images [N, H, W, C] or tables [N, D].")
@@ -95,6 +100,11 @@ def _records(given) -> np.ndarray:
         raise MiaError(f"x has {(~np.isfinite(found)).sum()} values that float32 cannot hold, in columns "
                        f"{_few(np.flatnonzero((~np.isfinite(found)).any(0)))}: leave infinity out, and give large numbers in "
                        "another unit.")
+    for column in np.flatnonzero(np.abs(found).max(0) > 2**24):  # beyond, not every whole number is one of float32
+        there, kept = len(np.unique(x[:, column])), len(np.unique(found[:, column]))
+        if 2 * kept < there:
+            raise MiaError(f"x has {there} values in column {column}, of which float32 tells {kept} apart, such as "
+                           f"{x[0, column]}: leave numbers out that name records, and give others from a nearer zero.")
     return found
 
 
@@ -123,6 +133,8 @@ def _check_columns(table) -> None:
 def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels int64 [N], and the names of the classes."""
     y = np.asarray(given)
+    if classes is not None and (isinstance(classes, str) or np.ndim(classes) != 1):
+        raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")
     if y.ndim == 2 and y.shape[1] == 1 or y.ndim != 1 or len(y) != records:
         check_labels("y", np.empty(y.shape), records=records)
     if y.dtype.kind in "OUSb":
@@ -142,10 +154,12 @@ def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndar
             raise MiaError(f"classes = {tuple(classes)!r}, but y holds {_few(found)}: the classes of labels that are texts "
                            "are their sorted values. Leave classes out, or give y as numbers.")
         names = tuple(map(str, found))
+        if classes is None and all(map(str.isdecimal, names)) and sorted(names, key=int) != list(names):
+            raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {_few(names)}, is not that of the "
+                           "numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
+                           "classes=sorted(set(y)) for one that was trained on the texts, as by scikit-learn.")
     else:
         y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
-        if isinstance(classes, str):
-            raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")
         names = tuple(map(str, range(int(y.max(initial=-1)) + 1) if classes is None else classes))
         if classes is None and (empty := sorted(set(range(len(names))) - set(y.tolist()))):
             raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {_few(empty)}: name all classes, "
@@ -210,7 +224,12 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
 
     path = _file(path)
     try:
-        table = pd.read_csv(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(path, index_col=False)  # or a field more would make the first column an index
+    except pd.errors.ParserWarning as problem:
+        raise MiaError(f"{path} has lines with more fields than there are names in its first line: give every column a "
+                       "name.") from problem
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as problem:
         raise MiaError(f"{path} cannot be read as a CSV ({problem}). Its first line names the columns, and commas part "
                        "them.") from problem

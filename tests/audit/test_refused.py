@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from torch import nn
 from mia_lib import audit, models
 from mia_lib.audit import doors, given
 from mia_lib.audit.rehearsal import clusters, sharpened, split
+from mia_lib.audit.running import commanded
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -169,6 +171,7 @@ CASES = {  # what is given differently, and what the message says
         {"members": IMAGES[0], "non_members": IMAGES[1], "recipe": replace(RECIPE, scaling="0 to 255"),
          "model": models.feed(nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), "0 to 1").eval()},
         "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'"),
+    "an unknown scaling of a function": ({"scaling": "nonsense"}, "scaling"),
     "an unknown scaling": ({"members": IMAGES[0], "non_members": IMAGES[1], "scaling": "0 to 2",
                             "model": nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).eval()}, "scaling"),
     # numbers
@@ -262,9 +265,8 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
         return logits(x)
 
     with pytest.raises(MiaError, match="503.*goes on there"):
-        audit.audit(lambda x: endpoint(x, 8), MEMBERS, OTHERS, keep=tmp_path)
-    kept = len(list(tmp_path.glob("*.npz")))
-    assert kept == 2  # of the first look, and of the pool as far as it came
+        audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS, keep=tmp_path)
+    assert len(list(tmp_path.glob("*.npz"))) == 1  # of the pool, as far as it came
     with pytest.raises(MiaError, match="of another model"):
         audit.audit(lambda x: logits(x) + 1 + x[:, :3], MEMBERS, OTHERS, keep=tmp_path)
     asked.clear()
@@ -273,6 +275,65 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     whole = found.target.ask(found.pool.x)
     assert asked == [40]  # the last third
     np.testing.assert_array_equal(whole, logits(found.pool.x))
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: np.where(np.isin(x[:, :1], MEMBERS.x[::4, :1]), 9 * np.eye(3)[0], logits(x)),  # answers some members from memory
+    lambda x: logits(x).round(3)])
+def test_kept_answers_of_a_model_that_changed_a_little(change, tmp_path):
+    audit.audit(logits, MEMBERS, OTHERS, keep=tmp_path, minutes=1)
+    audit.audit(lambda x: logits(x) * (1 + 1e-7), MEMBERS, OTHERS, keep=tmp_path, minutes=1)  # another batch, another rounding
+    with pytest.raises(MiaError, match="of another model"):
+        audit.audit(change, MEMBERS, OTHERS, keep=tmp_path, minutes=1)
+
+
+def test_the_logarithm_of_zero_is_a_number_like_others():
+    """Where a class has no probability logits are -inf; signals are those of `from_probabilities`, with their floor."""
+    with np.errstate(divide="ignore"):
+        made = [given.given(one, MEMBERS, OTHERS, outputs=kind).target for one, kind in (
+            (lambda x: np.log(_coarse(x)), "logits"), (_coarse, "probabilities"))]
+        found, expected = (one.scalars(MEMBERS, "cross_entropy") for one in made)
+    assert (_coarse(MEMBERS.x) == 0).any() and all(np.isfinite(found[name]).all() for name in expected if name != "outputs")
+    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
+    with pytest.raises(MiaError, match="NaN or infinity"):
+        audit.audit(lambda x: np.where(x[:, :1] > 0, -np.inf, logits(x)), MEMBERS, OTHERS)
+
+
+def _coarse(x: np.ndarray) -> np.ndarray:
+    p = np.where(probabilities(x) < 0.1, 0, probabilities(x))
+    return p / p.sum(1, keepdims=True)
+
+
+def test_references_that_were_asked_for_are_trained_on_halves_if_they_fit():
+    """Public records take nothing away; a plan names the budget only where the budget decides."""
+    with_public = audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=4, minutes=60, public=PUBLIC)
+    assert with_public.variant == audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=4, minutes=60).variant
+    assert with_public.state("LiRA") == with_public.state("RMIA") == "runs"
+    two = str(audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=2, minutes=60, public=PUBLIC))
+    assert "references = 2 was asked for" in two and "budget" not in two and "do not fit" not in two
+
+
+def test_the_same_rate_twice_is_one():
+    assert audit.audit(logits, MEMBERS, OTHERS, fpr=(0.05, 0.05), minutes=1).given.rates == (0.05,)
+
+
+def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audited.py").write_text("import numpy as np\nW = np.random.default_rng(1).standard_normal((6, 3))\n"
+                                         "def predict(x):\n    return x @ W\n")
+    given_files = [saved(tmp_path, "m.npz", MEMBERS), saved(tmp_path, "n.npz", OTHERS)]
+    rest = dict(public=None, state=None, recipe=None, groups=None, output=Path("found"), minutes=1)
+    commanded("audited:predict", *given_files, only_plan=False, **rest)
+    commanded("audited:predict", *given_files, only_plan=True, **rest)
+    before = (tmp_path / "found" / "audit.json").read_bytes()
+    with pytest.raises(MiaError, match="holds an audit that was finished: give a new folder, such as -o found_2"):
+        commanded("audited:predict", *given_files, only_plan=False, **rest)
+    assert (tmp_path / "found" / "audit.json").read_bytes() == before
+
+
+def test_a_half_precision_network_is_told_to_be_widened():
+    with pytest.raises(MiaError, match="parameters are bfloat16, .* give model.float()"):
+        audit.audit(nn.Linear(6, 3).to(torch.bfloat16).eval(), MEMBERS, OTHERS)
 
 
 # --------------------------------------------------------------------------------------------------------- what files say
@@ -301,6 +362,7 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "a state that is none": (lambda f: {"state": text(f / "bad.safetensors", "x" * 20)}, "is no safetensors file"),
     "a state of another network": (lambda f: {"state": weights(f, nn.Linear(5, 3))}, "has weight (3, 5) for (3, 6)"),
     "a state with other names": (lambda f: {"state": weights(f, nn.Sequential(nn.Linear(6, 3)))}, "lacks bias, weight"),
+    "a class with arguments": (lambda f: {"model": "torch.nn:Linear"}, "cannot be called without arguments"),
     "a class without weights": (lambda f: {"model": "torch.nn:Identity", "state": None}, "without weights"),
     "no such program": (lambda f: {"model": str(f / "m.pt2"), "state": None}, "there is no such file"),
     "a program that is none": (lambda f: {"model": text(f / "m.pt2", "no zip"), "state": None}, "is no program"),

@@ -78,6 +78,10 @@ REFUSED = [
     ("words and numbers", lambda: (ROWS, np.array(["a", 1, "b"] * 2, object)), "int and str"),
     ("one class", lambda: (ROWS, [0] * 6), "one class, '0'"),
     ("one word", lambda: (ROWS, ["a"] * 6), "one class, 'a'"),
+    ("a number for classes", lambda: (ROWS, Y, np.array("abc")), "names of the classes"),
+    ("rows of several lengths", lambda: ([[1, 2], [3]], [0, 1]), "equally long"),
+    ("numbers as texts", lambda: (np.ones((24, 2)), [str(k % 12) for k in range(24)]), r"0, 1, 10, 11, 2 .*y.astype\(int\)"),
+    ("numbers of records", lambda: (np.stack([np.arange(6) + 2**30, np.arange(6)], 1), Y), "6 values in column 0, .* tells 1"),
     ("classes as one text", lambda: (ROWS, Y, "abc"), "names of the classes"),
     ("two classes of a name", lambda: (ROWS, Y, ("a", "b", "a")), "a name of its own"),
     ("classes of words", lambda: (ROWS, ["a", "b"] * 3, ("b", "a")), "Leave classes out"),
@@ -149,6 +153,21 @@ def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
     assert data.from_csv(path, "city", "cities").classes == ("Bonn", "Ulm")
 
 
+def test_numbers_as_texts_are_sorted_as_texts_where_that_was_said():
+    y = [str(k % 12) for k in range(24)]
+    found = data.from_arrays(np.ones((24, 2)), y, "x", classes=sorted(set(y)))
+    assert [found.classes[k] for k in found.y] == y and found.classes[2] == "10"
+    assert data.from_arrays(np.ones((6, 2)), list("012012"), "x").classes == ("0", "1", "2")
+
+
+def test_large_numbers_that_differ_stay_and_tensors_with_gradients_are_read():
+    import torch
+
+    x = np.stack([np.arange(6) * 2**26, np.arange(6)], 1)
+    assert data.from_arrays(x, Y, "x").x[:, 0].tolist() == x[:, 0].tolist()
+    assert data.from_arrays(torch.ones(6, 2, requires_grad=True), Y, "x").shape == (2,)
+
+
 def test_whole_numbers_as_labels_keep_their_order(tmp_path):
     found = data.from_csv(csv(tmp_path, "a,y\n" + "".join(f"{k},{(2, 10, 7)[k % 3]}\n" for k in range(9))), "y")
     assert found.classes == ("2", "7", "10") and found.y[:3].tolist() == [0, 2, 1]
@@ -160,8 +179,9 @@ def test_whole_numbers_as_labels_keep_their_order(tmp_path):
     ("a,y\n1,0.5\n2,1.5\n", "y", "holds fractions, such as 0.5"), ("y\nx\nz\n", "y", "no column besides y"),
     ("a,y\n1,x\n2,x\n", "y", "people.csv cannot be used: y has one class, 'x'"),
     ("id,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(80)), "y", "text of 80 values in id, for 80 records"),
-    ("", "y", "cannot be read as a CSV")],
-    ids=["no column", "hole", "hole in labels", "fractions", "labels alone", "one class", "names of records", "empty"])
+    ("a,b,y\n1,2,0,9\n3,4,1,8\n", "y", "more fields than there are names"), ("", "y", "cannot be read as a CSV")],
+    ids=["no column", "hole", "hole in labels", "fractions", "labels alone", "one class", "names of records", "a field more",
+         "empty"])
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, text, label, words):
     with pytest.raises(MiaError, match=words):
         data.from_csv(csv(tmp_path, text), label)
