@@ -37,7 +37,8 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
 
     Raises:
         MiaError: other types or shapes, images whose pixels are floats or whose channels come first, columns that are no
-            numbers, missing values, numbers beyond float32 or that it cannot tell apart, labels that are missing or no class, fewer than two classes.
+            numbers, missing values, numbers beyond float32 or that it cannot tell apart, labels that are missing or no class,
+            fewer than two classes.
     """
     name = _check_name(name)
     x = _records(x)
@@ -155,8 +156,8 @@ def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndar
                            "are their sorted values. Leave classes out, or give y as numbers.")
         names = tuple(map(str, found))
         if classes is None and all(map(str.isdecimal, names)) and sorted(names, key=int) != list(names):
-            raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {_few(names)}, is not that of the "
-                           "numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
+            raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {_few(names)}, is not that of "
+                           "the numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
                            "classes=sorted(set(y)) for one that was trained on the texts, as by scikit-learn.")
     else:
         y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
