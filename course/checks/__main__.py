@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import io
 import json
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import checks
 
-RUN = re.compile(r"^\s*checks\.run\(\s*[\"'](\w+)[\"']", re.MULTILINE)
+RUN = re.compile(r"^(?:\w+\s*=\s*|[^\S\n]*)checks\.run\(\s*[\"'](\w+)[\"']", re.MULTILINE)
 
 
 class Refused(Exception):
@@ -33,8 +34,9 @@ def cells(path: Path) -> list[tuple[str, list[str]]]:
         raise Refused(f"{path} cannot be read as text: hand in the notebook itself (.ipynb or .py).") from None
     if path.suffix == ".py":
         parts = re.split(r"^(# %%.*)$", text, flags=re.MULTILINE)
-        return [(code, re.findall(r'"(\w+)"', head)) for head, code in zip(parts[1::2], parts[2::2], strict=True)
-                if "[markdown]" not in head]
+        first = [(parts[0], [])] if re.search(r"^[^#\s]", parts[0], re.MULTILINE) else []  # code above the first cell
+        return first + [(code, re.findall(r'"(\w+)"', head)) for head, code in zip(parts[1::2], parts[2::2], strict=True)
+                        if "[markdown]" not in head]
     try:
         found = json.loads(text)["cells"]
         return [("".join(one["source"]), one["metadata"].get("tags", [])) for one in found if one["cell_type"] == "code"]
@@ -61,6 +63,20 @@ def exercise_of(path: Path, found: list[tuple[str, list[str]]]) -> str:
     return name
 
 
+def runnable(code: str) -> ast.Module:
+    """A cell without what only Jupyter understands, and without the calls that check.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        tree = ast.parse(re.sub(r"^[%!].*$", "", code, flags=re.MULTILINE))
+    tree.body = [one for one in tree.body if not (isinstance(one, ast.Expr | ast.Assign) and RUN.search(ast.unparse(one)))]
+    return tree
+
+
 def check(path: Path, seed: int | None = None) -> dict:
     """Run the cells of a notebook, but those on real signals, and the checks of its exercise.
 
@@ -72,19 +88,18 @@ def check(path: Path, seed: int | None = None) -> dict:
     """
     found = cells(path)
     name = exercise_of(path, found)
+    titles, one = checks.titles(name), checks.one  # before a notebook can put others in their place
     work: dict = {"__name__": "__main__"}
     failed = []
     for number, (code, tags) in enumerate(found, 1):
-        if "signals" in tags or RUN.search(code):
+        if "signals" in tags:
             continue
-        code = re.sub(r"^\s*[%!].*$", "", code, flags=re.MULTILINE)  # what only Jupyter understands
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(code, f"{path.name}, cell {number}", "exec"), work)
+                exec(compile(runnable(code), f"{path.name}, cell {number}", "exec"), work)
         except Exception as error:  # a student's cell may fail in any way; what it should have defined is then missing
             failed.append(f"cell {number} stopped with {type(error).__name__}: {error}")
-    titles = checks.titles(name)
-    said = [checks.one(name, number, work, seed) for number in range(len(titles))]
+    said = [one(name, number, work, seed) for number in range(len(titles))]
     return {"exercise": name, "titles": titles, "said": said, "failed": failed}
 
 

@@ -44,12 +44,17 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
     """Mark notebooks with the book's own checks. Their code runs on this machine."""
     from mia_lib.course import marking
 
-    found = marking.check(notebooks, _root(), seed)
-    for one in found:
-        typer.echo(f"{'refused' if one.refused else f'{one.right} of {one.of}':>8}  {one.exercise:12} {one.path}")
-        for said in () if brief and not one.refused else one.said:
-            typer.echo(f"{'':10}{said}")
-    if any(one.refused for one in found):
+    refused = False
+    try:
+        for one in marking.check(notebooks, _root(), seed):
+            refused |= one.refused
+            typer.echo(f"{'refused' if one.refused else f'{one.right} of {one.of}':>8}  {one.exercise:12} {one.path}")
+            for said in () if brief and not one.refused else one.said:
+                typer.echo(f"{'':10}{said}")
+    except KeyboardInterrupt:
+        typer.echo("Stopped. What is marked above stands; the others were not marked.", err=True)
+        raise typer.Exit(130) from None
+    if refused:
         raise typer.Exit(1)
 
 
@@ -88,10 +93,16 @@ def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
 
 
 def _files(given: list[Path]) -> list[Path]:
-    """Files, and those in folders from the oldest to the newest."""
-    found = []
+    """Files, and those in folders from the oldest to the newest; what else lies there is named."""
+    found, others = [], []
     for one in given:
-        found += sorted(one.rglob("*.npz"), key=lambda path: (path.stat().st_mtime, path.name)) if one.is_dir() else [one]
+        inside = sorted((path for path in one.rglob("*") if path.is_file() and not path.name.startswith(".")),
+                        key=lambda path: (path.stat().st_mtime, path.name)) if one.is_dir() else [one]
+        found += [path for path in inside if path.suffix.lower() == ".npz" or not one.is_dir()]
+        others += [path.name for path in inside if path not in found]
+    if others:
+        typer.echo(f"Not looked at, for they do not end in .npz: {', '.join(others[:10])}"
+                   f"{f' and {len(others) - 10} more' if len(others) > 10 else ''}", err=True)
     if given and not found:
         raise MiaError(f"{', '.join(map(str, given))}: there is no .npz file in it. Submissions are files such as "
                        f"team-01.npz.")

@@ -55,7 +55,8 @@ the records, nobody knows which; at the end the other half decides, with the **l
 {tries} files, and it is shown how many you used.
 """
 KNOWN = {
-    "team": "your team", "x": "pixels, uint8 [N, 784]", "y": "class of each record, [N]", "loss": "under the target, [N]",
+    "team": "your team, and a word that shows it is you",
+    "x": "pixels, uint8 [N, 784]", "y": "class of each record, [N]", "loss": "under the target, [N]",
     "margin": "log(p / (1 - p)) of the true class under the target, [N]", "features": "ten numbers a record, [N, 10]",
     "reference_loss": "under each reference, [R, N]", "reference_margin": "the same of the margin, [R, N]",
     "reference_members": "bool [R, N], whether reference r was trained on record i",
@@ -72,7 +73,7 @@ class Answers:
         members: bool [N], of the target.
         public: bool [N], the records of the public ranking.
         order: int [T, N], which record stands in each place of a team's deal.
-        teams: their T names.
+        teams: their T names. tokens: what each deal, and no other, has behind its team's name.
         tries: files that a team may hand in.
     """
 
@@ -80,6 +81,7 @@ class Answers:
     public: np.ndarray
     order: np.ndarray
     teams: tuple[str, ...]
+    tokens: tuple[str, ...]
     tries: int
 
 
@@ -104,19 +106,21 @@ def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: b
     held = bank.arrays(size, int(rng.integers(2**62)))
     members, names = held["members"][0], tuple(f"team-{number:0{max(2, len(str(teams)))}d}" for number in range(1, teams + 1))
     order = np.stack([rng.permutation(size.records) for _ in names])
-    answers = Answers(members, _halves(members, rng), order, names, tries)
+    halves = _halves(members, rng)
+    tokens = tuple(rng.bytes(8).hex() for _ in names)
+    answers = Answers(members, halves, order, names, tokens, tries)
     references = slice(2, None)  # neither the target, model 0, nor its counterpart
-    for name, places in zip(names, order, strict=True):
+    for name, token, places in zip(names, tokens, order, strict=True):
         of_target = {key: held[key][0] if key in ("loss", "margin") else held[key] for key in SHOWN}
         given = {key: one if key.startswith("public") else one[places] for key, one in of_target.items()}
         given |= {f"reference_{key}": held[key][references][:, places] for key in ("loss", "margin", "members")}
-        given["team"] = np.array(name)
+        given["team"] = np.array(f"{name} {token}")
         store.write(to / "teams" / name / DEAL, bank.packed(given))
         table = "\n".join(f"| `{key}` | {what} |" for key, what in KNOWN.items())
         text = README.format(team=name, records=size.records, table=table, tries=tries)
         store.write(to / "teams" / name / "README.md", text.encode())
-    store.write(to / "lecturer" / ANSWERS, bank.packed({**vars(answers), "teams": np.array(names), "tries": np.array(tries),
-                                                        "seed": np.array(seed)}))
+    store.write(to / "lecturer" / ANSWERS, bank.packed({**vars(answers), "teams": np.array(names), "tokens": np.array(tokens),
+                                                        "tries": np.array(tries), "seed": np.array(seed)}))
     return to
 
 
@@ -137,7 +141,8 @@ def answers(folder: Path) -> Answers:
     path = folder / "lecturer" / ANSWERS
     try:
         with np.load(path, allow_pickle=False) as held:
-            return Answers(held["members"], held["public"], held["order"], tuple(held["teams"].tolist()), int(held["tries"]))
+            return Answers(held["members"], held["public"], held["order"], tuple(held["teams"].tolist()),
+                           tuple(held["tokens"].tolist()), int(held["tries"]))
     except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise MiaError(f"{path} holds no answers ({error}). Give the folder that `mia course play --to FOLDER` wrote, "
                        "with its folder `lecturer`.") from error
@@ -199,14 +204,18 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             if missing:
                 raise MiaError(f"{path.name} has no {' and no '.join(sorted(missing))}; it holds "
                                f"{', '.join(held.files) or 'nothing'}. {how}")
-            return {name: held[name] for name in ("team", "score")}
-    except ValueError as error:
-        if isinstance(error, MiaError):
-            raise
-        raise MiaError(f"{path.name} holds objects of Python (a pickle), which are never opened, for they could run "
-                       f"anything. Is score an array of numbers, np.asarray(score, float)? {how}") from error
-    except (OSError, zipfile.BadZipFile, EOFError) as error:
-        raise MiaError(f"{path.name} is damaged ({error}). Write it again. {how}") from error
+            found = {name: held[name] for name in ("team", "score")}
+        if all(isinstance(one, np.ndarray) for one in found.values()):
+            return found
+        problem = "score or team is no array"
+    except MiaError:
+        raise
+    except Exception as error:  # whatever NumPy, zlib or the unpacking make of bytes from elsewhere
+        if "allow_pickle" in str(error):
+            raise MiaError(f"{path.name} holds objects of Python (a pickle), which are never opened, for they could run "
+                           f"anything. Is score an array of numbers, np.asarray(score, float)? {how}") from error
+        problem = f"{type(error).__name__}: {error}"
+    raise MiaError(f"{path.name} is damaged ({problem}). Write it again. {how}")
 
 
 def _kind(path: Path) -> str:
@@ -221,9 +230,13 @@ def _kind(path: Path) -> str:
 
 
 def _team(path: Path, held: dict[str, np.ndarray], kept: Answers) -> str:
-    team = str(held["team"].ravel()[0]) if held["team"].size == 1 else ""
+    said = str(held["team"].ravel()[0]) if held["team"].size == 1 else ""
+    team, _, token = said.partition(" ")
     if team not in kept.teams:
         raise MiaError(f"{path.name}: team = {str(held['team'])[:40]!r} takes no part. Hand on what your deal says: "
+                       f"team=deal[\"team\"].")
+    if token != kept.tokens[kept.teams.index(team)]:
+        raise MiaError(f"{path.name}: team = {said[:40]!r} is not what the deal of {team} says. Hand on what yours does: "
                        f"team=deal[\"team\"].")
     named = [one for one in kept.teams if one in path.stem]
     if named and team not in named:

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from mia_lib.errors import MiaError
@@ -38,41 +40,58 @@ class Mark:
 
 
 def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECONDS) -> Mark:
-    """Run a student's notebook in a process of its own, in its folder, with the checks of the book in the place of the "
-      "student's.
+    """Run a student's notebook in a process of its own, in its folder, with the checks of the book in the place of the
+    student's.
 
-    Its code runs with the rights of whoever marks it.
+    Its code runs with the rights of whoever marks it, in the process that counts: code that was written to forge a mark can.
 
     Args:
         path: .ipynb or .py. root: of the book. seed: of the checks' data. seconds: that it may take.
     """
-    search = os.pathsep.join([str(root / "course"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     command = [sys.executable, "-P", "-m", "checks", "--json", str(path.resolve())]
     command += [] if seed is None else ["--seed", str(seed)]
     folder = path.parent if path.parent.is_dir() else Path.cwd()
     try:
-        done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": search}, capture_output=True, text=True,
-                              timeout=seconds)
+        done = subprocess.run(command, cwd=folder, env=_beside(root), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return Mark(path, said=(f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work "
                                 f"outside the functions?",))
     try:
         found = json.loads(done.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
+        if "refused" in found:
+            return Mark(path, said=(str(found["refused"]),))
+        counted = len(found["said"]), [str(one) for one in found["said"]], [str(one) for one in found["failed"]]
+        if counted[0] != _checks(root, str(found["exercise"])):
+            raise ValueError
+    except (ValueError, IndexError, KeyError, TypeError, subprocess.CalledProcessError):
         last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        return Mark(path, said=(f"{path} ended Python while it ran: {last}",))
-    if "refused" in found:
-        return Mark(path, said=(found["refused"],))
-    wrong = [one for one in found["said"] if one != "right"]
-    return Mark(path, found["exercise"], len(found["said"]) - len(wrong), len(found["said"]), (*found["failed"], *wrong))
+        return Mark(path, said=(f"{path} ended Python while it ran, or printed at its end what no check prints: {last}",))
+    number, said, failed = counted
+    wrong = [one for one in said if one != "right"]
+    return Mark(path, found["exercise"], number - len(wrong), number, (*failed, *wrong))
 
 
-def check(paths: list[Path], root: Path, seed: int | None = None) -> list[Mark]:
-    """Marks of several notebooks.
+def _beside(root: Path) -> dict[str, str]:
+    """The environment of a process that finds the book's checks."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "course"), os.environ.get("PYTHONPATH", "")]).rstrip(
+        os.pathsep)}
+
+
+@lru_cache
+def _checks(root: Path, exercise: str) -> int:
+    """How many checks an exercise has, as a process says that no notebook ran in."""
+    done = subprocess.run([sys.executable, "-P", "-c", "import checks, sys; print(len(checks.titles(sys.argv[1])))", exercise],
+                          env=_beside(root), capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def check(paths: list[Path], root: Path, seed: int | None = None) -> Iterator[Mark]:
+    """Marks of several notebooks, each as soon as it is there.
 
     Raises:
         MiaError: none was given.
     """
     if not paths:
         raise MiaError("Say which notebooks to check: `mia course check handed_in/*.ipynb`.")
-    return [mark(path, root, seed) for path in paths]
+    return (mark(path, root, seed) for path in paths)

@@ -245,6 +245,47 @@ def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change,
     assert made.refused and said in made.said[0]
 
 
+def _script(tmp_path, exercise, text: str) -> Path:
+    path = tmp_path / f"{exercise}.py"
+    path.write_text(text)
+    return path
+
+
+def _as_script(exercise, join: str, head: str = "") -> str:
+    cells = [cell.source for cell in exercise._without_answers().cells
+             if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
+    return head + join.join(cells)
+
+
+def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
+    """Imports above the first cell, all in one cell with its check, a line that begins with an operator, no cells at all."""
+    exercise = next(one for one in ALL if one.name == "malt_mast")
+    whole = _as_script(exercise, "\n")
+    first, *rest = [cell.source for cell in exercise._without_answers().cells
+                    if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
+    operator = "\n\nrest = (7\n        % 4)\nassert rest == 3\nremaining = (7\n% 4)\nassert remaining == 3\n"
+    cut = first + "\n# %%\n" + "\n# %%\n".join(rest)
+    for text in (whole, "# %%\n" + whole + operator, cut, "# %%\n%matplotlib inline\n" + cut):
+        made = marking.mark(_script(tmp_path, "malt_mast", text), ROOT, seed=1)
+        assert (made.right, made.said) == (made.of, ()) and made.of > 0, text
+
+
+@pytest.mark.parametrize("forged", [
+    "import atexit\natexit.register(lambda: print(1))", "import atexit\natexit.register(lambda: print('{}'))",
+    "import atexit\natexit.register(lambda: print('[1]'))", "import checks.malt_mast\nchecks.malt_mast.CHECKS[:] = []",
+    "import os\nprint('{\"exercise\": \"malt_mast\", \"failed\": [], \"said\": [\"right\"]}', flush=True)\nos._exit(0)"])
+def test_a_count_of_checks_that_is_not_the_exercise_s_is_refused(forged, tmp_path):
+    exercise = next(one for one in ALL if one.name == "malt_mast")
+    made = marking.mark(_script(tmp_path, "malt_mast", _as_script(exercise, "\n") + f"\n{forged}\n"), ROOT, seed=1)
+    assert made.refused, made
+
+
+def test_a_notebook_cannot_put_another_check_in_place_of_the_book_s(tmp_path):
+    text = "import checks\nchecks.one = lambda *given: 'right'\nchecks.run('malt_mast', globals())\nx = input('wait')\n"
+    made = marking.mark(_script(tmp_path, "malt_mast", text), ROOT, seed=1, seconds=60)
+    assert made.right == 0 and made.of > 0 and any("EOFError" in one for one in made.said)
+
+
 def test_a_notebook_that_is_not_there_is_refused(tmp_path):
     made = marking.mark(tmp_path / "gone" / "lira.ipynb", ROOT)
     assert made.refused and "no file" in made.said[0]

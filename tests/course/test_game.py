@@ -46,7 +46,7 @@ def test_a_deal_holds_no_answer(dealt):
     assert kept.teams == ("team-01", "team-02", "team-03") and kept.tries == 2
     for place, team in enumerate(kept.teams):
         deal, members = _deal(dealt, team), kept.members[kept.order[place]]
-        assert set(deal) == set(game.KNOWN) and str(deal["team"]) == team
+        assert set(deal) == set(game.KNOWN) and str(deal["team"]) == f"{team} {kept.tokens[place]}"
         for row in deal["reference_members"]:  # neither the target nor its counterpart
             assert not np.array_equal(row, members) and not np.array_equal(row, ~members)
         assert (deal["reference_members"].sum(0) == len(deal["reference_members"]) // 2).all()
@@ -105,6 +105,19 @@ def _npy(values) -> bytes:
     return buffer.getvalue()
 
 
+def _zip(path, members: dict):
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(name, content)
+    return path
+
+
+def _patched(path, whole):
+    """A file whose members claim a compression that nobody knows."""
+    return _write(path, re.sub(rb"(PK\x01\x02.{6})\x00\x00", lambda found: found[1] + b"\x63\x00", whole.read_bytes(),
+                                  flags=re.DOTALL))
+
+
 N = 200
 BAD = {
     "too short": (lambda f, p: _hand_in(f, p / "a.npz", "team-01", np.arange(N - 1.0)), "199 numbers.*each of the 200 "
@@ -120,6 +133,15 @@ BAD = {
     "constant": (lambda f, p: _hand_in(f, p / "a.npz", "team-01", np.full(N, 0.5)), "all scores are 0.5"),
     "another's id": (lambda f, p: _hand_in(f, p / "team-02.npz", "team-01"), "named after team-02, and inside it says "
     "team-01"),
+    "another's name": (lambda f, p: _hand_in(f, p / "a.npz", "team-01", team=np.array("team-02")), "not what the deal of "
+    "team-02 says"),
+    "another's name, one's own word": (lambda f, p: _hand_in(f, p / "a.npz", "team-01", team=np.array(
+        str(_deal(f, "team-01")["team"]).replace("team-01", "team-02"))), "not what the deal of team-02 says"),
+    "no array": (lambda f, p: _zip(p / "a.npz", {"score.npy": b"none", "team.npy": b"none"}), "is damaged"),
+    "a header of 1e13 numbers": (lambda f, p: _zip(p / "a.npz", {
+        "score.npy": _npy(np.zeros(N)).replace(b"(200,)", b"(10000000000000,)").replace(b" " * 11 + b"\n", b"\n"),
+        "team.npy": _npy(np.array("team-01"))}), "is damaged"),
+    "another way to pack": (lambda f, p: _patched(p / "a.npz", _hand_in(f, p / "b.npz", "team-01")), "is damaged"),
     "unknown id": (lambda f, p: _hand_in(f, p / "a.npz", "team-01", team=np.array("Alice")), "'Alice' takes no part"),
     "no id": (lambda f, p: _hand_in(f, p / "a.npz", "team-01", team=np.array(["team-01", "team-02"])), "takes no part"),
     "no scores": (lambda f, p: np.savez(p / "a.npz", team=np.array("team-01")) or p / "a.npz", "has no score"),
@@ -237,7 +259,7 @@ def test_the_final_half_is_another_one_and_ends_the_game(table, tmp_path):
 
 def _kept(n: int = 2000) -> game.Answers:
     members = np.arange(n) % 2 == 0
-    return game.Answers(members, np.ones(n, bool), np.zeros((9, n), int), tuple(f"team-{k}" for k in range(9)), 5)
+    return game.Answers(members, np.ones(n, bool), np.zeros((9, n), int), tuple(f"team-{k}" for k in range(9)), ("",) * 9, 5)
 
 
 def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
