@@ -153,18 +153,19 @@ class Target:
         path = self._file(x)
         if path in self._compared:
             return
-        self._compared.add(path)
         try:
             with np.load(path, allow_pickle=False) as held:
                 kept = held["answers"].astype(np.float64)
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
-            return  # not there, or damaged, which `signals.from_function` says
+            kept = np.empty(0)  # not there, or damaged, which `signals.from_function` says
         some = np.sort(np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False))
-        now = self.ask(x[some], again=True).astype(np.float64)
-        half = self.ask(x[some[:max(1, len(some) // 2)]], again=True).astype(np.float64)
-        if not _same(kept[some], now, KEPT * _size(now) + 4 * _apart(now[:len(half)], half)):
-            raise MiaError(f"keep = {str(self.folder)!r} holds answers that the model does not give now: they are of another "
-                           f"model. Give another folder, or delete it.")
+        if len(some):
+            now = self.ask(x[some], again=True).astype(np.float64)
+            half = self.ask(x[some[:max(1, len(some) // 2)]], again=True).astype(np.float64)
+            if not _same(kept[some], now, KEPT * _size(now) + 4 * _apart(now[:len(half)], half)):
+                raise MiaError(f"keep = {str(self.folder)!r} holds answers that the model does not give now: they are of "
+                               f"another model. Give another folder, or delete it.")
+        self._compared.add(path)
 
     def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
         """Every scalar signal of records, and their `probabilities`; each record is asked about once."""
@@ -229,6 +230,8 @@ def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target
         if training:
             raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): "
                            f"dropout and batch normalisation would make its outputs random. Call model.eval() first.")
+    if not isinstance(keep, str | Path | None):
+        raise MiaError(f"keep = {keep!r}: the name of a folder for the answers is needed.")
     if keep is not None and Path(keep).exists() and not Path(keep).is_dir():
         raise MiaError(f"keep = {str(keep)!r} is a file: a folder for the answers is needed.")
     return Target(model, outputs, classes, scaling, None if keep is None else Path(keep))

@@ -61,15 +61,14 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
         found = json.loads(done.stdout.splitlines()[-1])
         if "refused" in found:
             return Mark(path, said=(str(found["refused"]),))
-        counted = len(found["said"]), [str(one) for one in found["said"]], [str(one) for one in found["failed"]]
-        if counted[0] != _checks(root, str(found["exercise"])):
+        exercise, said, failed = found["exercise"], [*map(str, found["said"])], [*map(str, found["failed"])]
+        if len(said) != _checks(root, str(exercise)):
             raise ValueError
     except (ValueError, IndexError, KeyError, TypeError, subprocess.CalledProcessError):
         last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
         return Mark(path, said=(f"{path} ended Python while it ran, or printed at its end what no check prints: {last}",))
-    number, said, failed = counted
     wrong = [one for one in said if one != "right"]
-    return Mark(path, found["exercise"], number - len(wrong), number, (*failed, *wrong))
+    return Mark(path, exercise, len(said) - len(wrong), len(said), (*failed, *wrong))
 
 
 def _beside(root: Path) -> dict[str, str]:

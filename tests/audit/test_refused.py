@@ -199,6 +199,7 @@ CASES = {  # what is given differently, and what the message says
     "a recipe as dictionary": ({"recipe": {"architecture": "mlp"}}, "a training.TrainConfig is needed"),
     "a recipe for images": ({"recipe": TrainConfig("tanh_cnn")}, "needs images"),
     "augmentation of tables": ({"recipe": replace(RECIPE, augmentation="flip")}, "needs images"),
+    "keep is a number": ({"keep": 5}, "the name of a folder"),
     "keep is a file": ({"keep": __file__}, "a folder for the answers"),
 }
 
