@@ -67,15 +67,20 @@ PRESET = typer.Option(QUICK, help="; ".join(f"{name}: {what}" for name, what in 
 
 
 def _use_device(device: str | None) -> None:
-    if device:
+    """Says before any work what is wrong with the device, and with the number of workers."""
+    if device or os.environ.get("MIA_DEVICE"):
         from mia_lib.training import devices
 
         devices.pick(device)
-        os.environ["MIA_DEVICE"] = device
+        os.environ["MIA_DEVICE"] = device or os.environ["MIA_DEVICE"]
+    if os.environ.get("MIA_WORKERS"):
+        from mia_lib.training.backends import pool
+
+        pool.default_workers()
 
 
 def _use_cluster(address: str | None) -> None:
-    if address:
+    if address := address or os.environ.get("MIA_CLUSTER"):
         from mia_lib.training.backends import pool
 
         pool.connect(address).close()  # says now what is wrong with it
@@ -124,6 +129,8 @@ def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         if not equals:
             raise MiaError(f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes.")
+        if key in given:
+            raise MiaError(f"-p {key} is given twice, as {given[key]} and {value}. Give it once.")
         given[key] = value
     return given
 

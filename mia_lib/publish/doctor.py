@@ -49,7 +49,7 @@ def examine() -> Iterator[Finding]:
     free = free_bytes(Path.cwd())
     yield Finding("disk", free > 2**29, f"{free / 2**30:.1f} GiB free here; the book needs 0.5")
     yield _checked("repository", lambda: str(find_root()))
-    yield Finding("cache", True, f"{store.cache_dir()}, {store.size() / 2**20:.0f} MiB")
+    yield _checked("cache", lambda: _cache(store.cache_dir(), store.size()))
     folder = os.environ.get("MIA_DATA")
     sets = sorted(p.stem for p in Path(folder).glob("*.npz")) if folder else []
     yield Finding("$MIA_DATA", bool(sets), f"{folder}: {', '.join(sets) or 'no NAME.npz in it'}" if folder else
@@ -65,6 +65,13 @@ def _checked(what: str, look: Callable[[], str], essential: bool = True) -> Find
         return Finding(what, True, look(), essential)
     except Exception as error:  # whatever it is, the report says it and goes on
         return Finding(what, False, f"{type(error).__name__}: {error}", essential)
+
+
+def _cache(folder: Path, size: int) -> str:
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise MiaError(f"MIA_CACHE = {folder} cannot be written to: {there} is no folder that this user may write to")
+    return f"{folder}, {size / 2**20:.0f} MiB; {free_bytes(there) / 2**30:.1f} GiB free there"
 
 
 def _torch() -> str:

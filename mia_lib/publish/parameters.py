@@ -216,7 +216,7 @@ def _load(path: Path) -> dict:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
-        raise MiaError(f"{path} is not YAML: {error}. Write one `name: value` a line.") from error
+        raise MiaError(f"{path} is not YAML: {' '.join(str(error).split())}. Write one `name: value` a line.") from error
     if not isinstance(values, dict):
         raise MiaError(f"{path} holds a {type(values).__name__}. Write one `name: value` a line.")
     return values

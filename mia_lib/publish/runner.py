@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mia_lib import definitions, store
+from mia_lib.data import sets
 from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
@@ -137,6 +138,11 @@ def texts_of(value) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+def unpinned(values: dict) -> list[str]:
+    """Data sets among parameters of which nothing pins the records: what lies here under their name bears on a run."""
+    return sorted({one for one in texts_of(values) if one in sets.names() and one != "gaussian" and not sets.content(one)})
+
+
 def key(name: str, values: dict, root: Path | None = None) -> str:
     """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: the code that it reaches, the data and what
     the paper printed, parameters, versions. Text and comments are not among them.
@@ -151,6 +157,8 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
     spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy")}
+    if here := {one: lie for one in unpinned(values) if (lie := sets.lies(one))}:
+        spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -172,6 +180,31 @@ def store_key(preset: str = QUICK, root: Path | None = None) -> str:
         values = validate(name, {}, preset, root)
         spec[name] = [bearing(name, values, root, definitions.FOR_NUMBERS).fingerprint, values]
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def check_output(folder: Path) -> None:
+    """Refuse a folder for results that cannot be one.
+
+    Raises:
+        MiaError: it is a file, lies in one, or cannot be made or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        raise MiaError(f"--output {folder} cannot be a folder for results ({error.strerror}): give one that can be made and "
+                       "written to.") from error
+
+
+def begun(path: Path) -> bool:
+    """Whether a notebook is what a run that failed has left."""
+    try:
+        return "papermill" in json.loads(path.read_text(encoding="utf-8"))["metadata"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def finished(path: Path) -> dict | None:
@@ -276,6 +309,8 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
     root, output = find_root(root), Path(output).resolve()
     notebook = read(root / "notebooks" / f"{name}.py")
     stable_ids(notebook)
+    for one in unpinned(values):
+        sets.get(one)  # now, so that what is downloaded is in the key
     different, code = changed(name, values, root), key(name, values, root)
     began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
     with tempfile.TemporaryDirectory(prefix="mia-") as scratch:
@@ -607,17 +642,21 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
 
     root = find_root(root)
     values = validate(name, given or {}, preset, root)
+    for one in unpinned(values):
+        sets.get(one)
     code = key(name, values, root)
     folder = Path(output) if output else root / "runs" / f"{name}-{code}"
     target, page = folder / f"{name}.ipynb", folder / f"{name}.html"
     bars = bars or Bars()
+    check_output(folder)
     record = finished(target)
+    if output and record is None and target.exists() and not begun(target):
+        raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
+                       "is not lost.")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
-        ran = json.loads(target.read_text(encoding="utf-8"))
-        told = retold(ran, name, root)
-        if told == ran and page.exists():
-            return page
+        told = retold(json.loads(target.read_text(encoding="utf-8")), name, root)
+        told["metadata"]["mia"]["preset"] = preset or QUICK  # another may hold the same parameters
         _write(target, nbformat.from_dict(told))
     else:
         page.unlink(missing_ok=True)

@@ -587,6 +587,17 @@ def test_unknown_names_and_options_are_refused(call, message):
         call()
 
 
+def test_what_lies_under_a_name_is_told_apart_where_nothing_pins_it(folder):
+    from mia_lib.data import sets
+
+    assert sets.lies("imagenet") == sets.lies("texas100") == sets.lies("fashion_mnist_20k") == sets.lies("gaussian") == ""
+    for part in ("train", "val"):
+        (folder / "imagenet" / part / "a").mkdir(parents=True)
+    before = sets.lies("imagenet")
+    (folder / "imagenet" / "train" / "a" / "1.png").write_bytes(b"1")
+    assert len({"", before, sets.lies("imagenet")}) == 3
+
+
 def test_describe_lists_every_set_without_reading_any(folder, monkeypatch):
     (folder / "mnist.npz").write_bytes(b"not even an archive")
     monkeypatch.setattr(np, "load", None)

@@ -173,3 +173,25 @@ def test_main_treats_termination_like_ctrl_c(monkeypatch):
             cli.main()
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_parameter_that_is_given_twice_is_refused(tiny):
+    said = mia("run", "tiny", "-p", "steps", "2", "-p", "steps", "3")
+    assert said.exit_code == 2 and "-p steps is given twice, as 2 and 3" in said.stderr
+
+
+@pytest.mark.parametrize("name, value, words", [
+    ("MIA_WORKERS", "0", "MIA_WORKERS = '0'"), ("MIA_WORKERS", "x", "MIA_WORKERS = 'x'"),
+    ("MIA_DEVICE", "nonsense", "MIA_DEVICE")])
+def test_variables_are_looked_at_before_anything_runs(tiny, monkeypatch, name, value, words):
+    monkeypatch.setenv(name, value)
+    said = mia("run", "tiny")
+    assert said.exit_code == 2 and words in said.stderr and not (tiny / "ran.log").exists()
+
+
+def test_the_doctor_says_that_a_cache_is_no_folder(monkeypatch):
+    from mia_lib.publish import doctor
+
+    monkeypatch.setenv("MIA_CACHE", __file__)
+    [found] = [one for one in doctor.examine() if one.what == "cache"]
+    assert not found.good and "is no folder" in found.found

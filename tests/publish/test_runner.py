@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import psutil
 import pytest
 
@@ -289,6 +290,57 @@ def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     outputs = [str(o) for c in nbformat.read(kept, as_version=4).cells for o in c.get("outputs", [])]
     assert "before" in text and not any("after" in output for output in outputs)
     assert runner.finished(kept) is None and not kept.with_suffix(".html").exists()
+
+
+def test_the_key_follows_the_records_of_a_set_that_nothing_pins(tiny, monkeypatch):
+    """Whoever puts another NAME.npz in place has another run; of a set that is not here that is said before anything runs."""
+    folder = tiny / "sets"
+    folder.mkdir()
+    monkeypatch.setenv("MIA_DATA", str(folder))
+    source = tiny / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace(
+        "steps: int = 3", 'dataset: str = "german_credit"  # of records [data set]\nsteps: int = 3'))
+    pinned = runner.key("tiny", runner.validate("tiny", {}))
+    with pytest.raises(MiaError, match="'purchase100' is not here"):
+        runner.run("tiny", {"dataset": "purchase100"})
+    assert times_run(tiny) == 0
+    values = runner.validate("tiny", {"dataset": "purchase100"})
+    keys = []
+    for k in range(2):
+        np.savez(folder / "purchase100.npz", x=np.full((4, 600), k, np.float32), y=np.arange(4), n_train=2)
+        keys.append(runner.key("tiny", values))
+        runner.run("tiny", {"dataset": "purchase100"})
+        assert times_run(tiny) == k + 1
+    runner.run("tiny", {"dataset": "purchase100"})
+    assert times_run(tiny) == 2 and keys[0] != keys[1] and runner.key("tiny", runner.validate("tiny", {})) == pinned
+
+
+@pytest.mark.parametrize("where", ["file", "file/inside", "/proc/nothing"])
+def test_an_output_that_cannot_be_a_folder_is_refused_before_anything_runs(tiny, where):
+    (tiny / "file").write_text("mine")
+    with pytest.raises(MiaError, match="--output .* cannot be a folder for results"):
+        runner.run("tiny", output=tiny / where)
+    assert times_run(tiny) == 0 and (tiny / "file").read_text() == "mine"
+
+
+def test_a_notebook_of_the_readers_own_is_not_overwritten(tiny):
+    own = tiny / "mine" / "tiny.ipynb"
+    own.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("my notes")]), own)
+    with pytest.raises(MiaError, match="holds a tiny.ipynb that `mia run` did not make"):
+        runner.run("tiny", output=own.parent)
+    assert "my notes" in own.read_text() and times_run(tiny) == 0
+    own.unlink()
+    runner.run("tiny", output=own.parent)
+    assert runner.run("tiny", {"steps": 2}, output=own.parent).exists() and times_run(tiny) == 2  # a run of ours is
+
+
+def test_the_same_parameters_by_another_preset_are_shown_under_its_name(tiny):
+    presets = tiny / "notebooks" / "presets"
+    first = runner.run("tiny", {"steps": 2}, "smoke")
+    (presets / "tiny.smoke.yaml").rename(presets / "tiny.other.yaml")
+    assert runner.run("tiny", {"steps": 2}, "other") == first and times_run(tiny) == 1
+    assert runner.finished(first.with_suffix(".ipynb"))["preset"] == "other"
 
 
 @pytest.mark.kernel

@@ -90,7 +90,8 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
             raise MiaError(f"{axis} has no values. Give them as -p {axis} a,b,c.")
     sizes = [len(given) for given in values.values()]
     if math.prod(sizes) > LIMIT:
-        raise MiaError(f"The grid has {' x '.join(map(str, sizes))} = {math.prod(sizes)} cells. Allowed: up to {LIMIT}.")
+        product = f"{' x '.join(map(str, sizes))} = " if len(sizes) > 1 else ""
+        raise MiaError(f"The grid has {product}{math.prod(sizes)} cells. Allowed: up to {LIMIT}.")
     for axis, given in values.items():
         values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in given]
         for place, value in enumerate(values[axis]):  # as read: "1e3" and "1000" are the same
@@ -121,7 +122,7 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
     spec = [runner.key(name, validate(name, wanted[0], preset, root), root), wanted]
     code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
     folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
-    folder.mkdir(parents=True, exist_ok=True)
+    runner.check_output(folder)
     cells = []
     for given in wanted:
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(given)}")
