@@ -7,6 +7,7 @@ pickles, each is first read by PyTorch's reader that takes plain tensors alone.
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 import re
@@ -62,17 +63,27 @@ def model(name: str, state: str | None = None):
         return found
     if Path(state).suffix.lower() in PICKLES:
         raise MiaError(f"--state {state} is a pickle: {SAFE}")
-    try:
-        network = found() if callable(found) and not isinstance(found, nn.Module) else found
-    except TypeError as error:
-        raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed that "
-                       f"builds the network, such as `def build(): return {found.__name__}(...)` in "
-                       f"{name.partition(':')[0].split('.')[-1]}.py, and MODEL {name.partition(':')[0]}:build.") from error
+    network = found
+    if callable(found) and not isinstance(found, nn.Module):
+        _check_factory(found, name)
+        network = found()
     if not isinstance(network, nn.Module):
         raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
                        "returns a torch.nn.Module.")
     _load(network, Path(state).expanduser(), name)
     return network.eval()
+
+
+def _check_factory(found, name: str) -> None:
+    module, _, attribute = name.partition(":")
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed that "
+                       f"builds the network, such as `def build(): return {attribute}(...)` in {module.split('.')[-1]}.py, "
+                       f"and MODEL {module}:build.") from error
+    except ValueError:  # nothing is known of its arguments
+        pass
 
 
 def beside() -> None:

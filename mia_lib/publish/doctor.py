@@ -70,7 +70,8 @@ def _checked(what: str, look: Callable[[], str], essential: bool = True) -> Find
 def _cache(folder: Path, size: int) -> str:
     there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise MiaError(f"MIA_CACHE = {folder} cannot be written to: {there} is no folder that this user may write to")
+        raise MiaError(f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
+                       "another")
     return f"{folder}, {size / 2**20:.0f} MiB; {free_bytes(there) / 2**30:.1f} GiB free there"
 
 
