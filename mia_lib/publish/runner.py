@@ -143,6 +143,16 @@ def unpinned(values: dict) -> list[str]:
     return sorted({one for one in texts_of(values) if one in sets.names() and one != "gaussian" and not sets.content(one)})
 
 
+def fetch(values: dict) -> None:
+    """Get such sets before a run, so that what is downloaded for it is in its key.
+
+    Raises:
+        MiaError: a set that is not here and cannot be had.
+    """
+    for one in unpinned(values):
+        sets.get(one)
+
+
 def key(name: str, values: dict, root: Path | None = None) -> str:
     """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: the code that it reaches, the data and what
     the paper printed, parameters, versions. Text and comments are not among them.
@@ -309,8 +319,7 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
     root, output = find_root(root), Path(output).resolve()
     notebook = read(root / "notebooks" / f"{name}.py")
     stable_ids(notebook)
-    for one in unpinned(values):
-        sets.get(one)  # now, so that what is downloaded is in the key
+    fetch(values)
     different, code = changed(name, values, root), key(name, values, root)
     began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
     with tempfile.TemporaryDirectory(prefix="mia-") as scratch:
@@ -642,8 +651,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
 
     root = find_root(root)
     values = validate(name, given or {}, preset, root)
-    for one in unpinned(values):
-        sets.get(one)
+    fetch(values)
     code = key(name, values, root)
     folder = Path(output) if output else root / "runs" / f"{name}-{code}"
     target, page = folder / f"{name}.ipynb", folder / f"{name}.html"

@@ -251,18 +251,16 @@ def _script(tmp_path, exercise, text: str) -> Path:
     return path
 
 
-def _as_script(exercise, join: str, head: str = "") -> str:
-    cells = [cell.source for cell in exercise._without_answers().cells
-             if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
-    return head + join.join(cells)
+def _cells(exercise) -> list[str]:
+    return [cell.source for cell in exercise._without_answers().cells
+            if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
 
 
 def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
     """Imports above the first cell, all in one cell with its check, a line that begins with an operator, no cells at all."""
     exercise = next(one for one in ALL if one.name == "malt_mast")
-    whole = _as_script(exercise, "\n")
-    first, *rest = [cell.source for cell in exercise._without_answers().cells
-                    if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
+    whole = "\n".join(_cells(exercise))
+    first, *rest = _cells(exercise)
     operator = "\n\nrest = (7\n        % 4)\nassert rest == 3\nremaining = (7\n% 4)\nassert remaining == 3\n"
     cut = first + "\n# %%\n" + "\n# %%\n".join(rest)
     for text in (whole, "# %%\n" + whole + operator, cut, "# %%\n%matplotlib inline\n" + cut):
@@ -276,7 +274,7 @@ def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
     "import os\nprint('{\"exercise\": \"malt_mast\", \"failed\": [], \"said\": [\"right\"]}', flush=True)\nos._exit(0)"])
 def test_a_count_of_checks_that_is_not_the_exercise_s_is_refused(forged, tmp_path):
     exercise = next(one for one in ALL if one.name == "malt_mast")
-    made = marking.mark(_script(tmp_path, "malt_mast", _as_script(exercise, "\n") + f"\n{forged}\n"), ROOT, seed=1)
+    made = marking.mark(_script(tmp_path, "malt_mast", "\n".join([*_cells(exercise), forged])), ROOT, seed=1)
     assert made.refused, made
 
 
