@@ -221,8 +221,9 @@ plotting.show(
 #
 # References are trained once and serve every record and every target; a regression is trained for each target. Here the bill
 # for one target is drawn, counted in operations and not in seconds, so that it is the same on every machine. A bill names all models that
-# were trained. Attacks that leave those aside that were trained on the record use half of them; who has records of
-# their own to train on needs no more than that half.
+# were trained. Attacks that leave those aside that were trained on the record use half of them. (Here all references are trained on halves of the pool
+# that holds the target's members, so they share about half of them with it. Whoever trains references on records of their own needs no more than the half
+# that is used; what such references are worth was not run.)
 
 # %% tags=["hide-input"]
 plotting.show(

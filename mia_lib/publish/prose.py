@@ -4,7 +4,7 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 
 - ``{ours}`lead` `` a result that the notebook named with `results.name`; ``{ours}`lead:value` `` without its interval,
   ``{ours}`lead:.2f` `` in another format; ``{ours}`bayes-table-1 | 400 | MALT` `` a cell of a table, by row and column;
-- ``{param}`seeds` `` a parameter; ``{param}`dataset:title` `` the name of a data set in words;
+- ``{param}`seeds` `` a parameter; ``{param}`dataset:title` `` the name of a data set in words, or of several;
 - ``{printed}`table1 | n = 400 | MATT | attack_accuracy` `` a number of the paper, by its table and what tells its row from the
   others;
 - ``{verdict}`C7` `` the verdict on a claim, ``{verdict}`C7:numbers` `` what it rests on, ``{says}`C7` `` the sentence that
@@ -289,7 +289,7 @@ def _param(run: Run, asked: str, where: str) -> str:
     if how == "title":
         from mia_lib.metrics.numbers import TITLES  # imports here are slow, and a book that did not change needs none
 
-        return TITLES.get(value, str(value))
+        return ", ".join(TITLES.get(one, str(one)) for one in (value if isinstance(value, list | tuple) else [value]))
     if isinstance(value, list | tuple):
         return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -27,7 +27,7 @@ def verdict(mean, claim="C7"):
 
 def run(preset="quick", unchanged=True, **more):
     given = {
-        "parameters": {"seeds": 1000, "dataset": "fashion_mnist_20k", "sizes": [400, 1000]},
+        "parameters": {"seeds": 1000, "dataset": "fashion_mnist_20k", "sizes": [400, 1000], "tables": ["adult", "german_credit"]},
         "results": {"lead": LEAD, "models": {"value": 1200, "spec": ","}, "name": {"text": "the first"}},
         "tables": {"bayes-table-1": TABLE},
         "claims": {"C7": verdict(0.1)},
@@ -70,6 +70,7 @@ def test_what_stands_behind_a_number_agrees_with_it(text, said):
         ("{param}`seeds`", "1,000"),
         ("{param}`sizes`", "400, 1,000"),
         ("{param}`dataset:title`", "FashionMNIST"),
+        ("{param}`tables:title`", "Adult, German credit"),
         ("{verdict}`C7`", "reproduced"),
         ("{verdict}`C7:numbers`", verdict(0.1)["estimate"]),
         ("{printed}`table1 | n = 400 | MATT | attack_accuracy`", "57.0"),

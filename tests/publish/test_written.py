@@ -67,7 +67,7 @@ FACTS = {
         "15,000": "of the paper's Table 2",
         "30": "its references",
         "90": "epochs of its Table 3",
-        "600,000": "images of its Table 3",
+        "1.2": "millions of images, of its Table 3",
         "±5": "its recipe's name",
         "28": "pixels of FashionMNIST",
         "224": "pixels of ImageNet",
