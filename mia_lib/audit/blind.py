@@ -21,8 +21,8 @@ KINDS = 30  # classes that get a column each
 
 
 def columns(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
-    """What a classifier sees of records, [N, C]: their numbers, or random projections of them; simple statistics; the "
-      "class.
+    """What a classifier sees of records, [N, C]: their numbers, or random projections of them; simple statistics; the
+    class.
 
     Args:
         x: in the form of `Dataset.x`. y: labels int [N]. classes: K. seed: of the projections.

@@ -56,8 +56,8 @@ class Rehearsal:
 
 
 def clusters(records: int, seed: int, classes: int = 4, width: int = 12) -> Dataset:
-    """A table of overlapping clusters, a class each; a fifth of the labels are random, which can only be learned by "
-      "heart."""
+    """A table of overlapping clusters, a class each; a fifth of the labels are random, which can only be learned by
+    heart."""
     chance = np.random.default_rng([47, seed])
     centre = np.random.default_rng(5).standard_normal((classes, width))
     y = chance.integers(classes, size=records)

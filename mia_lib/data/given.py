@@ -61,6 +61,7 @@ def _records(given) -> np.ndarray:
     if hasattr(given, "dtypes") and hasattr(given, "columns"):  # a DataFrame, of pandas or another library
         _check_columns(given)
         given = given.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(given, "iloc") else given.to_numpy()
+    _check_unmasked("x", given)
     try:
         x = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
     except ValueError as problem:
@@ -114,6 +115,14 @@ def _few(names: Iterable) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
+def _check_unmasked(name: str, given) -> None:
+    """Refuse a masked array that hides something, for arrays forget masks."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        hidden = int(np.ma.getmaskarray(given).sum())
+        raise MiaError(f"{name} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, as by "
+                       f"{name}.filled(...), or leave those records out.")
+
+
 def _check_columns(table) -> None:
     """Refuse a DataFrame whose columns are no numbers."""
     import pandas as pd
@@ -133,6 +142,7 @@ def _check_columns(table) -> None:
 
 def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels int64 [N], and the names of the classes."""
+    _check_unmasked("y", given)
     y = np.asarray(given)
     if classes is not None and (isinstance(classes, str) or np.ndim(classes) != 1):
         raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")

@@ -40,6 +40,10 @@ class Dataset:
         n_train: the first `n_train` records are the publisher's training split; N where there is none.
         classes: names of the K classes.
 
+    The arrays are taken as they are, without a copy. What is computed from records is known by their content when it was
+    first asked for, so do not write to them afterwards: make another `Dataset`, or let `data.from_arrays` take a copy that
+    nobody can write to.
+
     Raises:
         MiaError: other types or shapes, x with values that are not finite, labels that are no class.
     """

@@ -58,7 +58,7 @@ def _step(architecture: str | Callable, shape: tuple, classes: int) -> float:
 
 def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int, fit: int, selection: int,
                kept: bool = False) -> float:
-    """Operations of training one network of `regressors`, and of asking it after each epoch which one is best.
+    """Operations of training one network of `attacks.quantile.networks`, and of asking it after each epoch which one is best.
 
     Args:
         config: how; with `frozen`, the features of all these records are counted, once. shape: of a record, not of features.
@@ -66,7 +66,7 @@ def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs
         kept: whether the features are there from another training, and not counted.
 
     Raises:
-        MiaError: a backbone that cannot be had here, see `regressors.lacking`.
+        MiaError: a backbone that cannot be had here, see `networks.lacking`.
     """
     x, features = _images_or_rows(shape), 0.0
     if config.frozen:

@@ -137,8 +137,8 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
         probabilities: [..., N, K], each row with the sum 1.
         labels: int [N].
         loss: "cross_entropy", "brier" or "double_softmax"; "squared_error" is of logits.
-        floor: by default the smallest normal number of their type, 1.2e-38 in float32. Where they were rounded, as in a file
-            with four decimals, half of the last digit, 5e-5.
+        floor: by default the smallest normal number of their type, or of float32 if that is smaller: 1.2e-38. Where they were
+            rounded, as in a file with four decimals, half of the last digit, 5e-5.
 
     Returns:
         as `scalars`.

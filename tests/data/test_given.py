@@ -64,6 +64,8 @@ REFUSED = [
     ("text", lambda: ([["a", "b"]] * 6, Y), "such as 'a'.*get_dummies"),
     ("objects", lambda: (np.array([[1, "b"]] * 6, object), Y), "get_dummies.*from_csv"),
     ("text columns", lambda: (TEXTS, Y), "no numbers: city, day"),
+    ("masked values", lambda: (np.ma.masked_equal(ROWS, ROWS[3, 2]), Y), "x has 1 masked value:"),
+    ("masked labels", lambda: (ROWS, np.ma.masked_equal(Y, Y[0])), r"y has \d masked values: "),
     ("holes in columns", lambda: (HOLED, Y), r"missing values in the columns .*x.fillna\(x.mean\(\)\)"),
     ("complex", lambda: (ROWS + 1j, Y), "complex128"),
     ("too few labels", lambda: (ROWS, Y[:5]), r"\[6\] is needed"),

@@ -27,7 +27,8 @@ def verdict(mean, claim="C7"):
 
 def run(preset="quick", unchanged=True, **more):
     given = {
-        "parameters": {"seeds": 1000, "dataset": "fashion_mnist_20k", "sizes": [400, 1000], "tables": ["adult", "german_credit"]},
+        "parameters": {"seeds": 1000, "dataset": "fashion_mnist_20k", "sizes": [400, 1000],
+                       "tables": ["adult", "german_credit"]},
         "results": {"lead": LEAD, "models": {"value": 1200, "spec": ","}, "name": {"text": "the first"}},
         "tables": {"bayes-table-1": TABLE},
         "claims": {"C7": verdict(0.1)},

@@ -352,7 +352,7 @@ class GaussianQuantile(_Regression):
     residuals are Gaussian, so its thresholds want calibration on further public records, `marginal` of their positions.
 
     Args:
-        model: a `regressors.NetworkConfig` or a `trees.TreeConfig`.
+        model: a `networks.NetworkConfig` or a `trees.TreeConfig`.
         classes: number K of classes for q(x, y); None for q(x), which sees no label.
 
     Raises:
@@ -392,7 +392,7 @@ class PinballQuantile(_Regression):
     """Quantiles of the score given the record, by the pinball loss (Bertran et al. 2023, Eq. 1), at a grid of levels at once.
 
     Args:
-        model: a `regressors.NetworkConfig` or a `trees.TreeConfig`.
+        model: a `networks.NetworkConfig` or a `trees.TreeConfig`.
         levels: 1 - alpha, rising, at least two, above 0 and below 1.
         classes: number K of classes for q(x, y); None for q(x), which sees no label.
 
