@@ -403,8 +403,8 @@ plotting.explore(
 #
 # Two things come apart in the sliders. *The same factor on both spreads* moves every threshold and so the loss, but no
 # record passes another: the ranking, and the members found, stay. *A spread wider than need be on records that training does not move*
-# costs loss, and loses only calls that are no better than chance. Where references find more, it is by a mean close to a
-# stranger's score *where training moves scores*, and a spread there that is not itself a guess. The regression knows that a record is *of a kind* that is often hard; it
+# costs loss, and loses only calls that are no better than chance. Whom a lower mean or a narrower spread finds depends on *where training moves scores*; on
+# which records each spends its false alarms is on the right of the figure. The regression knows that a record is *of a kind* that is often hard; it
 # must leave room for all of that kind. References have met this very one ({ref}`exercise on two predictors <quantile-exercise-power>`).
 #
 # LiRA's spread can be one for all records, too wide for some and too narrow for others, or each record's own, told by few
@@ -564,7 +564,8 @@ results.say(results.markdown_table(exhibits.implied_table()))
 # The expected loss is $\varphi(\Phi^{-1}(1-\alpha))$ times the spread, so it is the same for both,
 # $\frac34\varphi(\Phi^{-1}(1-\alpha))$. Easy members are called at a rate of $\alpha$, like strangers; hard ones at
 # $\Phi(2/\text{spread} - \Phi^{-1}(1 - \alpha))$: $0.37$ with spread $1$, $0.95$ with spread $\frac12$, so $0.19$ and $0.48$
-# of all. Where LiRA's loss is below the regression's on the hard quarters it is like the second, where on the easy ones, like the first. A
+# of all. Where LiRA's loss is below the regression's on the hard quarters it is like the second, where on the easy ones, like the first. It may also be
+# like neither: behind in loss everywhere, and ahead in members because its false alarms lie where training moves scores. A
 # measure that counts must weigh strangers by how far training would move them, which takes members to know, or reference models.
 # ````
 
@@ -694,6 +695,12 @@ plotting.show(
         " the best one marked.")
 
 # %% [markdown]
+# :::{about} tuning
+# In the recorded run with the paper's numbers of trials, {param}`trials` for images ({ours}`set`) and {param}`table_trials` for tables, the search itself is
+# the larger part of the work: C10 is {verdict}`C10`. The work of LiRA's shadow models over that of one regression, and over that of one with its
+# trials: {verdict}`C10:numbers`. That settings tuned on one table serve another (C13) is {verdict}`C13` ({verdict}`C13:numbers`).
+# :::
+#
 # ### Figures 1 and 2, and Table 1 at a tenth of the rate
 
 # %% tags=["hide-input"]
