@@ -61,7 +61,8 @@ plotting.set_style()
 results.show_table(
     exhibits.access_table(), name="quantile-access",
     caption="What each attack has, as declared by the functions that run it. {term}`LiRA` takes any score; here it is given"
-            " the same as the regression. *References* are models that the attacker trains, half of them on the record; the paper "
+            " the regression's, and so has the same access. The regression on images starts from {param}`backbone`: a name without numbers is a "
+            "network trained on ImageNet, which the attacker then has besides. *References* are models that the attacker trains, half of them on the record; the paper "
             "calls them shadow models.")
 
 # %% [markdown]
@@ -448,7 +449,7 @@ plotting.show(
 #
 # **Its promise.** {says}`C1` {says}`C1g` {says}`A1` {says}`C2`
 #
-# **Its measure, and how it is used.** {says}`C6` {says}`C6u` {says}`C13` {says}`A2` {says}`A3` {says}`A4`
+# **Its measure, and how it is used.** {says}`C6` {says}`C6u` {says}`C13` {says}`A2` {says}`A2t` {says}`A3` {says}`A4`
 #
 # To take away: how far a stranger's score can be predicted, and what a threshold that follows it gains or loses against one threshold for
 # all, is in {numref}`quantile-tables-6-7` and {numref}`quantile-table-1`. But a regression on other records does not know this one. References do; that is
@@ -740,7 +741,7 @@ met = {name: study.play(one, search.settings, ["gauss_xy"], grid)
 if harder:
     results.show_table(
         exhibits.precision_table({harder[name].name: one for name, one in met.items()}, 0.01), name="quantile-complexity",
-        caption="Table 1 at 1 % FPR on {param}`complexity`, from simple to complex, against the first architecture; the regression has "
+        caption="Table 1 at 1 % FPR on {param}`complexity:title`, from simple to complex, against the first architecture; the regression has "
                 "the settings chosen on {ours}`set` everywhere.")
 else:
     results.say("*Not run: one data set of images. Give several with `-p complexity`, from simple to complex.*")
@@ -851,7 +852,7 @@ results.show_table(
 # %% [markdown]
 # The theorem has $q(x)$. The released code for images feeds the one-hot label into the head, that for tables fits $q(x)$.
 # The score has the label in it: how high a record scores for its class depends on which class that is, and a record with a
-# wrong or rare label scores low under models that were not trained on it. {says}`A2` (Settings were tuned with the label.)
+# wrong or rare label scores low under models that were not trained on it. {says}`A2` {says}`A2t` (Settings were tuned with the label.)
 #
 # ### Table 2 and Figure 3: tables
 
@@ -991,7 +992,7 @@ claims.show("quantile", verdicts, {
 # | the regression's network | ConvNeXt-Tiny, pretrained, 25,000 records | {param}`backbone`, {ours}`fit-records` records | `--preset paper` |
 # | strangers | the test split | the half of the pool that did not train the target | – |
 # | Figure 4 | 3 CNNs and 4 wide ResNets | {param}`architectures` | `--preset cnns` has the CNNs; with `-p dataset cifar100` the second panel |
-# | Table 2, Figure 3 | four OpenML and four ACS tasks | {param}`tables` | `mia data get acs_income` and so on, `-p tables '["acs_income"]'` |
+# | Table 2, Figure 3 | four OpenML and four ACS tasks | {param}`tables:title` | `mia data get acs_income` and so on, `-p tables '["acs_income"]'` |
 # | Tables 4 and 5 | 32 trials of Ray Tune; on tables 300 of Optuna, with five-fold cross-validation | {param}`trials` and {param}`table_trials` of Optuna, on one split | `--preset tuning` has the numbers of trials |
 #
 # Targets of an architecture share their pool, their references and the public records. Intervals cover targets and judged

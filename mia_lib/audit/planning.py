@@ -27,6 +27,7 @@ SHARE = 0.9  # of the budget is planned for
 FEW, LEAST_HALVES, LEAST_PUBLIC = 8, 4, 2  # references: wanted before anything dearer, and needed at all, of each kind
 RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
 BLIND = "control without the model"
+WHY_HALVES = "so each record has some that were trained on it and some that were not"
 
 
 @dataclass(frozen=True)
@@ -169,14 +170,14 @@ def _references(given: Given, probe: Probe, left: float) -> tuple[int, str, str]
     of_halves = min(given.references, _affordable(given, probe, HALVES, left)) // 2 * 2
     wanted = min(FEW, given.references // 2 * 2)
     if of_halves >= LEAST_HALVES and (of_halves >= wanted or given.public is None):
-        return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
+        return of_halves, HALVES, WHY_HALVES
     of_public = 0 if given.public is None else min(given.references, _affordable(given, probe, PUBLIC, left))
     if of_public >= LEAST_PUBLIC:
         return of_public, PUBLIC, "of which none holds a record judged; " + (
             f"{wanted} on {HALVES} do not fit" if wanted >= LEAST_HALVES else
             f"references = {given.references} was asked for, and on {HALVES} {LEAST_HALVES} are needed")
     if of_halves >= LEAST_HALVES:
-        return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
+        return of_halves, HALVES, WHY_HALVES
     if given.references < LEAST_HALVES:
         return 0, "", f"references = {given.references} was asked for, and {LEAST_HALVES} are needed"
     needed = _training(given, probe, HALVES, LEAST_HALVES) / 60

@@ -211,10 +211,10 @@ def remedy(price: Price) -> str:
         return f"could not be trained: {price.failed}"
     if price.less is None:
         return "what the others are compared with"
-    leak = ("leaks less" if price.less.low > 0 else "leaks more" if price.less.high < 0 else "no change in the leak that "
-                                                                                             "could be told")
-    cost = ("costs accuracy" if price.price.low > 0 else "gains accuracy" if price.price.high < 0 else
-            "costs no accuracy that could be told")
+    leak = ("this training leaked less" if price.less.low > 0 else "this training leaked more" if price.less.high < 0 else
+            "no change in the leak that could be told")
+    cost = ("cost accuracy" if price.price.low > 0 else "gained accuracy" if price.price.high < 0 else
+            "cost no accuracy that could be told")
     return f"{leak}, {cost}"
 
 
@@ -222,8 +222,9 @@ def to_try(given: Given, planned: Plan, prices: tuple[Price, ...]) -> str:
     """What to try, or where to find out."""
     if prices:
         helped = [one.name for one in prices if one.less is not None and one.less.low > 0]
-        said = (f"Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}. ")
-        return said + (f"Less was given away with {', '.join(helped)}." if helped else
+        said = (f"Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals cover the "
+                "records and not the chance of training, so train a change again before you rely on it. ")
+        return said + (f"Less was given away by the training with {', with '.join(helped)}." if helped else
                        "None gave away less by more than the chance of these records.")
     why = next(step.why for step in planned.steps if step.name.startswith("what to try"))
     return (f"Not measured here ({why}). What is known to lower what such attacks find: more weight decay, fewer epochs, "

@@ -440,8 +440,8 @@ def test_a_sentence_says_what_its_numbers_say(report):
     price = report.prices[1]
     better = replace(price, less=Interval(0.1, 0.05, 0.15), price=Interval(0.02, 0.01, 0.03))
     worse = replace(price, less=Interval(-0.1, -0.15, -0.05), price=Interval(-0.02, -0.03, -0.01))
-    assert words.remedy(better) == "leaks less, costs accuracy"
-    assert words.remedy(worse) == "leaks more, gains accuracy"
+    assert words.remedy(better) == "this training leaked less, cost accuracy"
+    assert words.remedy(worse) == "this training leaked more, gained accuracy"
     agreed = report.judged.agreement
     chance = replace(report.judged, agreement=replace(agreed, index=agreed.index[:1], p=0.6))
     assert "no more than chance" in words.agreement(chance)

@@ -737,15 +737,18 @@ def test_the_hessian_of_the_others_by_brute_force(case):
         gradient = np.concatenate(list(signals.record_gradients(network, x[[row]], y[[row]], kind, "float64")))
         for which, scores in ((inside, found.whole), (rest, found.others)):
             matrix = hessian.exact(network, x[which], y[which], kind)
-            forms = iha.forms(gradient, np.linalg.inv(matrix + case.damping * np.eye(len(matrix))), mean)
-            expected = study._score(case, forms, loss[[row]], np.array([found.members[0, k] / n]), n)[0]
-            assert scores[0, k] == pytest.approx(expected, rel=1e-6)
-    outside = ~found.members
-    np.testing.assert_array_equal(found.whole[outside], found.others[outside])
-    assert (found.whole[found.members] != found.others[found.members]).all()
+            for times, score in zip((1, 2.5), scores[:, 0, k], strict=True):
+                forms = iha.forms(gradient, np.linalg.inv(matrix + times * case.damping * np.eye(len(matrix))), mean)
+                expected = study._score(case, forms, loss[[row]], np.array([found.members[0, k] / n]), n)[0]
+                assert score == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_array_equal(found.whole[:, ~found.members], found.others[:, ~found.members])
+    assert (found.whole[:, found.members] != found.others[:, found.members]).all()
     row = exhibits.others_table({"toy": found}).iloc[0]
-    change = (metrics.auc(found.others, found.members) - metrics.auc(found.whole, found.members)).mean()
-    assert row["change in AUC"].startswith(f"{change:.3f}") and row["change in TPR (points) at 1 %"] == tables.BELOW
+    auc = {word: [metrics.auc(one, found.members).mean() for one in getattr(found, word)] for word in ("whole", "others")}
+    assert row["change in AUC"].startswith(f"{auc['others'][0] - auc['whole'][0]:.3f}")
+    assert row["2.5 times the damping"].startswith(f"{auc['whole'][1] - auc['whole'][0]:.3f}")
+    assert row["the same without its part"].startswith(f"{auc['others'][1] - auc['others'][0]:.3f}")
+    assert row["change in TPR (points) at 1 %"] == tables.BELOW
 
 
 def test_the_hessian_of_one_record_is_found_from_products(case):
@@ -869,10 +872,8 @@ def test_two_that_must_agree_are_compared_at_their_own_rate(decided):
         assert table.loc[name, "TPR of both (%)"] == f"{100 * both[members].mean():.1f}"
         assert table.loc[name, "FPR of both (%)"] == f"{100 * both[~members].mean():.1f}"
     score, inside = np.array([[5.0, 3, 1, 4, 2, 0]]), np.array([[True, True, True, False, False, False]])
-    assert exhibits._at(score, inside, 0.0) == pytest.approx(1 / 3)  # above 4
-    assert exhibits._at(score, inside, 1 / 3) == pytest.approx(2 / 3)
-    assert exhibits._at(score, inside, 1 / 6) == pytest.approx(0.5)
-    assert exhibits._at(score, inside, 1.0) == 1.0
+    for rate, tpr in ((0.0, 1 / 3), (1 / 3, 2 / 3), (1 / 6, 0.5), (1.0, 1.0)):  # at 0 above 4
+        np.testing.assert_allclose(exhibits._at(score, inside, np.array([rate])), [tpr])
 
 
 def test_the_papers_agreement_has_the_same_form():
@@ -1269,6 +1270,38 @@ def test_sweeps_as_the_paper_has_them_bear_it_out(quick):
             (expected.low, expected.high))
 
 
+def others_like(gain, without):
+    """Of `study.hessian_of_others`: by how much more damping lifts members, with and without their own part."""
+    rng = np.random.default_rng(5)
+    members, own = np.tile(np.arange(60) < 30, (4, 1)), rng.normal(size=(4, 60))
+    whole, rest = (np.stack([own + members, own + (1 + more) * members]) for more in (gain, without))
+    return study.Others(members, np.tile(np.arange(60), (4, 1)), whole, rest)
+
+
+@pytest.mark.parametrize("without,verdict", [(1.0, "reproduced"), (-1.0, "contradicted")])
+def test_what_more_damping_brings_is_judged_without_the_records_own_part(without, verdict, quick):
+    seven, _ = exhibits.judge_further(others_like(-without, without), left_out_like())
+    assert (seven.claim, seven.verdict) == ("A7", verdict)
+    lacking, _ = exhibits.judge_further(None, left_out_like())
+    assert lacking.verdict == "not run" and "one network" in lacking.reason
+
+
+def test_two_that_must_agree_are_judged_against_the_better_one():
+    """Where each of two attacks calls its own half of the others, both together make no false alarm and find all members."""
+    members, low = np.tile(np.arange(80) < 40, (4, 1)), np.linspace(0, 1, 20)
+    halves = [np.r_[np.full(40, 0.9), low, low - 2], np.r_[np.full(40, 0.9), low - 2, low]]
+    jitter = 1e-6 * np.arange(4)[:, None]
+    scores = {name: halves[name != "iha"] + jitter for name in ("lira", "l_attack", "lira_l", "iha", "gradient")}
+    found = study.LeftOut(members, scores, {0.3: scores["l_attack"]})
+    _, eight = exhibits.judge_further(None, found)
+    assert list(eight.parts) == ["with LiRA", "with L-attack", "with LiRA-L"]
+    tpr, fpr, alone = exhibits.agreed(found, 0.3)["lira"]
+    assert (tpr == 1).all() and (fpr == 0).all() and (alone == 0).all()
+    assert {part.value for part in eight.parts.values()} == {1.0}
+    same = study.LeftOut(members, dict.fromkeys(scores, scores["iha"]), {0.3: scores["iha"]})
+    assert exhibits.judge_further(None, same)[1].verdict != "reproduced"
+
+
 def inexact(distance):
     """Conjugate gradients are so far off in a single record, in standard deviations."""
     return solved_like(EXACT + distance * EXACT.std() * (np.arange(50) == 7))
@@ -1431,7 +1464,8 @@ def test_in_a_world_at_its_minimum_the_weight_decay_makes_the_audit_perfect():
 
 
 def test_every_claim_is_judged_once(quick):
-    given = [*exhibits.judge_theory(0.0, SLOPE), *attacks().values(), *sweeps().values()]
+    given = [*exhibits.judge_theory(0.0, SLOPE), *attacks().values(), *sweeps().values(),
+             *exhibits.judge_further(None, left_out_like())]
     assert sorted(one.claim for one in given) == sorted(claims.claims("iha"))
     assert all(one.paper == "iha" for one in given)
 

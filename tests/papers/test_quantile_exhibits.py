@@ -235,6 +235,7 @@ def test_precision_without_a_leak_is_one_half_however_few_non_members():
 
 def test_access_is_what_functions_declare():
     frame = exhibits.access_table().set_index("attack")
+    assert frame.loc["LiRA online", "access"] == frame.loc["Quantile regression", "access"]
     assert frame.loc["Quantile regression", "references"] == "none" and frame.loc["LiRA online", "references"] == "in and out"
     assert "outside the training set" in frame.loc["Marginal", "also knows"]
     assert "architecture" in frame.loc["*LiRA as the paper describes it*", "also knows"]
@@ -885,8 +886,10 @@ def test_one_case_is_not_said_to_have_too_few_non_members(large):
 
 
 def test_the_label_is_judged_for_both_kinds_of_regression(play):
-    parts = judged(exhibits.judge_attacks({"one": play}, {}, {}))["A2"].parts
-    assert list(parts) == ["one, gauss", "one, pinball"]
+    found, of_table = (judged(exhibits.judge_attacks(*given, {})) for given in (({"one": play}, {}), ({}, {"one": play})))
+    parts = found["A2"].parts
+    assert list(parts) == ["one, gauss", "one, pinball"] and of_table["A2t"].parts == parts
+    assert found["A2t"].verdict == of_table["A2"].verdict == "not run"
     for kind in ("gauss", "pinball"):
         both, alone = (metrics.auc(play.ranks[f"{kind}_{of}"], play.members).mean() for of in ("xy", "x"))
         assert parts[f"one, {kind}"].value == pytest.approx(both - alone)

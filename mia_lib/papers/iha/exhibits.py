@@ -173,18 +173,25 @@ def lira_figure(plays: Mapping[str, study.Play]) -> plt.Figure:
 
 
 def others_table(found_by_case: Mapping[str, study.Others]) -> pd.DataFrame:
-    """The audit with the Hessian of the whole training set, and what leaving the record out of it changes, on the same
-    records."""
+    """The audit with the Hessian of the whole training set, what leaving the record out of it changes, and what more damping
+    does with either, on the same records."""
     rows = []
     for name, found in found_by_case.items():
-        terms = [(sign, score, found.members, found.records) for sign, score in ((1.0, found.others), (-1.0, found.whole))]
         fine = metrics.resolves(found.members, 0.01)
+        change = change_of_others(found, found.others[0], found.whole[0])
         rows.append({"case": name, "members judged": int(found.members.sum(1)[0]),
-                     "AUC": cell(metrics.contrast("auc", [(1.0, *terms[1][1:])])),
-                     "change in AUC": cell(metrics.contrast("auc", terms)),
-                     "change in TPR (points) at 1 %": tables.format_percent(metrics.contrast(LOW, terms)) if fine else
-                     tables.BELOW})
+                     "AUC": cell(metrics.contrast("auc", [(1.0, found.whole[0], found.members, found.records)])),
+                     "change in AUC": cell(change),
+                     "change in TPR (points) at 1 %": tables.format_percent(
+                         change_of_others(found, found.others[0], found.whole[0], LOW)) if fine else tables.BELOW,
+                     f"{study.MORE_DAMPING:g} times the damping": cell(change_of_others(found, *found.whole[::-1])),
+                     "the same without its part": cell(change_of_others(found, *found.others[::-1]))})
     return pd.DataFrame(rows)
+
+
+def change_of_others(found: study.Others, scores: np.ndarray, minus: np.ndarray, metric: str = "auc") -> Interval:
+    """A metric of some scores [T, J] of `found` less that of others, on the same records."""
+    return metrics.contrast(metric, [(1.0, scores, found.members, found.records), (-1.0, minus, found.members, found.records)])
 
 
 def cg_table(found_by_case: Mapping[str, study.Conjugated]) -> pd.DataFrame:
@@ -275,26 +282,33 @@ def printed_agreement(rate: float) -> pd.DataFrame:
 
 def both_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
     """Section 4.5: what is left where two attacks must agree, beside the better of the two alone at as many false alarms."""
-    decided, members = study.called(found, rate), found.members
-    rows = []
+    return pd.DataFrame([
+        {"IHA and": (COMPARED | CONTROLS)[key], "FPR of both (%)": f"{100 * fpr.mean():.1f}",
+         "TPR of both (%)": f"{100 * tpr.mean():.1f}", "TPR of the better alone (%) at that FPR": f"{100 * alone.mean():.1f}"}
+        for key, (tpr, fpr, alone) in agreed(found, rate).items()])
+
+
+def agreed(found: study.LeftOut, rate: float) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Attack -> what it and IHA both call, each at `rate`: TPR [T], FPR [T], and the TPR [T] of the better one of the two
+    alone, by its mean over targets, at each target's FPR."""
+    decided, members, out = study.called(found, rate), found.members, {}
     for key in ("lira", "l_attack", "lira_l", "gradient"):
         both = decided["iha"] & decided[key]
-        tpr, fpr = (np.average(both, 1, kind).mean() for kind in (members, ~members))
-        alone = max(_at(found.l_attack_at[rate] if name == "l_attack" else found.scores[name], members, fpr)
-                    for name in ("iha", key))
-        rows.append({"IHA and": (COMPARED | CONTROLS)[key], "FPR of both (%)": f"{100 * fpr:.1f}",
-                     "TPR of both (%)": f"{100 * tpr:.1f}", "TPR of the better alone (%) at that FPR": f"{100 * alone:.1f}"})
-    return pd.DataFrame(rows)
+        tpr, fpr = (np.average(both, 1, kind) for kind in (members, ~members))
+        alone = [_at(found.l_attack_at[rate] if name == "l_attack" else found.scores[name], members, fpr)
+                 for name in ("iha", key)]
+        out[key] = tpr, fpr, max(alone, key=np.mean)
+    return out
 
 
-def _at(scores: np.ndarray, members: np.ndarray, fpr: float) -> float:
-    """Mean TPR over targets where as many of each target's others are called as the rate allows, linear between counts."""
+def _at(scores: np.ndarray, members: np.ndarray, fpr: np.ndarray) -> np.ndarray:
+    """TPR [T] where as many of each target's others are called as its rate [T] allows, linear between counts."""
     found = []
-    for score, inside in zip(scores, members, strict=True):
+    for score, inside, rate in zip(scores, members, fpr, strict=True):
         levels = np.r_[np.inf, np.sort(score[~inside])[::-1]]
         tpr = [np.mean(score[inside] > level) for level in levels[1:]] + [1.0]
-        found.append(np.interp(fpr * (~inside).sum(), np.arange(len(levels)), tpr))
-    return float(np.mean(found))
+        found.append(np.interp(rate * (~inside).sum(), np.arange(len(levels)), tpr))
+    return np.array(found)
 
 
 COSTS = {"iha": "IHA", "cg": "IHA (CG)", "lira": "LiRA", "loss": "LOSS"}
@@ -463,6 +477,7 @@ def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Fi
     figure, axes = panels.grid([*(f"{name}" for name in found_by_schedule)] * 2, 6.0, rows=2, sharey="row")
     present = np.any([found.directions.any(0) for found in found_by_schedule.values()], 0)
     at = np.cumsum(present) - 1  # groups that no target has take no room
+    names = ["below\n0", "about\n0", *(f"to\n{edge:g}" for edge in study.EDGES[3:-1]), f"above\n{study.EDGES[-2]:g}"]
     for place, found in enumerate(found_by_schedule.values()):
         above, below = axes[place], axes[place + len(found_by_schedule)]
         for key, name, color, line, marker in (("left", "left of the gradient", plotting.BLUE, "-", "o"),
@@ -477,7 +492,6 @@ def residuals_figure(found_by_schedule: Mapping[str, study.Residuals]) -> plt.Fi
         above.set(yscale="log", title=list(found_by_schedule)[place])
         below.set(xlabel=f"eigenvalue of the Hessian\n(about 0: within ±{study.EDGES[2]:g})", title="")
         panels.ticks(above.xaxis, at[present], [""] * present.sum())
-        names = ["below\n0", "about\n0", *(f"to\n{edge:g}" for edge in study.EDGES[3:-1]), f"above\n{study.EDGES[-2]:g}"]
         panels.ticks(below.xaxis, at[present], [name for name, here in zip(names, present, strict=True) if here])
         above.set_xlim(below.get_xlim())
     axes[0].set_ylabel("size along a direction\n(root mean square)")
@@ -999,6 +1013,19 @@ def judge_sweeps(conjugated: Mapping[str, study.Conjugated], left_out: study.Lef
             claims.judge("iha", "C14", fourteen, None if fourteen is not None else no_gain),
             claims.judge("iha", "C15", fifteen, None if fifteen else no_part),
             claims.judge("iha", "C16", sixteen, None if sixteen else "size_pools has one size alone")]
+
+
+def judge_further(apart: study.Others | None, left_out: study.LeftOut) -> list[claims.Verdict]:
+    """A7 and A8.
+
+    Args:
+        apart: of the deepest network; None where there is one network alone.
+    """
+    seven = apart and change_of_others(apart, *apart.others[::-1])
+    eight = {f"with {COMPARED[key]}": over(tpr - alone, bounds=(-1, 1))
+             for key, (tpr, _, alone) in agreed(left_out, 0.3).items() if key in COMPARED}
+    return [claims.judge("iha", "A7", seven, None if seven else "size_architectures has one network alone"),
+            claims.judge("iha", "A8", eight)]
 
 
 def _beyond_guess(found: study.LeftOut, hits: np.ndarray, of_target: np.ndarray) -> Interval:

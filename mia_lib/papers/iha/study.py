@@ -882,13 +882,17 @@ class Others:
     """The audit with the Hessian of the whole training set, and with that of the other records alone.
 
     Attributes:
-        members: bool [T, J]. records: which ones, int [T, J]. whole, others: scores, [T, J].
+        members: bool [T, J]. records: which ones, int [T, J]. whole, others: scores, [2, T, J], with the damping of the case
+            and with `MORE_DAMPING` times it.
     """
 
     members: np.ndarray
     records: np.ndarray
     whole: np.ndarray
     others: np.ndarray
+
+
+MORE_DAMPING = 2.5  # from 0.2 to 0.5, as in Appendix D.1
 
 
 def hessian_of_others(case: Case, count: int = 200) -> Others:
@@ -905,32 +909,33 @@ def hessian_of_others(case: Case, count: int = 200) -> Others:
     rows = np.stack([case.rows[_balanced(case.models.members[target][case.rows], 2 * half)] for target in targets])
 
     def compute() -> dict[str, np.ndarray]:
-        each = [_with_others(case, target, row) for target, row in zip(targets, rows, strict=True)]
+        whole, others = zip(*(_with_others(case, target, row) for target, row in zip(targets, rows, strict=True)), strict=True)
         return {"members": np.stack([case.models.members[target][row] for target, row in zip(targets, rows, strict=True)]),
-                "records": rows, "whole": np.stack([one[0] for one in each]), "others": np.stack([one[1] for one in each])}
+                "records": rows, "whole": np.stack(whole, 1), "others": np.stack(others, 1)}
 
     return Others(**store.study("iha.hessian_of_others", {**case.spec, "count": count}, compute))
 
 
 def _with_others(case: Case, target: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores [J] of a target's records with the Hessian of its training set, and of the other records."""
+    """Scores [2, J] of a target's records with the Hessian of its training set, and of the other records; as in `Others`."""
     models, x, y = case.models, case.records.x, case.records.y
     network, kind, inside = models.model(target), models.config.loss, models.members[target]
     found = hessian.spectrum(hessian.exact(network, x[inside], y[inside], kind), overwrite=True)
     n, mean = int(inside.sum()), _mean_gradient(network, x[inside], y[inside], kind) @ found.vectors
     gradients = np.concatenate(list(signals.record_gradients(network, x[rows], y[rows], kind, "float64"))) @ found.vectors
     loss = signals.loss(models.part([target]), case.records)[0, rows].astype(np.float64)
-    out = np.empty((2, len(rows)))
+    out = np.empty((2, 2, len(rows)))
     for k, (row, g) in enumerate(zip(rows, gradients, strict=True)):
         for place in (0, 1):
             values, low = found.values, None
             if place and inside[row]:
                 basis, own = record_hessian(network, x[[row]], y[[row]], kind)
                 values, low = found.values * n / (n - 1), (found.vectors.T @ basis, own / (n - 1))
-            solved = _solver(values + case.damping, low)
-            once = solved(np.stack([g, mean]))
-            forms = iha.from_solutions(once[:1], once[1], g[None], solved(once[:1]))
-            out[place, k] = _score(case, forms, loss[[k]], np.array([inside[row] / n]), n)[0]
+            for which, damping in enumerate((case.damping, MORE_DAMPING * case.damping)):
+                solved = _solver(values + damping, low)
+                once = solved(np.stack([g, mean]))
+                forms = iha.from_solutions(once[:1], once[1], g[None], solved(once[:1]))
+                out[place, which, k] = _score(case, forms, loss[[k]], np.array([inside[row] / n]), n)[0]
     return out[0], out[1]
 
 

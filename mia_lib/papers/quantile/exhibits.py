@@ -148,10 +148,12 @@ def _stack(*parts: str) -> str:
 
 def access_table() -> pd.DataFrame:
     """What each attack has, as the functions declare it, and as the paper has it."""
+    regression = attack.GaussianQuantile.needs
+    online = replace(baselines.lira_online.needs, access=regression.access)  # of any score; here of the regression's
     said = Needs("output vector", "not said", "the architecture and the training recipe, and the distribution of records")
     declared = {study.MARGINAL.title: (attack.marginal.needs, "0", "no"),
-                "Quantile regression": (attack.GaussianQuantile.needs, "1 regression, for all records", "no"),
-                "LiRA online": (baselines.lira_online.needs, "as many as references", "yes"),
+                "Quantile regression": (regression, "1 regression, for all records", "no"),
+                "LiRA online": (online, "as many as references", "yes"),
                 "*LiRA as the paper describes it*": (said, "2 to 64", "yes")}
     return pd.DataFrame([{"attack": name, "access": own.access, "references": own.references, "also knows": own.knows,
                           "models it trains": trained, "architecture of the target": architecture}
@@ -1109,7 +1111,7 @@ def judge_theory(groups: Mapping[str, np.ndarray],
 
 def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int], work: Mapping[str, study.Work] | None = None,
                   heads: Plays | None = None) -> list[claims.Verdict]:
-    """C1, C1g, C5 to C8, C10, C11, A1 and A2.
+    """C1, C1g, C5 to C8, C10, C11, A1, A2 and A2t.
 
     Args:
         images, tables: one of them may be empty. fitted: case -> records that regressions were fitted to. work: by case.
@@ -1119,7 +1121,7 @@ def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int], work:
     plays, work = {**images, **tables}, work or {}
     heads = {**(images if heads is None else heads), **tables}
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in
-                                                    ("C1", "C1g", "C5", "C6", "C6u", "C7", "C8", "C11", "A1", "A2")}
+                                                    ("C1", "C1g", "C5", "C6", "C6u", "C7", "C8", "C11", "A1", "A2", "A2t")}
     margin = partial(claims.margin, "quantile")
     factor, exceedances = (margin("C1", name) for name in ("factor", "exceedances"))
     ten: dict[str, float | None] = {}
@@ -1165,14 +1167,15 @@ def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int], work:
         promise("C1", case, found, "raw", "pinball_xy")
         promise("A1", case, found, "calibrated", "pinball_xy")
         for alone, both in (pair for pair in PAIRS if set(pair) <= set(found.ranks)):
-            parts["A2"][f"{case}, {study.HEADS[both].kind}"] = of_attack(found, both, minus=alone)
+            parts["A2" if case in images else "A2t"][f"{case}, {study.HEADS[both].kind}"] = of_attack(found, both, minus=alone)
     for rate, level in zip(RATES, study.LEVELS, strict=True):
         usable = {case: found for case, found in images.items() if resolved(found, rate)}
         found = rank_correlation(usable, level)
         parts["C6"][f"at {100 * rate:g} %"] = None if found is None else -found - margin("C6", "least")
     missing = {**dict.fromkeys(("C5", "C7", "C11"), "no case with images in this run"),
                "C8": "no case with tables and 16 shadow models in this run",
-               "A2": "no regression on the record alone in this run"}
+               **{claim: f"no regression on the record alone with {kind} in this run" for claim, kind in (
+                   ("A2", "images"), ("A2t", "tables"))}}
     missing["C6u"] = "no case with images and four of the paper's methods in this run"
     alone = "fewer than two cases with four of the paper's methods and non-members enough for this false positive rate"
     few = (f"fewer than 100 non-members, or fewer than {exceedances:g} expected exceedances among the records that set the "
