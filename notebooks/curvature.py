@@ -165,13 +165,13 @@ hand
 
 # %% tags=["hide-input"]
 with np.errstate(all="ignore"):
-    twin = np.abs(log_ratio(log_bent[0], log_bent[others], members[others]) - score)
+    twin = np.abs(log_ratio(log_bent[0], log_bent[others], members[others]) - score) / np.maximum(1, np.abs(score))
 results.name({"hand": float(hand), "twin": f"{np.max(twin, where=np.isfinite(twin), initial=0):.0e}"})
 
 # %% [markdown]
 # An {term}`AUC` of one half is guessing; this target's is {ours}`hand`, and {ours}`by-hand-row` in the study below. The
 # library's `curvature.of` asks for the same four losses as `four_points`, for many records at once, and its `attack.nll` is
-# `log_ratio`: the two differ by at most {ours}`twin` here. The complement of the target, the model trained on the other half, is left out,
+# `log_ratio`: the two differ by at most {ours}`twin` here, of scores beyond one relative to their size. The complement of the target, the model trained on the other half, is left out,
 # for the number of references that hold a record would give the record away.
 #
 # ## The idea
@@ -332,12 +332,7 @@ results.show_table(
 # ## Few false alarms: the paper's Figure 4
 
 # %% tags=["hide-input"]
-seen_at = {m: exhibits.number(played.scores[m], played.members, "tpr_at_fpr=0.01") for m in exhibits.CURVES}
-resolved = metrics.resolves(played.members, 0.01)
-seen_at |= {m: exhibits.number(played.scores[of], played.members, "tpr_at_fpr=0.01")
-            for m, of in (("fixed", "lira_fixed"), ("rmia", "rmia"))}
-results.name({f"tpr-{m.replace('_', '-')}": f"{100 * rate:.1f}" if resolved else "(below resolution)"
-              for m, rate in seen_at.items()})
+results.name({"finds": exhibits.finds(played, bank.name)})
 plotting.show(
     exhibits.roc(plays), name="curvature-figure-4",
     caption="**Figure 4 of the paper** for five methods, on {ours}`sets`: {term}`ROC` on logarithmic axes, the mean over "
@@ -347,9 +342,7 @@ plotting.show(
         "LR, MAST and two forms of LiRA, with a dashed chance line.")
 
 # %% [markdown]
-# On {ours}`set` LR finds {ours}`tpr-lr` % of the members where one in a hundred non-members is a false alarm. NLL finds
-# {ours}`tpr-nll` %, LiRA as released {ours}`tpr-lira-released` %, with the true class {ours}`tpr-lira` %, and with one variance
-# for all records besides {ours}`tpr-fixed` %, all with two views. With one, MAST finds {ours}`tpr-sablayrolles` %, RMIA {ours}`tpr-rmia` %.
+# {ours}`finds`
 #
 # (curvature-ladder-section)=
 # ## Why do LR and NLL differ?
@@ -367,8 +360,9 @@ rungs = played.ladders["LR"]
 proper, pooled = rungs["log-likelihood ratio"], played.controls[exhibits.POOLED]
 squared = rungs["variance for standard deviation"]
 fewest = min(counted)
-results.name({"fewest": fewest})
 results.name({"squared-few": lead(counted[fewest][study.SQUARED], counted[fewest]["log_ratio"])}, ".1f")
+results.name({"squared-steps": f"with {fewest} references the step changes AUC by {{ours}}`squared-few` points, with all by "
+              "{ours}`variance-step`" if fewest < models - 2 else "this run has one number of them"})
 results.name({"variance-step": lead(squared, proper), "pooled-step": lead(pooled, proper)}, ".1f")
 results.name({"spread-in": float(spread[0]), "spread-out": float(spread[1])}, ".1f")
 results.show_table(
@@ -392,7 +386,7 @@ results.show_table(
 # balance of the two then depends on the unit of $c$, even on the base of the logarithm, which no likelihood ratio does
 # ({numref}`curvature-base`). With one spread for both hypotheses the record's own term is zero, and these two cannot be out of
 # balance; records are still weighted differently. As references are added, spreads are estimated better and the term stays: it belongs to the rule
-# ({numref}`curvature-references`: the step changes AUC by {ours}`squared-few` points with {ours}`fewest` references, by {ours}`variance-step` with all).
+# ({numref}`curvature-references`: {ours}`squared-steps`).
 #
 # (curvature-what)=
 # ## What does the number measure?
@@ -448,20 +442,25 @@ results.name({"coreset-rise": apart(("coreset", largest), ("coreset", smallest))
               "coreset-lead": apart(("coreset", largest), ("random", largest)),
               "coreset-lead-small": apart(("coreset", smallest), ("random", smallest)),
               "told-smallest": 100 * told[smallest], "told-largest": 100 * told[largest]}, ".1f")
+results.name({"told-at": "{ours}`told-largest` % at {ours}`size-largest` records" if len(sizes) == 1 else
+                         "{ours}`told-smallest` % at {ours}`size-smallest` and {ours}`told-largest` % at {ours}`size-largest` records",
+              "coreset-leads": "{ours}`coreset-lead` points at {ours}`size-largest` records" if len(sizes) == 1 else
+                               "{ours}`coreset-lead-small` points at {ours}`size-smallest` records and {ours}`coreset-lead` at {ours}`size-largest`",
+              "coreset-said": "This run has one size of coresets." if len(sizes) == 1 else
+                              "NLL on coresets, the largest less the smallest: {ours}`coreset-rise` points of AUC."})
 plotting.show(
     exhibits.coreset_figure(swept, pool, told), name="curvature-figure-7",
     caption="**Figure 7 of the paper**: NLL on random sets, coresets and matched sets, the mean of {param}`size_seeds` "
             "targets of each size, against the share of the pool that is trained on. Hollow: what the authors' notebooks "
-            "hold, for CIFAR-100. Crosses: a coreset told by models that did not choose it, {ours}`told-smallest` % at "
-            "{ours}`size-smallest` and {ours}`told-largest` % at {ours}`size-largest` records. Right: at the best threshold, a "
+            "hold, for CIFAR-100. Crosses: a coreset told by models that did not choose it, {ours}`told-at`. Right: at the best threshold, a "
             "{ref}`peak <peak-accuracy>`, which is above one half by chance alone. {numref}`curvature-coreset-table` has the AUCs, {ours}`size-intervals`.",
     alt="Two panels, AUC and balanced accuracy against the share of the pool: random sets, coresets and matched sets, the "
         "authors' values as hollow marks, and crosses for what tells a coreset without any target.")
 
 # %% [markdown]
-# NLL on coresets, the largest less the smallest: {ours}`coreset-rise` points of AUC. On the largest coreset less on random
-# sets of that size: {ours}`coreset-lead` points. How much of a coreset is told without a target, {ours}`told-smallest` % and
-# {ours}`told-largest` %, is what records' ease alone tells. NLL compares a record with itself, so part of the ease
+# {ours}`coreset-said` On the largest coreset less on random
+# sets of that size: {ours}`coreset-lead` points. How much of a coreset is told without a target, {ours}`told-at`,
+# is what records' ease alone tells. NLL compares a record with itself, so part of the ease
 # cancels; on matched sets, where members and others are equally easy, nothing is left but membership. (A matched set
 # needs over twice its size in the pool; larger ones have the other control only.)
 #
@@ -833,6 +832,9 @@ def with_few(other):
     return f"{100 * exhibits.number(counted[few]['lr'], played.members, exhibits.LOWEST, played.scores[other]):.2f}"
 
 results.name({"few": few, "c7-released": with_few("lira_released"), "c7-fixed": with_few("lira_fixed")})
+results.name({"c7-said": "Non-members are too few for a TPR at 0.1 % FPR, by which the paper compares LR with few references." if not low else
+              "LR with {ours}`few` references less another attack with all {ours}`references`, in points of TPR at 0.1 % FPR: less LiRA as "
+              "released {ours}`c7-released`, less LiRA with the true class and one variance {ours}`c7-fixed`. The first is the paper's comparison."})
 plotting.show(
     exhibits.costs_figure(found, counted, played, models - 2, iterations), name="curvature-costs",
     caption="Left: TPR at 1 % FPR against the number of references (two views, all targets). Right: AUC against the queries of "
@@ -841,8 +843,7 @@ plotting.show(
         "ratio against the number of queries, and of two confidences at one query.")
 
 # %% [markdown]
-# LR with {ours}`few` references less another attack with all {ours}`references`, in points of TPR at 0.1 % FPR: less LiRA as released
-# {ours}`c7-released`, less LiRA with the true class and one variance {ours}`c7-fixed`. The first is the paper's comparison.
+# {ours}`c7-said`
 # With few references a record has few of each kind, and a variance of few numbers is estimated badly: one variance for all
 # records is made for that.
 #
@@ -866,10 +867,10 @@ else:
                 "and AUC in percent, {ours}`private-intervals`. *No privacy*: the same recipe and epochs without clipping or noise.")
     plotting.show(
         exhibits.private_figure(private, epsilons, privately), name="curvature-figure-5",
-        caption="**Figure 5 of the paper**: AUC against ε, the mean over {param}`private_seeds` targets, and a fit of $[s(1 "
+        caption="**Figure 5 of the paper**: AUC against ε, the mean over {param}`private_seeds` targets, and, of three epsilons or more, a fit of $[s(1 "
                 "- e^{-\\epsilon}) + c]^2$ to Curv ZO LR. The paper's fit has three parameters, of which two can be told "
                 "apart. Right of the line: the same recipe without privacy. The table has the numbers, {ours}`private-intervals`.",
-        alt="AUC of four attacks at each epsilon and, to the right of a vertical line, without privacy; a fitted curve, and the "
+        alt="AUC of four attacks at each epsilon and, to the right of a vertical line, without privacy; of three epsilons or more a fitted curve, and the "
             "chance line at one half.")
 
 # %% [markdown]
@@ -908,8 +909,7 @@ results.show_table(
             "of the models and ranks records by the other half.")
 
 # %% [markdown]
-# NLL on coresets, largest less smallest: {ours}`coreset-rise` points. Coreset less random set: {ours}`coreset-lead-small`
-# points at {ours}`size-smallest` records and {ours}`coreset-lead` at {ours}`size-largest`. The authors' notebooks have
+# {ours}`coreset-said` Coreset less random set: {ours}`coreset-leads`. The authors' notebooks have
 # {printed}`fig7_authors_code | m = 500 | Curv ZO NLL | auroc` against
 # {printed}`fig6_authors_code | m = 500 | Curv ZO NLL | auroc` % at $m = 500$, and
 # {printed}`fig7_authors_code | m = 45000 | Curv ZO NLL | auroc` against

@@ -256,8 +256,8 @@ class PrivateEnsemble(Ensemble):
         noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
         diverged, path, classes = [], ensemble.records_file(self.records), len(self.records.classes)
         starts = self._starts(todo) or [None] * len(todo)
-        tasks = [(path, self.records.y, rows[m], classes, self.config, self.privacy, m, where, start)
-                 for m, start in zip(todo, starts, strict=True)]
+        tasks = [(path, self.records.y, rows[m], classes, self.config, self.privacy, number, where, start)
+                 for m, number, start in zip(todo, self._numbers(todo), starts, strict=True)]
         run = pool.run_tasks if where.type == "cpu" else _run_here
         run(_fit_task, tasks, lambda k, outcome: self._keep(todo[k], outcome, where, diverged), f"training {self.label}",
             self.workers, self.executor)

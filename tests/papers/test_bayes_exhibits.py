@@ -175,9 +175,11 @@ def test_table_two_has_the_papers_numbers_and_its_verdict():
     assert table["accuracy, paper"].tolist() == ["69.4", "73.9", "77.1", "77.6", "–", "–"]
     assert table.loc["0-1", "TPR at 1 % FPR"] == "–"
     assert table.loc["MALT", "TPR at 1 % FPR"] == "below resolution"
-    [verdict] = exhibits.judge_table_two(judged)
+    [verdict] = exhibits.judge_table_two(judged, "tanh_cnn:8,16,64")
     assert verdict.claim == "C11" and None not in verdict.parts.values()
-    [verdict] = exhibits.judge_table_two(replace(judged, groups=np.zeros(4, int)))
+    [verdict] = exhibits.judge_table_two(judged, "mlp:8")
+    assert verdict.verdict == "not run" and "no convolutional network" in verdict.reason
+    [verdict] = exhibits.judge_table_two(replace(judged, groups=np.zeros(4, int)), "tanh_cnn")
     assert verdict.parts["MALT - shadow models"] is None and "know the records" in verdict.reason
     assert verdict.parts["MALT - 0-1"] is not None
 
@@ -187,8 +189,21 @@ def test_table_three_puts_the_papers_recipes_beside_the_first_two_and_the_last(s
     intervals = exhibits.table_three_intervals(scores, members)
     table = exhibits.table_three(intervals, recipes)
     assert table.MALT.str.split(" / ").str[1].fillna("").tolist() == ["90.4", "77.4", "", "68.0", "90.8", "79.5", "", "64.3"]
-    assert exhibits.paper_recipes(["a", "b", "c"]) == ["a", "b", "c"] and exhibits.paper_recipes(["a"]) == ["a"]
+    of_paper = ["None", "Flip, Crop +-5", "Flip, Crop"]
+    assert exhibits.paper_recipes(["flip_crop:5", "flip_resized_crop:0.1", "flip_crop:1", "none"]) == dict(
+        zip(of_paper, ["none", "flip_crop:1", "flip_resized_crop:0.1"], strict=True))
+    assert exhibits.paper_recipes(["none", "flip_crop:5", "flip_crop:6"]) == {"None": "none", "Flip, Crop +-5": "flip_crop:5"}
+    assert exhibits.paper_recipes(["none", "flip_resized_crop:0.1"]) == {"None": "none", "Flip, Crop": "flip_resized_crop:0.1"}
     assert len(exhibits.table_three_figure(intervals, recipes).axes) == 2
+
+
+def test_what_training_lowers_is_said_as_a_share_only_where_it_is_one():
+    falls = exhibits.drop_in_words(np.linspace(0, 1, 100))
+    assert "by 0.50 nats on average" in falls and falls.endswith("makes 19.1 % of the sum.")
+    for drop in (np.linspace(-1, 1, 100) - 0.01, np.r_[np.full(10, 5.0), np.full(90, -0.5)]):
+        said = exhibits.drop_in_words(drop)
+        assert "of the sum" not in said and "of the records rise." in said
+    assert "by 0.00 nats" in exhibits.drop_in_words(np.array([-0.001, -0.002, 0.001]))
 
 
 def test_verdicts_of_table_three(swept):

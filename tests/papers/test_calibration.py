@@ -1,6 +1,7 @@
 """What the chapter on difficulty calibration plays and shows, beside the paper's numbers."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jupytext
 import numpy as np
@@ -504,6 +505,30 @@ def test_figures_draw(shown):
         assert len(figure.axes) == axes
     assert list(exhibits.law_table(plays, all_games)["data"]) == list(plays)
     assert len(exhibits.low_rates(plays, all_games)) == 6 and len(exhibits.thresholds(plays, all_games)) == 18
+
+
+def test_epochs_tried_by_hand_are_said_to_be_picked_only_where_there_are_several(shown):
+    _, plays = shown
+    played = plays["FashionMNIST"]
+    scores = np.stack([size * played.members + RNG.normal(size=played.members.shape) for size in (0.0, 3.0)])
+    several = study.Stopping([1, 20], played.members, scores, played.scores["loss", "original"])
+    one = study.Stopping([7], played.members, scores[:1], played.scores["loss", "original"])
+    assert "Of the epochs tried by hand 20 has" in exhibits.stopped_by_hand(several)
+    assert exhibits.stopped_by_hand(one).startswith("Stopped by hand after epoch 7")
+
+
+def test_the_paper_is_quoted_for_the_data_that_were_run():
+    games = SimpleNamespace(paper="Hepatitis")
+    value = exhibits.printed("table2")["Hepatitis", "Loss Cal."]
+    assert exhibits.printed_of(games, "Loss Cal.") == f"the paper prints {value:.3f} for Hepatitis"
+    assert exhibits.printed_of(SimpleNamespace(paper="FashionMNIST"), "Loss Cal.") == "the paper has no FashionMNIST"
+
+
+def test_a_private_batch_larger_than_a_training_set_is_refused_by_its_name():
+    games = SimpleNamespace(members=np.ones((2, 3, 31), bool))
+    study.check_private_batch(games, 31)
+    with pytest.raises(MiaError, match="private_batch_size = 64 is out of range: allowed is from 1 to 31"):
+        study.check_private_batch(games, 64)
 
 
 def test_the_chart_of_stopping_says_what_the_arrays_say(shown):

@@ -841,6 +841,21 @@ def test_verdicts_on_the_sweeps():
     assert {name: v.verdict for name, v in worse.items()} == dict.fromkeys(CLAIMED, "contradicted")
 
 
+def test_of_one_size_no_change_with_size_is_judged():
+    one = {kind: {300: of_kind[300]} for kind, of_kind in SWEPT.items()}
+    found = {v.claim: v for v in exhibits.judge_sweeps(one, easier((0.2, 2.0)), None, EPSILONS, "no Opacus")}
+    assert (found["C10"].parts["largest less smallest"], found["C10"].reason) == (None, "one size only")
+    assert found["C10"].parts["coreset less random at 300"] is not None
+
+
+def test_few_false_alarms_are_spoken_of_where_non_members_are_enough():
+    played = made_up()
+    said = exhibits.finds(played, "Toy")
+    assert said.startswith("On Toy LR finds ") and "RMIA " in said and tables.BELOW not in said
+    some = replace(played, members=played.members[:, :60], scores={m: s[:, :60] for m, s in played.scores.items()})
+    assert exhibits.finds(some, "Toy") == "On Toy a target has too few non-members for one false alarm in a hundred."
+
+
 def test_epsilons_are_judged_in_their_order_whatever_that_of_the_run():
     rows = private([1.6, 0.1, 1.4])
     found = {v.claim: v for v in exhibits.judge_sweeps(SWEPT, easier((0.2, 2.0)), rows, [100.0, 1.0, 10.0], "")}

@@ -106,7 +106,6 @@ FACTS = {
         "0.01 %": "a rate of its Table 5",
         "5 %": "level of the Shapiro-Wilk test",
         "1 %": "a false positive rate",
-        "0.1 %": "the paper's false positive rate",
         "64": "references of the paper",
         "52": "those of ImageNet",
         "3": "its targets",

@@ -213,6 +213,13 @@ def test_each_model_is_kept_and_used_without_being_trained_again(monkeypatch):
     assert trained == [1]
 
 
+def test_a_part_trains_the_models_that_the_whole_would(tmp_path, monkeypatch):
+    whole = private().parameters(1)
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another"))
+    assert private().missing() == [0, 1]
+    assert (private().part([1]).parameters(0) == whole).all() and private().missing() == [0]
+
+
 def test_a_private_model_can_go_on_from_another():
     plain = training.train(TABLE, membership.balanced_halves(80, 2), MLP, workers=1)
     ensemble = private(config=replace(MLP, epochs=0), start=(plain, [1, 0]))

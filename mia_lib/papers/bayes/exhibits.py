@@ -92,6 +92,20 @@ def idea_chart(bank: study.Bank, seen: study.Summary, threshold: float, records:
     return alt.vconcat(said, picture, spacing=8, datasets={"records": rows}).add_params(power)
 
 
+def drop_in_words(drop: np.ndarray) -> str:
+    """By how much training on a record lowers its loss, and which share of the sum those make whose loss it lowers most.
+
+    Args:
+        drop: of each record, the loss without training on it less that with.
+    """
+    said = (f"Training on a record lowers its loss by {drop.mean():z.2f} nats on average and by {np.median(drop):z.2f} for "
+            "the median record")
+    share = np.sort(drop)[-len(drop) // 10:].sum() / drop.sum()
+    if drop.mean() <= 0 or share > 1:  # some losses rise by as much as others fall
+        return f"{said}; the losses of {np.mean(drop < 0):.0%} of the records rise.".replace("%", " %")
+    return f"{said}; the tenth of the records whose loss it lowers most makes {100 * share:.1f} % of the sum."
+
+
 def told_apart(seen: study.Summary, threshold: float) -> float:
     """Share of records whose mean losses with and without training on them lie on either side of one threshold."""
     return float(np.mean((seen.inside < threshold) & (seen.outside > threshold)))
@@ -359,15 +373,22 @@ PAPER_NETWORKS = ("ResNet-101", "VGG-16")
 PAPER_AUGMENTATIONS = ("None", "Flip, Crop +-5", "Flip, Crop")
 
 
-def paper_recipes(augmentations: list[str]) -> list[str]:
-    """Of a list from weak to strong, the three that stand for the paper's: the first two and the last."""
-    return list(dict.fromkeys([*augmentations[:2], augmentations[-1]]))
+def paper_recipes(augmentations: list[str]) -> dict[str, str]:
+    """The paper's recipes, from weak to strong -> those of a list that stand for them: none, the smallest crop by a shift,
+    whose pixels the paper counts in larger images, and the first crop that is scaled."""
+    def shift(name: str) -> int:
+        return int(name.partition(":")[2] or 0)
+
+    of_kind = {PAPER_AUGMENTATIONS[0]: [name for name in augmentations if name == "none"],
+               PAPER_AUGMENTATIONS[1]: sorted((name for name in augmentations if name.startswith("flip_crop")), key=shift),
+               PAPER_AUGMENTATIONS[2]: [name for name in augmentations if name.startswith("flip_resized_crop")]}
+    return {theirs: ours[0] for theirs, ours in of_kind.items() if ours}
 
 
 def _paper_three(networks: list[str], augmentations: list[str]) -> dict[tuple[str, str, str], float]:
     """The paper's Table 3 under our names for its networks and recipes."""
     frame, ours = results.paper("bayes", "table3"), dict(zip(PAPER_NETWORKS, networks, strict=False))
-    recipes = dict(zip(PAPER_AUGMENTATIONS, paper_recipes(augmentations), strict=False))
+    recipes = paper_recipes(augmentations)
     return {(ours[m], recipes[s.removeprefix("augmentation: ")], a): v
             for m, s, a, v in zip(frame.model, frame.setting, frame.attack, frame.value, strict=True)
             if m in ours and s.removeprefix("augmentation: ") in recipes}
@@ -524,8 +545,14 @@ def complement_figure(found: study.Complement) -> Figure:
     return figure
 
 
-def judge_table_two(judged: study.Judged) -> list[claims.Verdict]:
-    """The verdict on C11; shadow models that know the records under attack are another attack than the paper's."""
+PLAIN = ("logistic_regression", "sigmoid_regression", "mlp")  # networks without a convolution
+
+
+def judge_table_two(judged: study.Judged, architecture: str) -> list[claims.Verdict]:
+    """The verdict on C11, of convolutional networks; shadow models that know the records under attack are another attack than
+    the paper's."""
+    if architecture.partition(":")[0] in PLAIN:
+        return [claims.judge("bayes", "C11", None, f"{architecture} is no convolutional network")]
     allowed, apart = claims.margin("bayes", "C11", "allowed_points"), shadows_apart(judged)
     known = {"MALT - shadow models": accuracy_lead(judged, "MALT", "Shadow models") if apart else None,
              "shadow models - 0-1": accuracy_lead(judged, "Shadow models", "0-1") if apart else None}
@@ -561,10 +588,11 @@ def judge_table_three(swept: Swept, members: np.ndarray, augmentations: list[str
     def over_games(differences: np.ndarray) -> Interval:
         return metrics.t_interval(differences, covers=f"{len(differences)} games")
 
-    recipes = paper_recipes(augmentations)
+    recipes, lacking = list(paper_recipes(augmentations).values()), "not all of the paper's recipes are among augmentations"
     c12 = {f"{n}, {a}": over_games(value[n, a, "MALT"] - value[n, a, "0-1"]) for n in networks for a in recipes}
     c13 = {f"{attack}, {n}, {weak} to {strong}": over_games(value[n, weak, attack] - value[n, strong, attack])
-           for n in networks for attack in ("MALT", "0-1") for weak, strong in zip(recipes, recipes[1:], strict=False)}
+           for n in networks for attack in ("MALT", "0-1") for weak, strong in zip(recipes, recipes[1:], strict=False)
+           } if len(recipes) == len(PAPER_AUGMENTATIONS) else None
     c14, reason = None, f"the claim is about ImageNet, this run about {TITLES.get(dataset, dataset)}"
     if dataset == "imagenet":
         c14, reason, within = {}, None, claims.margin("bayes", "C14", "within_points")
@@ -573,6 +601,6 @@ def judge_table_three(swept: Swept, members: np.ndarray, augmentations: list[str
                 near = over_games(value[n, augmentations[0], attack] - level)
                 c14[f"{attack} within {100 * within:g} points, {n}, from above"] = -near + within
                 c14[f"{attack} within {100 * within:g} points, {n}, from below"] = near + within
-    return [claims.judge("bayes", "C12", c12, points=True),
-            claims.judge("bayes", "C13", c13 or None, None if c13 else "only one augmentation was run", points=True),
+    return [claims.judge("bayes", "C12", c12 or None, None if c12 else lacking, points=True),
+            claims.judge("bayes", "C13", c13, None if c13 else lacking, points=True),
             claims.judge("bayes", "C14", c14, reason, points=True)]

@@ -118,6 +118,17 @@ def three_way_split(records: int, n: int, seed: int) -> tuple[np.ndarray, np.nda
     return order[:half], order[half:n], order[n:n + half], order[n + half:]
 
 
+def check_sizes(sizes: Sequence[int], records: int) -> None:
+    """Refuse sizes of games of which none fits: those that do not are shown as not run, beside one at least that is.
+
+    Raises:
+        MiaError: with the largest that fits.
+    """
+    if min(sizes) * 3 // 2 >= records:
+        raise MiaError(f"sizes = {list(sizes)}: a game takes 1.5 n records, and two classes have {records}. One at least must "
+                       f"be below {2 * records // 3}.")
+
+
 def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
     """The C of `C_GRID` with the best accuracy on records left out, over splits of their own.
 

@@ -36,6 +36,21 @@ def printed(table: str) -> dict[tuple[str, str], float]:
             in tables.printed("calibration", table, "dataset", "setting", "attack").items()}
 
 
+def printed_of(games: study.Games, attack: str) -> str:
+    """What the paper's Table 2 prints of an attack on the data of games, in words."""
+    value = printed("table2").get((games.paper, attack))
+    return f"the paper has no {games.paper}" if value is None else f"the paper prints {value:.3f} for {games.paper}"
+
+
+def stopped_by_hand(found: study.Stopping) -> str:
+    """The best of the epochs after which references were stopped by hand, in a sentence."""
+    auc, epochs = found.auc.mean(1), found.epochs
+    if len(epochs) == 1:
+        return f"Stopped by hand after epoch {epochs[0]} it has an AUC of {auc[0]:.3f} there."
+    return (f"Of the epochs tried by hand {epochs[auc.argmax()]} has the highest AUC there, {auc.max():.3f}, picked with the "
+            "records judged: no attacker can.")
+
+
 def by_row(all_games: Mapping[str, study.Games]) -> list[tuple[str, str | None]]:
     """Rows of a table, (the paper's data set, the games run for it), in the paper's order; None where nothing was run.
 

@@ -691,6 +691,11 @@ def _finite(distance: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------------------- DP-SGD
 
 
+def check_private_batch(games: Games, size: int) -> None:
+    """Refuse a batch of `private_training` larger than a training set, before anything is trained."""
+    check_range("private_batch_size", size, 1, int(games.members[:, :2].sum(-1).min()))
+
+
 def private_training(games: Games, epsilons: list[float], config: TrainConfig, plays: int) -> PrivateTraining:
     """The loss attack, original and calibrated, against targets trained by DP-SGD (Figure 6); kept in the store.
 

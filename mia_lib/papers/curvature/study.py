@@ -348,11 +348,11 @@ def by_base(bank: Bank, bases: Sequence[float]) -> dict[float, dict[str, np.ndar
         for base in bases:
             rows = [_ladder(bank, target, base=base)["LR"] for target in bank.game.attacked]
             rows = [{step: row[step] for step in steps} for row in rows]
-            out |= {f"{base:g}.{step}": one for step, one in _ranks(rows).items()}
+            out |= {f"{float(base)!r}.{step}": one for step, one in _ranks(rows).items()}
         return out
 
     kept = store.study("curvature.by_base", {**bank.spec, "bases": list(bases)}, compute)
-    return {base: {step: kept[f"{base:g}.{step}"] for step in steps} for base in bases}
+    return {base: {step: kept[f"{float(base)!r}.{step}"] for step in steps} for base in bases}
 
 
 # ------------------------------------------------------------------------------------------------------ single records
@@ -465,7 +465,7 @@ def estimators_of(kept: dict[str, np.ndarray], steps: Sequence[float], iteration
 
 def released_with(argument: str, value: float) -> str:
     """Name under which the arrays of the released form are kept."""
-    return f"released.{argument}={value:g}"
+    return f"released.{argument}={float(value)!r}"
 
 
 def estimators(bank: Bank, count: int, steps: Sequence[float], iterations: Sequence[int]) -> Estimators:
