@@ -388,7 +388,7 @@ plotting.show(
 #
 # **Is calibration better?** {says}`C1` {says}`C2` {says}`C3` {says}`C7` {says}`C9` {says}`C4` {says}`C16`
 #
-# **Whom can it name?** {says}`C5` {says}`C6` {says}`C12` {says}`C12a`
+# **Whom can it name?** {says}`C5` {says}`C6` {says}`C12` {says}`C12m` {says}`C12a`
 #
 # **What does it depend on?** {says}`C8` {says}`C10` {says}`A2` {says}`C11` {says}`C11c`
 #

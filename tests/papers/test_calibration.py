@@ -382,7 +382,7 @@ def test_verdicts_of_the_other_exhibits(shown):
     assert [v.verdict for v in exhibits.judge_sizes({100: large, 400: small}, both)] == ["contradicted", "reproduced"]
     assert [v.verdict for v in exhibits.judge_sizes({100: small}, both)] == ["not run", "reproduced"]
     assert exhibits.judge_sizes({100: made_up(1.0, 0.2)}, both)[1].verdict == "contradicted"
-    assert [v.claim for v in exhibits.judge_ratio(played, "x")] == ["C12", "C12a"]
+    assert [v.claim for v in exhibits.judge_ratio(played, "x")] == ["C12", "C12m", "C12a"]
     assert exhibits.judge_private(None, [1.0], one, "no Opacus").reason == "no Opacus"
     rising = np.sort(RNG.random((2, 3, 5)), 1)
     rising[1] += 1

@@ -712,7 +712,7 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
             f"gain of {word} - gain of confidence": mean_of(plays, all_games, "auc", {
                 (score, "scratch"): 1.0, (score, "original"): -1.0, ("confidence", "scratch"): -1.0,
                 ("confidence", "original"): 1.0})}
-    parts["A1"][""] = mean_of(plays, all_games, "auc", {("loss", "scratch"): 1.0, UNSTOPPED: -1.0})
+    parts["A1"] = {name: interval(plays, all_games, name, ("loss", "scratch"), "auc", UNSTOPPED) for name in plays}
     as_printed = as_in_the_paper(all_games)
     for name, games in all_games.items():
         for score in study.SCORES:
@@ -858,15 +858,14 @@ def judge_sizes(sizes: Mapping[int, study.Play], all_games: Mapping[int, study.G
 
 
 def judge_ratio(played: study.Play, covers: str, recall: float = 0.05) -> list[claims.Verdict]:
-    """Verdicts on C12 and C12a."""
+    """Verdicts on C12, C12m and C12a."""
     parts = {}
     for variant in ("original", "scratch"):
         even, rare = (study.at_ratio(played, ("loss", variant), k)["rehearsed"] for k in (1, 10))
         parts[f"accuracy at 1 : 10 less at 1 : 1, {study.VARIANTS[variant]}"] = study.over(rare - even, covers)
     plain, precise = (precision_at_recall(played, variant, recall, 1 / 11) for variant in ("original", "scratch"))
-    least = claims.margin("calibration", "C12", "least")
-    return [claims.judge("calibration", "C12", {"Cal. - Orig": study.over(precise - plain, covers),
-                                                f"Cal. - {least:g}": study.over(precise, covers) - least}),
+    return [claims.judge("calibration", "C12", study.over(precise - plain, covers)),
+            claims.judge("calibration", "C12m", study.over(precise, covers) - claims.margin("calibration", "C12m", "least")),
             claims.judge("calibration", "C12a", parts)]
 
 
