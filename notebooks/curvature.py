@@ -385,8 +385,8 @@ results.show_table(
 # shrinks where spreads are above one, and here their medians are {ours}`spread-in` (IN) and {ours}`spread-out` (OUT). The
 # balance of the two then depends on the unit of $c$, even on the base of the logarithm, which no likelihood ratio does
 # ({numref}`curvature-base`). With one spread for both hypotheses the record's own term is zero, and these two cannot be out of
-# balance; records are still weighted differently. As references are added, spreads are estimated better and the term stays: it belongs to the rule
-# ({numref}`curvature-references`: {ours}`squared-steps`).
+# balance; records are still weighted differently. More references estimate spreads better: where the step then changes less, a part of it was that
+# error, and what is left belongs to the rule ({numref}`curvature-references`: {ours}`squared-steps`).
 #
 # (curvature-what)=
 # ## What does the number measure?

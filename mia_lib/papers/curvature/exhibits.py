@@ -739,7 +739,7 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
     most = len(records.values[0]) - 2
     few = quarter_of(counted, most)
     ids = ("C1", "C2", "C3", "C3v", "C4", "C4v", "C5", "C6", "C7", "A1", "A2", "A3")
-    allowed, quarter = (claims.margin("curvature", claim, "allowed_points") for claim in ("A3", "C7"))
+    allowed, share = claims.margin("curvature", "A3", "allowed_points"), claims.margin("curvature", "C7", "allowed")
     parts: dict[str, dict[str, Interval | None]] = {claim: {} for claim in ids}
     for data, found in plays.items():
         where, scores, single = f"{data}, " if len(plays) > 1 else "", found.scores, found.one_view
@@ -773,11 +773,11 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
                    for side, share, left_out in zip(("IN", "OUT"), normal.share, normal.left_out, strict=True)}
     rivals = played.scores["lira_released"]
     asked = metrics.resolves(played.members, 0.001) and 4 * few <= most
+    beyond = number(rivals, played.members, LOWEST) - float(np.mean(metrics.chance_tpr(played.members, 0.001))) if asked else None
     parts["C7"] = {
-        f"LR with {few}, plus {100 * quarter:g} points": quarter + number(counted[few]["lr"], played.members, LOWEST, rivals)
-        if asked else None,
-        f"LiRA, as released, {CONTROL}": number(rivals, played.members, LOWEST)
-        - float(np.mean(metrics.chance_tpr(played.members, 0.001))) if asked else None}
+        f"LR with {few}, plus {share:g} of LiRA's beyond chance":
+        share * beyond.value + number(counted[few]["lr"], played.members, LOWEST, rivals) if asked else None,
+        f"LiRA, as released, {CONTROL}": beyond}
     parts["A2"] = {f"less {word}": number(estimated.released.ranks, estimated.members, minus=estimated.named[key].ranks)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
     reasons = {"C2": "no record was rejected, or all were, or single pairs of so few models make too much of a difference"}
