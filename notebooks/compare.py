@@ -189,7 +189,7 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # have no threshold that accuses few: whom it accuses is then drawn by lot. The [guide](../book/guide.md) keeps the two apart.
 #
 # **What costlier signals add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
-# costs as much as several losses (probes of the curvature: {param}`probes`); LiRA is given as few where they are compared.
+# costs as much as several losses (probes of the curvature, which is estimated as in its released code: {param}`probes`); LiRA is given as few where they are compared.
 #
 # IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
 # flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
@@ -410,7 +410,7 @@ results.show_table(
 results.show_table(
     exhibits.least_table(swept), name="compare-least",
     caption="The least number of references from which on an attack is ahead of MALT, its interval above zero there and at all "
-            "larger numbers.")
+            "larger numbers. These are many comparisons, each at 95 % and not corrected for the others.")
 for place, (name, one) in enumerate(swept.items()):
     results.show_table(
         exhibits.swept_table(one), name="compare-swept" + (f"-{place}" if place else ""),

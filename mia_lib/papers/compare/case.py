@@ -144,7 +144,7 @@ class Case:
 
 
 def _curvature(case: Case, models: Ensemble, records: Dataset) -> np.ndarray:
-    return curvature.of(models, records, "zero_order", case.limits.probes, STEP, case.seed, warn=False)
+    return curvature.of(models, records, "released_code", case.limits.probes, STEP, case.seed, warn=False)
 
 
 SIGNALS: dict[str, Callable[[Case, Ensemble, Dataset], np.ndarray]] = {

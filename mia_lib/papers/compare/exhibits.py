@@ -57,7 +57,7 @@ ABOUT = {  # attack -> what it does in one line, if not its docstring says, and 
     "lira": ("log odds under Gaussians of models with and without the record; one spread each for all", ""),
     "lira_own": ("the same with spreads of each record", ""),
     "rmia": ("the probability over its mean with and without the record, beside public records", ""),
-    "curvature": ("LiRA of the logarithm of the loss's curvature about the record", "Curv, log ratio"),
+    "curvature": ("LiRA of the logarithm of the loss's curvature about the record, estimated as in the released code", "Curv, log ratio"),
     "curvature_lr": ("the same with the released code's likelihoods", "Curv ZO LR"),
     "curvature_nll": ("the same with the released code's logarithms", "Curv ZO NLL"),
     "matt": ("the gradient along the way from a reference's parameters to the target's", ""),
