@@ -222,8 +222,8 @@ def to_try(given: Given, planned: Plan, prices: tuple[Price, ...]) -> str:
     """What to try, or where to find out."""
     if prices:
         helped = [one.name for one in prices if one.less is not None and one.less.low > 0]
-        said = (f"Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals cover the "
-                "records and not the chance of training, so train a change again before you rely on it. ")
+        said = (f"Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals cover "
+                "the records and not the chance of training, so train a change again before you rely on it. ")
         return said + (f"Less was given away by the training with {', with '.join(helped)}." if helped else
                        "None gave away less by more than the chance of these records.")
     why = next(step.why for step in planned.steps if step.name.startswith("what to try"))

@@ -773,7 +773,8 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
                    for side, share, left_out in zip(("IN", "OUT"), normal.share, normal.left_out, strict=True)}
     rivals = played.scores["lira_released"]
     asked = metrics.resolves(played.members, 0.001) and 4 * few <= most
-    beyond = number(rivals, played.members, LOWEST) - float(np.mean(metrics.chance_tpr(played.members, 0.001))) if asked else None
+    chance = float(np.mean(metrics.chance_tpr(played.members, 0.001)))
+    beyond = number(rivals, played.members, LOWEST) - chance if asked else None
     parts["C7"] = {
         f"LR with {few}, plus {share:g} of LiRA's beyond chance":
         share * beyond.value + number(counted[few]["lr"], played.members, LOWEST, rivals) if asked else None,
