@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 
 
 class MiaError(ValueError):
@@ -23,6 +23,17 @@ def choose(argument: str, given, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(given), [str(a) for a in allowed], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise MiaError(f"{argument} = {given!r} is not known.{hint} Allowed: {', '.join(map(str, allowed))}.")
+
+
+def check_whole(argument: str, value, low=None, high=None) -> int:
+    """`check_range` for whole numbers, of Python or NumPy; 3.0 is none.
+
+    Raises:
+        MiaError: otherwise.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise MiaError(f"{argument} = {value!r}: a whole number is needed.")
+    return int(check_range(argument, value, low, high))
 
 
 def check_range(argument: str, value, low=None, high=None):

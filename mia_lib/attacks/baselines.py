@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
-from mia_lib.checks import check_finite, check_labels, check_mask
+from mia_lib.checks import are_probabilities, check_finite, check_labels, check_mask
 from mia_lib.errors import MiaError, check_range
 from mia_lib.hints import Gradients, Inverse
 
@@ -64,6 +64,8 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
             shadow_probabilities.shape[2] != probabilities.shape[-1]):
         raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
                        f"{probabilities.shape}: [S, J, K] and [N, K], or [T, N, K], are needed.")
+    _check_distributions("probabilities", probabilities)
+    _check_distributions("shadow_probabilities", shadow_probabilities)
     classes = probabilities.shape[-1]
     labels = check_labels("labels", labels, classes, probabilities.shape[-2])
     shadow_labels = check_labels("shadow_labels", shadow_labels, classes, shadow_probabilities.shape[1])
@@ -114,7 +116,7 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     if probabilities.ndim != 2 or np.shape(labels)[:1] != probabilities.shape[:1]:
         raise MiaError(f"probabilities {probabilities.shape} and labels {np.shape(labels)} do not fit: [N, K] and [N] are "
                        "needed.")
-    _check_probabilities("probabilities", probabilities)
+    _check_distributions("probabilities", probabilities)
     labels = check_labels("labels", labels, probabilities.shape[1], len(probabilities))
     kind = np.result_type(probabilities.dtype, np.float32)
     true = np.take_along_axis(probabilities, labels[:, None], 1)[:, 0].astype(np.float64)
@@ -337,6 +339,15 @@ def _check_probabilities(argument: str, values: np.ndarray) -> None:
     if values.size:
         for value in (values.min(), values.max()):
             check_range(argument, value, 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
+
+
+def _check_distributions(argument: str, values: np.ndarray) -> None:
+    if values.size and not are_probabilities(values):
+        check_finite(argument, values, "rows", "Give probabilities, or leave those records out.")
+        sums = values.sum(-1)
+        raise MiaError(f"{argument} run from {values.min():.4g} to {values.max():.4g}, sums of rows from {sums.min():.4g} to "
+                       f"{sums.max():.4g}, of {values.shape[-1]} classes: numbers in [0, 1] with the sum 1 are needed, for "
+                       "two classes or more. Of logits give their softmax, of one probability p [1 - p, p].")
 
 
 @needs("loss", "in and out", "the training recipe, and records of its own that no model was trained on")

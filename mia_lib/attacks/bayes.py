@@ -31,7 +31,8 @@ def malt(loss: np.ndarray) -> np.ndarray:
         UserWarning: a loss that is nowhere above 0, as a score would be.
     """
     check_loss("loss", loss)
-    return -np.asarray(loss)
+    loss = np.asarray(loss)
+    return -(loss if loss.dtype.kind == "f" else loss.astype(np.float64))  # unsigned numbers have no negative
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")

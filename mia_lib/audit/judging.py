@@ -325,7 +325,7 @@ def chosen(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[fl
 
 
 def _numbers(score, inside, rates, seed, level) -> tuple[Interval, tuple[Rate, ...]]:
-    names = ["auc", *(f"tpr_at_fpr={rate:g}" for rate in rates)]
+    names = ["auc", *(f"tpr_at_fpr={float(rate)!r}" for rate in rates)]
     found = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed)
     auc, *tprs = found.values()
     outside = np.sort(score[~inside])[::-1]

@@ -195,8 +195,13 @@ def share_over(values, records: int, calibration: float = np.inf, what: str = "t
     Args:
         values: [T]. records: how many different ones the targets are judged on. calibration: how many the threshold is from,
             where it is such a quantile. what: the repetitions, in the plural.
+
+    Raises:
+        MiaError: a value that is no share.
     """
     values = np.asarray(values, float)
+    for value in (values.min(), values.max()):
+        check_range("values", float(value), 0, 1)
     mean, count = float(values.mean()), max(records, 1)
     chance = max(mean, 1 / count) * (1 - mean)  # none of n says less than one of n
     covers = f"{len(values)} {what} and {records} records"

@@ -264,7 +264,13 @@ def precision(tpr, fpr, share):
 
     Args:
         tpr, fpr: rates of the attack. share: strictly between 0 and 1. Numbers or arrays.
+
+    Raises:
+        MiaError: something outside these ranges, as percentages are.
     """
+    for name, given in (("tpr", tpr), ("fpr", fpr), ("share", share)):
+        for value in (np.min(given), np.max(given)):
+            check_range(name, float(value), 0, 1)
     hit, miss = share * np.asarray(tpr, float), (1 - share) * np.asarray(fpr, float)
     return hit / np.maximum(hit + miss, np.finfo(float).tiny)
 
@@ -299,7 +305,9 @@ def best_threshold(scores: Scores, members: Members) -> float:
     if best in (0, len(thresholds) - 1):
         return float(thresholds[best])
     high, low = float(thresholds[best]), float(thresholds[best + 1])
-    middle = low + (high - low) / 2
+    kind = np.asarray(scores).dtype
+    kind = kind if kind.kind == "f" else np.dtype(float)
+    middle = float(kind.type(low + (high - low) / 2))  # to which scores of this type are compared
     return middle if low < middle <= high else high
 
 
@@ -307,7 +315,13 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
     """Balanced accuracy of calling a record a member when its score reaches a threshold chosen beforehand.
 
     It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it.
+
+    Raises:
+        MiaError: scores or a threshold that are not a number; shapes that do not fit.
     """
+    check_scores(scores, members)
+    if np.isnan(threshold):
+        raise MiaError("threshold is not a number: no score reaches it.")
     return auc(np.asarray(scores) >= threshold, members)
 
 
@@ -385,7 +399,9 @@ def _core(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float,
     if fpr is None:
         raise MiaError(f"metric = {given!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
     _check_fpr(fpr)
-    return f"{name}={fpr:g}", lambda tp, fp: core(tp, fp, fpr), low_high  # type: ignore[operator]
+    short = f"{fpr:g}"
+    written = short if float(short) == fpr else repr(float(fpr))  # 1 / 300 has no short name
+    return f"{name}={written}", lambda tp, fp: core(tp, fp, fpr), low_high  # type: ignore[operator]
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
@@ -413,9 +429,10 @@ def _drawn(cores, terms: list[_Term], unit: np.ndarray, draws: int, seed: int) -
     for start in range(0, draws, step := max(1, CELLS // pool)):
         size = min(step, draws - start)
         if single:  # members and non-members apart
-            weights = np.empty((size, pool), int)
+            weights = np.zeros((size, pool), int)
             for side in (terms[0].members[0], ~terms[0].members[0]):
-                weights[:, side] = _weights(rng, size, int(side.sum()))
+                drawn = np.unique(terms[0].records[0][side])
+                weights[:, drawn] = _weights(rng, size, len(drawn))
         else:
             weights = _weights(rng, size, pool)
         weights = weights.astype(np.int32)
@@ -637,6 +654,8 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     """
     import pandas as pd
 
+    if not len(metrics):
+        raise MiaError(f"metrics = {metrics!r}: name at least one of {', '.join(CORES)}.")
     names, _, _ = zip(*(_core(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():

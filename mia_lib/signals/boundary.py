@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from mia_lib.checks import check_labels
+from mia_lib.checks import check_finite, check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.signals import outputs
@@ -275,6 +275,9 @@ def _checked(x, labels, queries, initial, low, high, evaluations, starts):
         raise MiaError(f"labels have shape {tuple(labels.shape)}: give [{len(x)}], the class of each record.")
     if initial is not None and initial.shape[1:] != x.shape[1:]:
         raise MiaError(f"initial has shape {tuple(initial.shape)}: give [P, ...], points like x {tuple(x.shape)}.")
+    for name, points in (("x", x), ("initial", x if initial is None else initial)):
+        if not torch.isfinite(points).all():
+            check_finite(name, points.cpu().numpy(), "records", "Leave them out: random starts are between the values of all.")
     check_budget(queries, math.prod(x.shape[1:]), evaluations, starts)
     if low is None and high is None:
         return None

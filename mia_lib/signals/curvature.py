@@ -35,7 +35,7 @@ from torch.autograd import grad
 
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.hints import Labels
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
@@ -211,6 +211,7 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
     how = {} if estimator == "exact" else {"iterations": int(iterations), "seed": int(seed)}
     if estimator in ("zero_order", "released_code"):
         how["h"] = float(h)
+    check_whole("seed", seed)
     spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how}
     found = outputs.per_model(models, records, spec, _task, "curvature", judged=judged, estimator=estimator, dtype=dtype,
                               how=how, warn=warn)
@@ -298,7 +299,7 @@ def _curvature(networks, x, labels, loss, estimator, dtype, how):
 
 
 def _check(count: int, name: str, h: float | None = None) -> None:
-    check_range(name, count, 1)
+    check_whole(name, count, 1)
     if h is not None and not 0 < h < np.inf:
         raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
 
@@ -310,6 +311,8 @@ def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int
     Args:
         wanted: losses that a record needs. each: losses that a probe of it needs.
     """
+    if batch is not None:
+        check_whole("batch", batch, 1)
     x = torch.as_tensor(x)
     if x.dtype not in outputs.PRECISIONS.values():
         raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")

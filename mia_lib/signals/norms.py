@@ -52,7 +52,9 @@ def known(model: nn.Module) -> bool:
     weights = [weight for _, weight in model.named_parameters(remove_duplicate=False)]
     return (len(places) == len(set(places)) and len(weights) == len(set(weights))
             and all(type(one).__module__.startswith(("torch.nn.", "mia_lib.models")) for one in places)
-            and all(type(one) in LAYERS for one in places if next(one.parameters(recurse=False), None) is not None)
+            and all(type(one) in LAYERS and {name for name, _ in one.named_parameters(recurse=False)} <= {"weight", "bias"}
+                    and not one._forward_pre_hooks  # by which spectral_norm makes a weight of another
+                    for one in places if next(one.parameters(recurse=False), None) is not None)
             and all(one.groups == 1 and one.padding_mode == "zeros" and not isinstance(one.padding, str)
                     for one in places if type(one) is nn.Conv2d)
             and all(one.running_mean is not None for one in places if type(one) is nn.BatchNorm2d))

@@ -24,7 +24,7 @@ from torch import nn
 
 from mia_lib import definitions, store
 from mia_lib import models as architectures
-from mia_lib.checks import check_mask
+from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
@@ -51,8 +51,11 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
         the model in evaluation mode, and its history float32 [epochs, 2]: mean loss and accuracy while training.
 
     Raises:
-        MiaError: the loss stops being a finite number.
+        MiaError: no records, labels that do not fit them; the loss stops being a finite number.
     """
+    if not len(x):
+        raise MiaError(f"x has shape {np.shape(x)}: at least one record is needed.")
+    y = check_labels("y", y, classes, len(x))
     [outcome] = fit_group(x, y, [np.arange(len(x))], classes, config, [index])
     if outcome.diverged:
         raise MiaError(outcome.diverged)

@@ -407,6 +407,8 @@ def test_shares_of_records_add_the_binomial_variance():
     made = metrics.share_over([0.2, 0.3, 0.4], 400)
     assert made.se**2 == pytest.approx(0.01 / 3 + 0.3 * 0.7 / 400)
     assert metrics.share_over([0.0] * 3, 100).high > 0  # none of 100 is not never
+    with pytest.raises(MiaError, match="values = 50"):
+        metrics.share_over([50, 60, 70], 100)
     assert metrics.over([1, 2, 3], "splits").covers == "3 splits"
 
 
@@ -637,3 +639,54 @@ def test_two_units_have_no_interval_and_say_so():
     share = metrics.share_over([0.2, 0.4], 100)
     assert np.isnan(share.low) and np.isnan(difference(alone, metrics.t_interval([0.1, 0.2, 0.3])).low)
     assert not np.isnan(metrics.bootstrap("auc", *gaussian(np.random.default_rng(3), 60, 1, targets=3)).low)
+
+
+# ----------------------------------------------------------------------------------------------- types, rates, resamples
+
+
+def test_the_best_threshold_serves_scores_of_its_own_type():
+    for kind in (np.float32, np.float64):
+        close = np.nextafter(kind(1), kind(0)), kind(0.9999999)
+        scores, members = np.repeat(np.array(close, kind), 5), np.arange(10) < 5
+        assert metrics.accuracy_at_threshold(scores, members, metrics.best_threshold(scores, members)) == 1.0
+        np.testing.assert_array_equal(metrics.rehearsed_accuracy(np.stack([scores] * 3), np.stack([members] * 3)), 1.0)
+
+
+def test_a_threshold_or_score_that_is_no_number_gives_no_accuracy():
+    members = np.arange(200) < 100
+    for scores, threshold in ((np.where(members, np.nan, 1.0), 0.0), (np.ones(200), np.nan)):
+        with pytest.raises(MiaError, match="NaN|not a number"):
+            metrics.accuracy_at_threshold(scores, members, threshold)
+
+
+def test_a_rate_is_the_one_that_was_given():
+    """One of 300 others is the loudest, and all members come next: at 1/300, to the last digit, all are found."""
+    scores = np.r_[np.linspace(5, 6, 50), 9.0, np.zeros(299)]
+    members = np.arange(350) < 50
+    found = metrics.evaluate({"a": scores}, members, metrics=[f"tpr_at_fpr={1 / 300!r}"], draws=50).iloc[0]
+    assert (found["value"], found["resolved"]) == (1.0, True)
+    assert found["metric"] == f"tpr_at_fpr={1 / 300!r}"
+    found = metrics.bootstrap("tpr_at_fpr", scores, members, fpr=0.01, draws=50)
+    assert found.value == metrics.tpr_at_fpr(scores, members, 0.01)
+
+
+def test_the_records_of_one_target_are_drawn_apart_by_side_whatever_their_numbers():
+    members, scores = np.arange(200) < 3, np.random.default_rng(0).normal(size=200)
+    plain = metrics.bootstrap("auc", scores, members, draws=300)
+    for records in (np.arange(200) + 100, np.random.default_rng(1).permutation(200)):
+        found = metrics.bootstrap("auc", scores, members, draws=300, records=records)
+        assert len(found.draws) == 300 and found.value == plain.value
+    shifted = metrics.bootstrap("auc", scores, members, draws=300, records=np.arange(200) + 100)
+    assert (shifted.low, shifted.high) == (plain.low, plain.high)
+
+
+def test_percentages_are_no_rates():
+    with pytest.raises(MiaError, match="share = 50"):
+        metrics.precision(0.5, 0.1, 50)
+    with pytest.raises(MiaError, match="tpr = 50"):
+        metrics.precision(np.array([0.5, 50]), 0.1, 0.5)
+
+
+def test_a_table_of_no_metric_is_refused():
+    with pytest.raises(MiaError, match="name at least one of auc"):
+        metrics.evaluate({"a": np.arange(4.0)}, np.arange(4) < 2, metrics=[])

@@ -297,6 +297,12 @@ def test_rehearsed_accuracy_does_not_see_the_membership_of_the_game_it_judges():
         metrics.rehearsed_accuracy(scores[:1], members[:1])
 
 
+def test_unsigned_losses_keep_their_order():
+    for kind in (np.uint8, bool, np.int64):
+        assert_allclose(bayes.malt(np.array([0, 1, 1, 0], kind)), [0, -1, -1, 0])
+    assert bayes.malt(LOSS.astype(np.float32)).dtype == np.float32
+
+
 def test_with_two_classes_the_zero_one_attack_is_malt_with_the_threshold_log_two():
     x, y = chapter.design(RNG.normal(size=(100, 4))), RNG.integers(0, 2, 100)
     theta = RNG.normal(size=5)
@@ -330,7 +336,8 @@ def test_threat_model_table_is_made_from_what_the_attacks_declare():
     (lambda: bayes.membership_posterior(0.0, 1.0), "strictly between"),
     (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 3)), np.zeros(3), np.zeros((2, 3))),
      "needed"),
-    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 4, 2)), np.zeros(4), np.eye(2, 4) > 0),
+    (lambda: baselines.shadow_models(np.eye(2)[[0, 1, 1, 0]], np.zeros(4), np.full((2, 4, 2), 0.5), np.zeros(4),
+                                     np.eye(2, 4) > 0),
      "10 of each"),
     (lambda: attacks.needs("loss", "some", "")(len), "references = 'some'")])
 def test_bad_input_says_what_is_wrong(call, words):

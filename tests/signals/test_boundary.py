@@ -1,5 +1,7 @@
 """Distances to the decision boundary from classes alone: against geometry, a search of the plane and the public toolbox."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -376,6 +378,8 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     (lambda e: hop_skip_jump(linear, X[0], Y, 500), r"shape \(20,\): give float32"),
     (lambda e: hop_skip_jump(linear, X, Y[:5], 500), r"labels have shape \(5,\): give \[60\]"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, initial=X[:, :3]), r"initial has shape \(60, 3\): give .* \(60, 20\)"),
+    (lambda e: hop_skip_jump(linear, torch.where(X == X[3, 2], math.nan, X), Y, 500), "x holds 1 values that are not finite"),
+    (lambda e: hop_skip_jump(linear, X, Y, 500, initial=torch.where(X == X[3, 2], math.inf, X)), "initial holds 1 values"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, low=0.0), "low = 0.0 and high = None: give both"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, low=-1.0, high=1.0), "leave records outside, whose values run from -"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, evaluations=1), "evaluations = 1 is out of range"),

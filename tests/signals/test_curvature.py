@@ -383,6 +383,9 @@ X = torch.zeros(4, 3, dtype=torch.float64)
     (lambda e: curvature.of(e, TABLE, "hutchinsen"), "Did you mean 'hutchinson'"),
     (lambda e: curvature.of(e, TABLE, h=-1.0), "h = -1.0"),
     (lambda e: curvature.of(e, TABLE, iterations=0), "iterations = 0"),
+    (lambda e: curvature.of(e, TABLE, iterations=2.9), "iterations = 2.9: a whole number"),
+    (lambda e: curvature.of(e, TABLE, seed=1.9), "seed = 1.9: a whole number"),
+    (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X, batch=-1), "batch = -1 is out of range"),
     (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), 0), "iterations = 0"),
     (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), variant="papre"), "Did you mean 'paper'"),
     (lambda e: curvature.of(e, TABLE, dtype="double"), "Allowed: float32, float64")])

@@ -90,7 +90,8 @@ def _one_weight():
 @pytest.mark.parametrize("body", [
     _Tied, _twice, _one_weight, lambda: nn.Sequential(nn.LayerNorm(3)), lambda: nn.Conv2d(4, 4, 3, groups=2),
     lambda: nn.Conv2d(4, 4, 3, padding_mode="reflect", padding=1), lambda: nn.Conv2d(4, 4, 3, padding="same"),
-    lambda: nn.BatchNorm2d(3, track_running_stats=False)])
+    lambda: nn.BatchNorm2d(3, track_running_stats=False), lambda: nn.utils.spectral_norm(nn.Linear(3, 3)),
+    lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))])
 def test_what_it_does_not_cover_is_not_taken(body):
     assert not norms.known(Network(body(), nn.Linear(3, 3)))
 

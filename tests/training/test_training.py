@@ -49,6 +49,16 @@ def test_models_are_bit_identical_whatever_the_size_of_the_pool(tmp_path, monkey
     assert not (weights[0][0] == weights[0][2]).all()
 
 
+@pytest.mark.parametrize("x, y, words", [
+    (slice(0, 5), slice(0, 9), "y"), (slice(0, 9), slice(0, 5), "y"), (slice(0, 0), slice(0, 0), "at least one record")])
+def test_labels_that_do_not_fit_train_nothing(x, y, words):
+    with pytest.raises(MiaError, match=words):
+        training.fit(IMAGES.x[x], IMAGES.y[y], 3, TrainConfig("mlp:4", epochs=1))
+    with pytest.raises(MiaError, match="whole"):
+        training.fit(IMAGES.x[:5], IMAGES.y[:5] + 0.7, 3, TrainConfig("mlp:4", epochs=1))
+
+
+
 def test_training_leaves_the_global_random_state_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
