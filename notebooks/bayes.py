@@ -31,7 +31,7 @@
 # They differ in how they guess the typical loss of a record.
 #
 # *The main line* below takes about half an hour to read. *In depth*, after the exercises, are the proofs, the other exhibits, every
-# claim with its verdict, and where text and code differ, each folded. A number that is a link or heads a caption is this book's, any other the
+# claim with its verdict, and where text and code differ, each folded. A number with a dot is this book's (Table 1.2), one without the
 # paper's (Theorem 1, Property 2, Eq. 15, Table 2). {eq}`bayes-gibbs`, {eq}`bayes-score` and {eq}`bayes-tau` are the paper's Eq. 2, Eq. 15 and
 # Eq. 14.
 
@@ -60,7 +60,7 @@ results.show_table(
                           "MAST": bayes.mast, "MATT": bayes.matt}),
     name="bayes-threat-model",
     caption="What each attack of this chapter needs for its score, as declared by the functions that run it; the threshold that MALT's row names is "
-            "for saying yes or no. MAST and MATT need one for that, too, and for it models of their own ({numref}`bayes-table-2`). 0-1 answers yes or no; "
+            "for saying yes or no. MAST and MATT need one for that, too, and models of their own to find it ({numref}`bayes-table-2`). 0-1 answers yes or no; "
             "shadow models give a probability, called at one half. Two of MAST's three forms below need references *out* only.")
 
 # %% [markdown]
@@ -223,8 +223,8 @@ plotting.explore(
 # ````
 #
 # *Why.* With $z_1$ in, the density of $\theta$ is $e^{-\ell(\theta, z_1)/T} p_{\mathcal T}(\theta)$ over its
-# normalising integral; with $z_1$ out, it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and of $\theta$
-# only its loss on $z_1$ is left.
+# normalising integral; with $z_1$ out, it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels; of $\theta$
+# only its loss on $z_1$ is left, and the integral is $e^{-\tau/T}$, so the ratio is $e^{s}$.
 #
 # Two readings must be kept apart. If all other records are known, the loss of *this* record is enough. If they are not, $\theta$ also
 # tells something about them, through the law over which the expectation is taken; but by {eq}`bayes-gibbs` that, too, reaches the
@@ -265,7 +265,7 @@ results.show_source(bayes.mast, bayes.best_split)
 # and $\tau = \frac{n'}{2(n'+1)} d$ for MALT, with $n' = n/2$ members (Eqs. 33–35).
 # ```
 #
-# The integral behind $\tau(z)$ leaves a constant that the paper drops, $\frac d2 \log\frac{n'+1}{n'}$. It moves no record
+# {eq}`bayes-tau` with $p = \mathcal N(\mu, I/n')$, the law of the mean of others, and $T = 1$ leaves a constant that the paper drops, $\frac d2 \log\frac{n'+1}{n'}$. It moves no record
 # past another, but with it the natural threshold is zero. We keep it. The attacker of this figure knows $\mu$ exactly.
 
 # %%
@@ -283,7 +283,7 @@ results.name({"gaussian-gain": gaussian_gain, **{f"gaussian-{name.lower()}": met
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
     caption="**Figure 1 of the paper**: $n = 100$ records, half of them averaged, $d =$ {param}`gaussian_dimension`, "
-            "one game, both panels with the same score axis, heights not; dotted: zero. One threshold for all records (MALT, scores centred) against one for each record (MAST). AUC "
+            "one game; the panels share the score axis, not the height; dotted: zero. One threshold for all records (MALT, scores centred) against one for each record (MAST). AUC "
             "over {param}`gaussian_games` games: MALT {ours}`gaussian-malt`, in closed form {ours}`closed-malt`; MAST "
             "{ours}`gaussian-mast`, in closed form {ours}`closed-mast`.",
     alt="Two histograms of scores of members and of non-members, MALT and MAST, over the same horizontal axis. AUC over all games "
@@ -345,7 +345,7 @@ results.show_table(
     exhibits.table_one(games, list(games)), name="bayes-table-1",
     caption="**Table 1 of the paper, accuracies in percent** ({ours}`pair`): ours, the mean of {param}`seeds` splits, and, for a size "
             "that it prints, the paper's behind the slash. *Peak*: the threshold is the best on the very records that are judged, as in the paper; 0-1 has none to choose. "
-            "*Rehearsed*: the threshold comes from other splits, with 95 % intervals over splits, three or more. *Noise*: the peak of random numbers."
+            "*Rehearsed*: the threshold comes from other splits, with 95 % intervals over splits, three or more. *Noise*: the peak of random numbers. *Train*, *validation*: accuracy of the target."
             + (f" Not run: n = {', '.join(map(str, not_run))}, for {reason}." if reason else ""))
 
 # %% [markdown]
@@ -355,11 +355,11 @@ results.show_table(
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
 # MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
 # paper's lead at $n = 400$, {printed}`table1 | n = 400 | MALT | attack_accuracy` against {printed}`table1 | n = 400 | 0-1 |
-# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. What these gain is luck alone; a
-# score that finds members gains by choosing what its rehearsed threshold misses, too (at $n =$ {ours}`n-small` here MALT {ours}`own-luck`, random
+# attack_accuracy`, is below the {ours}`noise-400` points that random numbers gain there. What these gain is luck alone. A
+# score that finds members leaves less to luck, but also regains what its rehearsed threshold missed (in all, at $n =$ {ours}`n-small`, MALT {ours}`own-luck`, random
 # numbers {ours}`noise-small`).
 #
-# **No contradiction to the theorem.** Where MATT, which has the parameters, is ahead of MALT, it need not be for them: MALT drops
+# **No contradiction to the theorem.** Where MATT, which has the parameters, is ahead of MALT, the parameters need not be why: MALT drops
 # $\tau(z)$, MATT keeps it. The loss less one reference's loss keeps it as well and needs no parameters; how far it is from MATT is the last
 # column of {numref}`bayes-second-term`.
 
@@ -412,7 +412,7 @@ results.show_table(
     exhibits.table_two(judged), name="bayes-table-2",
     caption="**Table 2 of the paper.** Target models: {ours}`targets`, banks: {param}`banks`, references of each target: "
             "{param}`references` (the paper: 30). Percent, with 95 % intervals for the draw of banks, three or more (with one bank: of targets), and of "
-            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; {ours}`shadow-source` call at one half. AUC is in percent, too. Accuracy is the area below two straight lines through the ROC's point at the threshold; a curve that falls below them has less AUC. The models of the banks are right about {ours}`fit-in` of their members and "
+            "records. Thresholds are never chosen on the target: MALT and MAST rehearse on two reference models, trained on other halves of the same records, whose members are known; {ours}`shadow-source` call at one half. AUC is in percent, too. Accuracy is the area under straight lines from the ROC's two corners to its point at the threshold, so it can exceed the AUC. The models of the banks are right about {ours}`fit-in` of their members and "
             "{ours}`fit-out` of the others. The paper copies its first two numbers from the cited work, whose models differ.")
 
 # %% [markdown]
@@ -426,8 +426,8 @@ results.show_table(
 # The paper trains ResNet-101 and VGG-16 on parts of ImageNet with three strengths of augmentation. This run: {param}`sweep_architectures` on
 # {param}`sweep_dataset:title`, each trained on half of {param}`sweep_records` images in {param}`sweep_games` independent games, with the
 # recipes {param}`augmentations`. The paper's three go from weak to strong; a crop of five unscaled pixels, where it is run, is ours and has no place in
-# that order. A network called *leino_cnn* has dropout (a quarter after its convolutions, a half before its output), the others have none; if its lead
-# differs, dropout may be why, which no run here separates.
+# that order. A network called *leino_cnn* has dropout (a quarter after its convolutions, a half before its output), the others have none; if MALT's lead over 0-1
+# differs there, dropout may be why, which no run here separates.
 
 # %%
 played_with = sweep.take(np.arange(sweep_games * sweep_records))
@@ -449,7 +449,7 @@ plotting.show(
     exhibits.table_three_figure(table_3, augmentations), name="bayes-table-3-figure",
     caption="**Table 3 of the paper**: attack accuracy against augmentation. Filled: our networks, the mean of {param}`sweep_games` games, with 95 % "
             "intervals where these are three or more; hollow: the paper's networks on ImageNet, at the recipes nearest to ours. Numbers "
-            "are in {numref}`bayes-table-3`.",
+            "are in {numref}`bayes-table-3`. Do both attacks fall from left to right, and does MALT stay above 0-1?",
     alt="A panel for each network. Attack accuracy of MALT and 0-1 against augmentation; the paper's values, "
         "for ImageNet, start at {printed}`table3 | ResNet-101 | augmentation: None | MALT` percent for MALT without augmentation.")
 
@@ -501,7 +501,9 @@ results.say(results.markdown_table(pd.DataFrame([
 #
 # ````{exercise} How much is ε?
 # :label: bayes-exercise-epsilon
-# For which $\epsilon$ does $\lambda + \epsilon/4$ say anything at $\lambda = 0.5$, $0.1$, $0.01$? Does $\epsilon = 1$
+# Training is $\epsilon$-{term}`differentially private <differential privacy>` if one record changes the probability of any model by a factor of at most
+# $e^\epsilon$. Then the probability that a record is a member, $\lambda$ before the model is seen, is at most $\lambda + \epsilon/4$ after
+# ({prf:ref}`bayes-property-1`). For which $\epsilon$ does that say anything at $\lambda = 0.5$, $0.1$, $0.01$? Does $\epsilon = 1$
 # protect a record with a prior of one percent?
 # ````
 #
@@ -735,7 +737,7 @@ results.show_table(
 # %% [markdown]
 # ### The term that MATT drops
 #
-# The log ratio of two Gaussians with the same covariance is
+# With $z$ in, the minimum moves by about $-H^{-1}\nabla\ell$. The log ratio of the two Gaussians, with the same covariance $H^{-1}$, is
 # $-(\theta - \theta_0^*)^\top \nabla\ell(\theta_0^*, z) - \tfrac12 \nabla\ell^\top H^{-1} \nabla\ell$ (Eq. 39); MATT is its first term. The
 # paper calls the second negligible for large $n$. Size and effect are two questions:
 

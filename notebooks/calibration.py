@@ -180,7 +180,7 @@ plotting.show(
     exhibits.idea(plays[table.name]), name="calibration-idea",
     caption="Each dot is a record of one play ({ours}`first-table`), by how hard it is for the target and for a reference that never saw it, from "
             "the easiest to the hardest. Below the solid line is the tenth of the records that one threshold for all calls first; rings mark the "
-            "tenth that the calibrated loss calls first. In this play members are {ours}`line-members` of the former and {ours}`rings-members` of the "
+            "tenth that the calibrated loss calls first: axes are ranks, rings go by losses, of which hard records have more to lose. In this play members are {ours}`line-members` of the former and {ours}`rings-members` of the "
             "latter; over {ours}`plays` plays {ours}`top-original` and {ours}`top-scratch` (means, 95 % intervals). Half of all records are members.",
     alt="Scatter plot of members and non-members, rank of the loss under the target against rank of the loss under the reference, with the diagonal. A "
         "horizontal line has a tenth of the records below it, of which {ours}`line-members` are members; another tenth has rings, of which "
@@ -290,7 +290,7 @@ results.show_table(
 plotting.show(
     exhibits.top_figure(plays[images.name]), name="calibration-named",
     caption="Share of members among the records called members, against how many are called ({ours}`images-name`, the loss). Lines: means over "
-            "plays; bands: from the lowest play to the highest; dashed: guessing. In the best-scored hundredth, or the best one of fewer records, members are {ours}`tip-original` "
+            "plays; bands: from the lowest play to the highest; dashed: guessing. In the best-scored hundredth, one record at least, members are {ours}`tip-original` "
             "before calibration, {ours}`tip-scratch` after (Cal.), {ours}`tip-forgetting` by forgetting. Figure 1 of the paper shows it as two histograms; "
             "ours are {numref}`calibration-figure-1`.",
     alt="Three curves of the share of members among the records called, against the share of records that is called, on a logarithmic axis. In the "
@@ -399,14 +399,14 @@ plotting.show(
 #
 # ````{exercise} How many references?
 # :label: calibration-exercise-references
-# In {eq}`calibration-law`, by what factor does the separation grow from one reference to infinitely many? Which share of that do five
-# references give? When does the *first* reference make the attack worse?
+# In {eq}`calibration-law`, by what factor does the separation grow from one reference to infinitely many? Which share of the limit do one and five
+# references reach? When does the *first* reference make the attack worse?
 # ````
 #
 # ````{solution} calibration-exercise-references
 # :class: dropdown
-# The separation is $\Delta / \sqrt{2\sigma_\varepsilon^2(1 + 1/R)}$: from $R = 1$ to $\infty$ it grows by $\sqrt 2 = 1.41$, and
-# five references give $\sqrt{2/1.2} = 1.29$, a share of $0.91$. The first one hurts when $\sigma_D < \sigma_\varepsilon$; compare the two
+# The separation is $\Delta / \sqrt{2\sigma_\varepsilon^2(1 + 1/R)}$: from $R = 1$ to $\infty$ it grows by $\sqrt 2 = 1.41$.
+# One reference reaches $1/\sqrt 2 = 0.71$ of the limit, five $\sqrt{1/1.2} = 0.91$. The first one hurts when $\sigma_D < \sigma_\varepsilon$; compare the two
 # spreads in {numref}`calibration-law-table`.
 # ````
 #
@@ -434,7 +434,7 @@ results.say(results.markdown_table(pd.DataFrame([
 #
 # ````{exercise} Mean or soft minimum?
 # :label: calibration-exercise-softmin
-# Replace the mean in {eq}`calibration-score` by the soft minimum $-\log \frac1R \sum_r e^{-\ell(g_r, z)}$ of {prf:ref}`calibration-theorem`
+# Replace the mean loss of the references by their soft minimum, $-\log \frac1R \sum_r e^{-\ell(g_r, z)}$, of {prf:ref}`calibration-theorem`
 # and compare AUC and TPR at an FPR of $0.01$ with one and with all references. Why can it only lower scores? Which records does it lower?
 # ````
 #

@@ -10,7 +10,7 @@
 
 # %% [markdown]
 # # Which attack should I use?
-# **Every attack of this book on the same models, records and views, with references from the same models. A comparison between papers
+# **Attacks of all chapters on the same models, records and views, with references from the same models. A comparison between papers
 # compares what each attack was given; this one holds that fixed, or says what more one has.**
 #
 # ```{admonition} Run this chapter again
@@ -129,7 +129,7 @@ results.show_table(
 #
 # Two axes order the attacks. One is *access*: the predicted label, the loss of the true label, all outputs, the parameters. The
 # other is what the attacker knows of *other models*: nothing; models that were not trained on the record; models of which half
-# were trained on it. An attack is worth its knowledge if none with less does as well. Such attacks are the {term}`frontier`: whoever stands
+# were trained on it. An attack is worth its knowledge if none with no more does better. Such attacks are the {term}`frontier`: whoever stands
 # below it pays for what they do not use.
 
 # %%
@@ -149,7 +149,7 @@ plotting.show(
 # %% [markdown]
 # ## One target by hand
 #
-# The first target of {ours}`first`, attacked with LiRA and all references of that case. Take the records, describe the models,
+# The first target of {ours}`first`, attacked with LiRA and all references of that case. Take the records, train the models,
 # ask them for their log odds, and compare the target with the others.
 
 # %%
@@ -191,8 +191,8 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # **What costlier signals add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
 # costs as much as several losses (probes of the curvature, which is estimated as in its released code: {param}`probes`); LiRA is given as few where they are compared.
 #
-# IHA and the gradient alone (†) take a record's own gradient out of the members', so they are *told* who is a member. Random
-# flags in the place of membership are found, too ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
+# IHA and the gradient alone (†) subtract a record's own gradient from the sum over the members if it is one, so they are *told* who is a member. Told
+# random flags instead, they find these as well ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
 # own part is in the Hessian by which it weighs gradients. The AUC of the first two says how near the training came to
 # a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
 # on no frontier and in no ranking, and nothing is claimed of them.
@@ -213,7 +213,7 @@ plotting.show(
 
 # %% [markdown]
 # An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
-# spreads estimate a variance for each record from the models of each kind, of which the left end has {ours}`least-half`. Compare there the
+# spreads need a variance for each record from the models of each kind, of which the left end has {ours}`least-half`. Compare there the
 # attacks that fit spreads with those that do not, and then how much each gains on its way to the right. From which number on an attack is
 # measurably ahead of MALT is in {numref}`compare-least`.
 #
@@ -320,7 +320,7 @@ results.show_table(
 # ````{exercise} A frontier of your own
 # :label: compare-exercise-frontier
 # You may ask for losses and train no model. Which attacks of {numref}`compare-access` are left? Which of them are on the frontier of
-# {numref}`compare-knowledge`? What is the least you must add to leave it?
+# {numref}`compare-knowledge`? What is the least you must add to do better?
 # ````
 #
 # ````{solution} compare-exercise-frontier
@@ -558,7 +558,7 @@ plotting.show(
 # %% [markdown]
 # ### What this run trains, and where it stops short
 #
-# All cases are small. Attacks that need a Hessian are judged on small networks alone. Probes of the curvature number {param}`probes`,
+# All cases are small. The label-only attack, and those on losses that leave one record out, have no place here. Attacks that need a Hessian are judged on small networks alone. Probes of the curvature number {param}`probes`,
 # in its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
 # CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of sweeps and of the
 # least number of references targets alone, and none covers the choice of the bank or of the public records.

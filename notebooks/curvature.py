@@ -169,9 +169,9 @@ with np.errstate(all="ignore"):
 results.name({"hand": float(hand), "twin": f"{np.max(twin, where=np.isfinite(twin), initial=0):.0e}"})
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing; this target's is {ours}`hand`, and {ours}`by-hand-row` in the study below. The
-# library's `curvature.of` asks for the same four losses as `four_points`, for many records at once, and its `attack.nll` is
-# `log_ratio`: the two differ by at most {ours}`twin` here, of scores beyond one relative to their size. The complement of the target, the model trained on the other half, is left out,
+# An {term}`AUC` of one half is guessing; this target's is {ours}`hand`, and {ours}`by-hand-row` with one view in the study below, in the row *Curv, log ratio*. The
+# library's `curvature.of` asks for the same four losses as `four_points`, for many records at once, and averages $h|q|$ as the released code does; its `attack.nll` is
+# `log_ratio` (the row *NLL* has the released form of it): the two differ by at most {ours}`twin` here, of scores beyond one relative to their size. The complement of the target, the model trained on the other half, is left out,
 # for the number of references that hold a record would give the record away.
 #
 # ## The idea
@@ -189,11 +189,11 @@ results.name({"probe-true": bank.records.classes[probe.labels[0, 0]], "probe-own
 plotting.explore(
     exhibits.probe_chart(probe, h), exhibits.probe_figure(probe, h), name="curvature-idea",
     instructions="Move the step: the four points walk along the two lines, and ticks below are kinks of the network. Where "
-                 "does the estimate leave the dashed line, the Hessian's own number? Then change the label, and the model.",
+                 "does the estimate leave the horizontal line, the Hessian's own number? Then change the label, and the model.",
     caption="One probe of one {ours}`set` image, labelled {ours}`probe-true`, which the model that never saw it calls "
             "{ours}`probe-own`. Left: the loss less its tangent along the two lines, four points at $h =$ {ours}`probe-step`, and "
-            "ticks at kinks. Right: the size of $q$ against the step, and of $v^\\top H u$ between kinks (thin horizontal "
-            "lines), for the model that never saw the image, with the image's label and with the model's own, and for the "
+            "ticks at kinks. Right: the size of the estimate $q$ against the step, and what it should be, $v^\\top H u$ with the Hessian $H$ by the input (thin horizontal "
+            "lines). Look where a curve leaves its line: there a kink, a jump of the slope, lies between the points. For the model that never saw the image, with the image's label and with the model's own, and for the "
             "model that was trained on it.",
     alt="Left, two curves against the step from the record, with two points on each. Right, logarithmic axes: curves of the "
         "size of the estimate against the step h, with a thin horizontal line for each and a vertical line at h.")
@@ -226,7 +226,7 @@ plotting.explore(
 # ({ref}`exercise on the factor <curvature-exercise-factor>`).
 #
 # **What is released** is the mean of $h\,|q|$. It is never negative, so it has a logarithm. It follows the *size* of the
-# Hessian, not its trace. All attacks below run on its logarithm, as the paper's do.
+# Hessian, not its trace. The curvature attacks below run on its logarithm, as the paper's do.
 #
 # ````{prf:proposition} The label cancels between kinks
 # :label: curvature-label
@@ -243,7 +243,7 @@ plotting.explore(
 # them by about $(p - e_y)^\top \Delta z$, $e_y$ being the label as a unit vector. So a kink counts by how wrong the model is
 # about *this* label.
 #
-# **The attack** compares a log curvature $c$ with its two Gaussians:
+# **The attack** (ZO, *zero-order*: without derivatives) compares a log curvature $c$ with its two Gaussians:
 #
 # ```{admonition} The paper's attack
 # :class: paper
@@ -260,7 +260,8 @@ plotting.explore(
 #
 # ## What privacy allows
 #
-# *An example first.* Say the truth with odds $e^\epsilon$ and a lie otherwise. This is $\epsilon$-private, and whoever hears
+# *An example first.* Say the truth with odds $e^\epsilon$ and a lie otherwise. This is $\epsilon$-{term}`private <differential privacy>`: no fact changes the
+# probability of an answer by a factor above $e^\epsilon$. Whoever hears
 # the answer has an AUC of $e^\epsilon/(1 + e^\epsilon)$. No score of any $\epsilon$-private model has more, whatever it is
 # computed from.
 #
@@ -327,7 +328,7 @@ results.show_table(
 #
 # **Look at the rival.** In the released code LiRA is given the *largest* softmax probability, where its own paper takes the
 # true class's {cite}`carlini2022membership`, and it is run by the rule that the code calls LR. Both repaired, its AUC changes
-# by {ours}`lira-repaired` points, and it less NLL's is {ours}`lira-over-nll` points.
+# by {ours}`lira-repaired` points and is above NLL's by {ours}`lira-over-nll`.
 #
 # ## Few false alarms: the paper's Figure 4
 
@@ -491,7 +492,7 @@ plotting.show(
 #
 # All first-order terms cancel and the second-order ones leave $4h^2\, v^\top H u$. With
 # $\mathbb E[uu^\top] = \mathbb E[vv^\top] = C$, $\mathbb E[q\,vu^\top] = C H C$: it is $H$ for $\pm 1$ ($C = I$) and $H / n^2$
-# on the sphere ($C = I/n$). For $H = I$ Hutchinson's $v^\top v = n$ has no variance at all, independent vectors have
+# on the sphere ($C = I/n$). For $H = I$ one vector in both places, $v^\top v = n$ (Hutchinson), has no variance at all, independent vectors have
 # $2n^2 - 2n$: infinitely many times more. First the quadratic, with the four points of this page, then the second $H$:
 
 # %%

@@ -10,7 +10,8 @@ SIGNALS = {  # what attacks have whose score is a signal of the target as it is,
     "gradient norm": Needs("parameters", "none", "nothing"),
     "confidence": Needs("output vector", "none", "nothing, not even the true label"),
     "label-only": Needs("label", "none", "answers to a few thousand queries for each record"),
-    "any score, by forgetting": Needs("parameters", "out only", "the training recipe and the distribution of records"),
+    "any score, by forgetting": Needs("parameters", "none",
+                                      "the training recipe, and public records that the target was not trained on"),
 }
 
 

@@ -327,7 +327,6 @@ LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "sur
 CURVATURE, BERTRAN, MAST = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
 YE = "ye2022enhanced"
 GAUSS = Needs("output vector", "none", "public records that the target was not trained on")
-FORGETS = Needs("parameters", "none", "the training recipe, and public records that the target was not trained on")
 KNOWS = calibration.calibrate.needs.knows
 
 ATTACKS = {one.name: one for one in (
@@ -340,7 +339,7 @@ ATTACKS = {one.name: one for one in (
     Attack("quantile", "quantile, Gaussian", BERTRAN, GAUSS, by_regression, {"kind": "gauss"}),
     Attack("pinball", "quantile, pinball", BERTRAN, GAUSS, by_regression, {"kind": "pinball"}),
     Attack("shokri", "shadow models", "shokri2017membership", baselines.shadow_models.needs, _shokri, {"shadows": SHADOWS}),
-    Attack("forgetting", "loss, by forgetting", WATSON, FORGETS, _forgetting),
+    Attack("forgetting", "loss, by forgetting", WATSON, calibration.SIGNALS["any score, by forgetting"], _forgetting),
     Attack("attack_s", "Attack S", YE, per_class.attack_s.needs, partial(by_names, per_class.attack_s), swept=True),
     Attack("attack_r", "Attack R", YE, baselines.attack_r.needs, _attack_r, swept=True),
     Attack("calibrated", "calibrated loss", WATSON, calibration.calibrate.needs, _calibrated,

@@ -63,7 +63,7 @@ def look_of(method: str, **other) -> dict:
 SEEN = ("a model that never saw it", "the model that was trained on it")
 LABELS = ("the record's label", "the label that the model gives")
 LINES = ("along u + v", "along u - v")
-PAIRS = {"never saw it": (0, 0), "never saw it, its own label": (0, 1), "trained on it": (1, 0)}  # model, label
+PAIRS = {"never saw it": (0, 0), "never saw it, the model's label": (0, 1), "trained on it": (1, 0)}  # model, label
 COLOURS = (plotting.BLUE, plotting.RED)  # of the two lines
 
 
