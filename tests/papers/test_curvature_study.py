@@ -223,6 +223,13 @@ def test_a_play_is_what_its_models_say(bank, played):
         if name in study.TWO_VIEWS:
             np.testing.assert_array_equal(played.one_view[name][2], 2 * stats.rankdata(single[name]))
             assert (played.one_view[name][2] != played.scores[name][2]).any()
+    targets = list(bank.game.attacked)
+    of_all = np.stack([study._against(bank, t)["nll"] for t in targets])
+    for t in range(len(targets)):
+        others = np.arange(len(targets)) != t
+        level = metrics.best_threshold(of_all[others].ravel(), played.members[others].ravel())
+        np.testing.assert_array_equal(played.called["nll"][t], of_all[t] >= level)
+    assert set(played.called) == {*study.PAPER, *(f"{name}.1" for name in study.PAPER if name in study.TWO_VIEWS)}
     p = signals.probabilities(bank.models, bank.records)[target]
     np.testing.assert_array_equal(played.scores["song"][2], 2 * stats.rankdata(baselines.modified_entropy(p, bank.records.y)))
     p, elsewhere = np.exp(-found["loss"]), np.exp(-signals.loss(bank.models, bank.population).astype(float))
@@ -688,12 +695,19 @@ def made_up(good=("nll",), n=2200, targets=4, gap=1.0):
     single["lr"] = np.where(members & (rng.random(members.shape) < 0.4), 5, 0) + rng.normal(size=members.shape)
     for name in good:
         weak[name] = np.where(~members & (rng.random(members.shape) < 0.02), 10, 6 * members) + rng.normal(size=members.shape)
-    return study.Play(members, weak, single, ladders, controls, log, difficulty, easy, **rates)
+    return study.Play(members, weak, single, called_by(weak, single, members), ladders, controls, log, difficulty, easy, **rates)
 
 
-def with_scores(found, **others):
-    """A play with other scores of some methods."""
-    return replace(found, scores=found.scores | others)
+def called_by(scores, single, members):
+    """Whom methods call with the best threshold against the others."""
+    named = {name: scores[name] for name in study.PAPER} | {f"{m}.1": single[m] for m in study.PAPER if m in single}
+    return {name: metrics.rehearsed_calls(score, members) for name, score in named.items()}
+
+
+def with_scores(found, single=(), **others):
+    """A play with other scores of some methods, or of some from one view."""
+    scores, one_view = found.scores | others, found.one_view | dict(single)
+    return replace(found, scores=scores, one_view=one_view, called=called_by(scores, one_view, found.members))
 
 
 def estimated_like(members, released, exact, own):
@@ -733,12 +747,12 @@ def attacks():
     right = made_up()
     right = with_scores(right, log_ratio=scores(right.members, 10.0))
     blurred = right.scores["nll"] + 2 * np.random.default_rng(8).normal(size=right.members.shape)
-    right = replace(right, one_view=right.one_view | {"nll": blurred})
+    right = with_scores(right, {"nll": blurred})
     wrong = made_up((), gap=-1.0)
     nll, lr = np.random.default_rng(9).normal(size=(2, *wrong.members.shape))
     wrong = with_scores(wrong, song=right.scores["lr"], log_ratio=-right.scores["nll"], nll=nll, lr=lr,
                         lira_released=right.scores["lr"])
-    wrong = replace(wrong, one_view=wrong.one_view | {"nll": nll})
+    wrong = with_scores(wrong, {"nll": nll})
     members = right.members[:, 1000:1200]
     given = ((right, {4: right.scores, 8: wrong.scores}, curves(), estimated_like(members, 3.0, 1.0, 1.5), rejecting(0.05)),
              (wrong, {4: wrong.scores, 8: right.scores}, curves(), estimated_like(members, 1.0, 3.0, 2.5), rejecting(0.2)))
@@ -769,7 +783,7 @@ def test_where_nothing_leaks_no_margin_is_met(monkeypatch):
     monkeypatch.setattr(exhibits, "number", partial(exhibits.number, draws=50))
     for _ in range(3):
         alike = {name: rng.normal(size=noise.members.shape) for name in noise.scores}
-        found = replace(noise, scores=alike, one_view={name: alike[name] for name in noise.one_view})
+        found = with_scores(noise, {name: alike[name] for name in noise.one_view}, **alike)
         verdicts = {v.claim: v.verdict for v in exhibits.judge_attacks(
             {"toy": found}, {4: {name: rng.normal(size=noise.members.shape) for name in alike}, 8: alike}, curves(),
             estimated_like(noise.members[:, 1000:1200], 1.0, 1.0, 1.0), rejecting(0.05))}

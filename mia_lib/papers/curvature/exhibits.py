@@ -750,8 +750,8 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
             return number(a, found.members, metric, b) if metric != LOWEST or resolved else None
 
         parts["C1"][data if where else ""] = mean_gap(found.log_curvature, found.members)
-        for claim, seen in (("C3", scores), ("C3v", alike)):
-            calls = {m: metrics.rehearsed_calls(seen[m], found.members).astype(np.float32) for m in study.PAPER}
+        for claim, seen, one in (("C3", scores, ""), ("C3v", alike, ".1")):
+            calls = {m: found.called.get(m + one, found.called[m]).astype(np.float32) for m in study.PAPER}
             for m in (method for method in study.PAPER if method != "nll"):
                 for word, of in (("AUC", seen), ("accuracy, rehearsed", calls)):  # the accuracy of calls is their AUC
                     parts[claim][f"{where}{word}, less {SHORT[m]}"] = lead(of["nll"], of[m])

@@ -222,6 +222,14 @@ def _ranks(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.stack([packed_ranks(row[name]) for row in rows]) for name in rows[0]}
 
 
+def _called(rows: list[dict[str, np.ndarray]], members: np.ndarray) -> dict[str, np.ndarray]:
+    """Whom the paper's methods call with the threshold that is best against all other targets, "called.NAME", bits of [T, N].
+    A threshold is of scores, not of ranks, which make every target call about as many."""
+    names = [name for name in rows[0] if name.removesuffix(".1") in PAPER]
+    return {f"called.{name}": np.packbits(metrics.rehearsed_calls(np.stack([row[name] for row in rows]), members), axis=1)
+            for name in names}
+
+
 @dataclass(frozen=True, eq=False)
 class Play:
     """All methods against all targets; scores are ranks within a target, [T, N].
@@ -229,6 +237,7 @@ class Play:
     Attributes:
         members: bool [T, N].
         scores: by method, of `NAMES`. one_view: of `TWO_VIEWS`, from the image alone.
+        called: bool, by method of `PAPER`, and by "METHOD.1" from the image alone, with a threshold from the other targets.
         ladders: "NLL" and "LR" -> step -> scores. controls: name -> scores. See `attacks.curvature.ladder`.
         log_curvature: of the image, float32 [T, N].
         difficulty: mean log curvature under all models that were not trained on the record, float32 [N].
@@ -239,6 +248,7 @@ class Play:
     members: np.ndarray
     scores: dict[str, np.ndarray]
     one_view: dict[str, np.ndarray]
+    called: dict[str, np.ndarray]
     ladders: dict[str, dict[str, np.ndarray]]
     controls: dict[str, np.ndarray]
     log_curvature: np.ndarray
@@ -251,9 +261,12 @@ class Play:
 
 
 def play_of(kept: dict[str, np.ndarray]) -> Play:
-    """A play from its kept arrays: "METHOD", "METHOD.1" from one view, "NLL.STEP", "LR.STEP", "control.NAME", and the rest."""
+    """A play from its kept arrays: "METHOD", "METHOD.1" from one view, "called.METHOD", "NLL.STEP", "LR.STEP", "control.NAME",
+    and the rest."""
     rest = ("members", "log_curvature", "difficulty", "reference_difficulty", "train", "test", "median_in", "median_out")
-    return Play(scores={name: kept[name] for name in NAMES}, one_view={name: kept[f"{name}.1"] for name in TWO_VIEWS},
+    called = {name.removeprefix("called."): np.unpackbits(bits, axis=1, count=kept["members"].shape[1]).astype(bool)
+              for name, bits in kept.items() if name.startswith("called.")}
+    return Play(called=called, scores={name: kept[name] for name in NAMES}, one_view={name: kept[f"{name}.1"] for name in TWO_VIEWS},
                 ladders={end: {step: kept[f"{end}.{step}"] for step in steps} for end, steps in attack.LADDERS.items()},
                 controls={name: kept[f"control.{name}"] for name in attack.CONTROLS}, **{name: kept[name] for name in rest})
 
@@ -279,7 +292,7 @@ def _play(bank: Bank) -> dict[str, np.ndarray]:
         easy.append(np.average(log[references], 0, ~inside))
         rows.append(row)
     right = signals.correctness(bank.models, bank.records)[targets]
-    return {"members": judged, **_ranks(rows), "log_curvature": log[targets].astype(np.float32),
+    return {"members": judged, **_ranks(rows), **_called(rows, judged), "log_curvature": log[targets].astype(np.float32),
             "difficulty": np.average(log, 0, ~bank.game.members).astype(np.float32),
             "reference_difficulty": np.stack(easy).astype(np.float32),
             "train": np.average(right, 1, judged), "test": np.average(right, 1, ~judged),
