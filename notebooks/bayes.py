@@ -338,8 +338,8 @@ results.name({"lead-small": lead("matt", "malt", "attack_accuracy"),
                                          - games[small][0].numbers["malt", "attack_accuracy"]).mean()),
               "rehearsed-gap-small": lead("malt", "gap", "rehearsed_accuracy"),
               "peak-gap-small": lead("malt", "gap", "attack_accuracy"),
-              "noise-small": 100 * float(study.peak_of_noise(small, 100).mean() - 0.5),
-              "noise-400": 100 * float(study.peak_of_noise(400, 100).mean() - 0.5)}, ".1f")
+              "noise-small": 100 * (study.peak_of_noise(small) - 0.5),
+              "noise-400": 100 * (study.peak_of_noise(400) - 0.5)}, ".1f")
 results.name({"dropped-share": float(np.mean(games[large][0].second_spread) / np.mean(games[large][0].first_spread))}, ".0%")
 results.show_table(
     exhibits.table_one(games, list(games)), name="bayes-table-1",
@@ -350,7 +350,7 @@ results.show_table(
 
 # %% [markdown]
 # **What choosing the threshold is worth.** A threshold chosen on the records judged profits from luck: random numbers gain
-# {ours}`noise-small` points that way at $n =$ {ours}`n-small`, and 0-1, which has none to choose, gains nothing. So we also let the
+# {ours}`noise-small` points that way at $n =$ {ours}`n-small`, and 0-1, which has none to choose, gains nothing (numbers of this paragraph are means over all pairs of classes run). So we also let the
 # attacker *rehearse*: play the game with other splits, whose members it knows, and carry the threshold over. With two classes 0-1 *is*
 # MALT with the threshold $\log 2$, for a record is classified correctly exactly when its loss is below that. At $n =$ {ours}`n-small`
 # MALT less 0-1 is {ours}`peak-gap-small` points with a chosen threshold and {ours}`rehearsed-gap-small` with a rehearsed one. The
@@ -528,7 +528,7 @@ results.say(results.markdown_table(pd.DataFrame([
 # ````{exercise} MATT is a calibrated loss
 # :label: bayes-exercise-calibrated
 # Expand $\ell(\theta, z)$ around $\theta_0^*$ to first order and show that MATT is $\ell(\theta_0^*, z) - \ell(\theta, z)$ up
-# to second order. Why are the two so close in {numref}`bayes-second-term` even at the smallest $n$?
+# to second order. How close are the two in {numref}`bayes-second-term`, and why?
 # ````
 #
 # ````{solution} bayes-exercise-calibrated

@@ -675,8 +675,7 @@ results.show_table(
             "subtracted), and ranks in the place of distances. 95 % intervals over plays and records (three plays or more).")
 
 # %% [markdown]
-# A distance is a noisy score: it depends on how steep a network is at that record as much as on its loss, and the two networks' scales differ. Ranks
-# have no scale.
+# A distance depends on how steep a network is at that record as much as on its loss, and two networks may have different scales. Ranks have none.
 #
 # ### Figure 3: size of the training set
 
@@ -690,7 +689,7 @@ size_rows = exhibits.sizes_frame(by_size, size_games)
 plotting.show(
     exhibits.sizes_figure(size_rows), name="calibration-figure-3",
     caption="**Figure 3 of the paper**, on {ours}`images-name`: AUC and accuracy of the loss against the number of training records, "
-            "with 95 % intervals over {param}`image_games` games where these are three or more. The paper's curves, for CIFAR-10, rise towards small sets; it prints no numbers.",
+            "with 95 % intervals over plays and records where there are three plays or more. The paper's curves, for CIFAR-10, rise towards small sets; it prints no numbers.",
     alt="Two panels, AUC and accuracy, against the number of training records, for the gap attack, the loss, and the loss calibrated in both ways.")
 
 # %% [markdown]
@@ -841,8 +840,8 @@ results.show_table(
 # | --- | --- | --- | --- |
 # | Credit | 200 members, 5 repeats, epochs and batch not given | tables run: {param}`tables` | `-p tables german_credit_mlp_double_softmax` is its released network, where it is not among these |
 # | Hepatitis, Adult | 31 and 8,140 members | tables run: {param}`tables` | `--preset cpu` has both |
-# | MNIST | 15,000 members, 500 hidden units | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture` | `--preset mnist` has both |
-# | CIFAR-10, CIFAR-100 | 12,500 members, with and without augmentation | images run: {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_epochs` epochs, augmentation {param}`image_augmentations` | `--preset cifar10` has the first without augmentation; `--preset paper`, and a graphics card, has it with, and with `-p image_dataset cifar100` the other |
+# | MNIST | 15,000 members, 500 hidden units, 50 to 200 epochs | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture`, {param}`image_epochs` epochs | `--preset mnist` has both |
+# | CIFAR-10, CIFAR-100 | 12,500 members, a first rate of 0.1, with and without augmentation | images run: {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_epochs` epochs, a first rate of {param}`image_learning_rate`, augmentation {param}`image_augmentations` | `--preset cifar10` has the first without augmentation; `--preset paper`, and a graphics card, has it with, and with `-p image_dataset cifar100` the other |
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
 # | Figures 1 to 4 | CIFAR-10, 12,500 members | {ours}`images-name`, {ours}`image-members` members | `--preset cifar10` has these |
 # | Figure 5 | CIFAR-10, ten copies | {ours}`ablated`, {param}`copies` copies | `--preset cifar10 -p ablations images` |

@@ -207,7 +207,7 @@ swept = {name: study.by_references(one) for name, one in cases.items()}
 plotting.show(
     exhibits.references_figure(swept), name="compare-references",
     caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
-            "intervals over pairs of targets, or over targets where there are fewer than four pairs.",
+            "intervals over targets and records.",
     alt="A panel for each case with a curve for each of eight attacks that use references, against the number of references; a "
         "dashed line at zero.")
 
@@ -343,8 +343,8 @@ results.show_table(
 # Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units, where
 # there are four, and adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
 # member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With four
-# targets there are too few pairs, and single targets become the unit ([statistics](../book/statistics.md)). Since the errors of
-# complementary targets cancel in part, which is then not seen, the interval grows by more than the smaller number asks for.
+# targets there are too few pairs, and single targets become the unit ([statistics](../book/statistics.md)). That the errors of
+# complementary targets cancel in part is then not seen; with the smaller number the interval may grow by more than $\sqrt 2$, or by less.
 # ````
 #
 # ````{exercise} Is the best of many really best?
@@ -444,7 +444,7 @@ plotting.show(
     exhibits.public_figure(by_public), name="compare-public",
     caption="AUC of the Gaussian regression beyond MALT's, against the public records that it is fitted to. A fifth of all public "
             "records besides always chooses the epoch. All are fitted for as many epochs, so fewer records are fewer steps, too. Bars: "
-            "95 % over pairs of targets.",
+            "95 % over targets and records.",
     alt="A panel for each case: a curve against the number of public records on a logarithmic axis, and a dashed line at zero.")
 
 # %% [markdown]
@@ -457,7 +457,7 @@ growing = {"members": study.over_cases("members", sizes), "epochs": study.over_c
 plotting.show(
     exhibits.grown_figure(growing), name="compare-grown",
     caption="{ours}`grown-case`: AUC against the members of a model, and against its epochs, with {param}`grown_models` models "
-            "each, all of them attacked by the others but their complement. Dashed: chance. Bars: 95 % over pairs of targets.",
+            "each, all of them attacked by the others but their complement. Dashed: chance. Bars: 95 % over targets and records.",
     alt="Two panels of curves of AUC, against the number of members and of epochs, both on logarithmic axes.")
 
 # %% [markdown]
@@ -493,19 +493,19 @@ plotting.show(
     exhibits.groups_figure(plays, {name: one.hardness for name, one in known.items()}), name="compare-quarters",
     caption="Members found less strangers called, in points, at one threshold with 1 % FPR overall, in four equal parts of the "
             "records, by their mean loss under the models of the bank that were not trained on them. Dashed: chance. Bars: 95 % over "
-            "pairs of targets.",
+            "targets and records.",
     alt="A panel for each case: TPR less FPR from the easiest to the hardest quarter, a curve for each attack.")
 results.show_table(
     exhibits.again_table(repeated), name="compare-again",
     caption="Of the records called under one target, the share called again under other targets of which they are members (or "
             "strangers) as well, less the share of all such records that are called there, in points. Records that vary much from "
             "model to model are called again where nothing leaks, too: members found show in what the first column has over the second. Neither of two targets that are compared is a "
-            "reference of the other. Intervals: 95 % over pairs of targets.")
+            "reference of the other. Intervals: 95 % over targets, each of them on either side of a comparison, and records.")
 if first.pool.is_image:
     plotting.show(
         exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
         caption="{ours}`first`: members found less strangers called, at one threshold with 1 % FPR overall, class by class. Dashed: "
-                "chance. Bars: 95 % over pairs of targets.",
+                "chance. Bars: 95 % over targets and records.",
         alt="One column a class with three marks: one threshold, the regression, and LiRA.")
 
 # %% [markdown]
@@ -560,8 +560,8 @@ plotting.show(
 #
 # All cases are small. The label-only attack, and those on losses that leave one record out, have no place here. Attacks that need a Hessian are judged on small networks alone. Probes of the curvature number {param}`probes`,
 # in its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
-# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of sweeps and of the
-# least number of references targets alone, and none covers the choice of the bank or of the public records.
+# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of the tables of sweeps and of attacks with
+# fewer references in the picture of costs targets alone, and none covers the choice of the bank or of the public records.
 
 # %% tags=["hide-input"]
 results.show_table(

@@ -978,10 +978,10 @@ claims.show("curvature", verdicts, {
 # | data | CIFAR-10, CIFAR-100, ImageNet | {param}`pool` records of {ours}`sets` | `--preset cpu` for CIFAR-10 and CIFAR-100; `--preset paper`, a graphics card |
 # | network | ResNet-18, ResNet-50 | {param}`architecture` | `--preset paper` |
 # | references, targets | 64 and 3 of other halves | {ours}`references` of {param}`models` models against each of {param}`targets` | `-p models 66` |
-# | training | 300 epochs, crops and mirroring | {param}`epochs` epochs, {param}`augmentation` | `--preset paper` |
+# | training | 300 epochs, batches of 512 (CIFAR-100) and 256, a rate of 0.1 that falls at epochs 180 and 240, crops and mirroring | {param}`epochs` epochs, batches of {param}`batch_size`, a rate of {param}`learning_rate` that falls along a cosine, {param}`augmentation` | `--preset paper` |
 # | Table 5 | 0.01 % of 25,000 non-members | {ours}`half` non-members | `--preset pool` for 0.01 % |
 # | probes | 10, $h = 0.001$ | {param}`iterations`, $h =$ {param}`h` | `-p iterations 10 -p h 0.001` |
-# | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | {ours}`epsilon-count` epsilons, {param}`private_epochs` epochs | `--preset cifar100` |
+# | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100, batches of 128 and a rate of 0.001 (RMSprop) | {ours}`epsilon-count` epsilons, {param}`private_epochs` epochs, batches of {param}`private_batch_size` and a rate of {param}`private_learning_rate` | `--preset cifar100` |
 # | Figures 6 and 7 | up to 45,000 records, 2 and 6 models a size | {param}`sizes` records, {param}`size_seeds` models a size | `--preset cifar100` for more models, `--preset paper` for the sizes |
 #
 # All targets come from one bank: they share records and references. Where there are intervals they cover the choice of target

@@ -591,6 +591,34 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
     return contrast(metric, [(1.0, scores, members, records)], fpr, groups, level, draws, seed)
 
 
+def resampled(statistics: Callable[[np.ndarray], np.ndarray], records: int, units: str = "targets", level: float = 0.95,
+              draws: int = 200, seed: int = 0, bounds: tuple[float, float] = (-np.inf, np.inf)) -> list[Interval]:
+    """Means over units of chance of any statistics of records that all units share, with intervals that cover units and
+    records; rules as in `bootstrap`.
+
+    Args:
+        statistics: of weights [B, N], how often each record is drawn, gives values [K, B, U]; not a number where a resample is
+            too small for one.
+        records: N. units: what they are called, in the plural.
+        level, draws, seed: as for `bootstrap`. bounds: range of the statistics.
+
+    Returns:
+        an interval for each of the K.
+    """
+    check_range("draws", draws, 10)
+    weights = np.concatenate([np.ones((1, records)), _weights(np.random.default_rng(seed), draws, records)])
+    out = []
+    for found in np.asarray(statistics(weights), float):
+        values, drawn = found[0], found[1:].T
+        covers = f"{len(values)} {units} and {records} records"
+        if len(values) == 1:
+            out.append(Interval(float(values[0]), np.inf, np.inf, level, covers, bounds=bounds).without(
+                f"{covers}: too few for an interval"))
+        else:
+            out.append(_over_units(values, drawn[:, np.isfinite(drawn).all(0)], level, covers, bounds, False))
+    return out
+
+
 def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members, fpr: float | None = None,
             groups: Indices = None, level: float = 0.95, draws: int = 1000, seed: int = 0,
             records: Indices = None) -> Interval:

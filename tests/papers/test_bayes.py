@@ -282,8 +282,8 @@ def test_zero_one_accuracy_is_equation_41():
 def test_rehearsed_accuracy_of_noise_is_a_coin_flip_where_the_peak_is_not():
     scores, members = RNG.normal(size=(200, 100)), np.repeat((np.arange(100) < 50)[None], 200, 0)
     assert metrics.rehearsed_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.02)
-    assert chapter.peak_of_noise(100, 200).mean() == pytest.approx(metrics.balanced_accuracy(scores, members).mean(), abs=0.01)
-    assert chapter.peak_of_noise(100, 200).mean() > 0.54
+    assert chapter.peak_of_noise(100, 200) == pytest.approx(metrics.balanced_accuracy(scores, members).mean(), abs=0.01)
+    assert chapter.peak_of_noise(100) > 0.54
 
 
 def test_rehearsed_accuracy_does_not_see_the_membership_of_the_game_it_judges():

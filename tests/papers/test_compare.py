@@ -1,16 +1,18 @@
 """The chapter that compares: what attacks see and what that costs, and what follows from their rankings, beside loops."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from mia_lib import membership, metrics, signals, store
 from mia_lib.attacks import baselines, bayes, calibration, per_class
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, plotting
+from mia_lib.metrics.interval import over_pairs
 from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.papers import costs
 from mia_lib.papers.compare import exhibits, study
@@ -222,8 +224,9 @@ def test_records_are_found_again_where_the_score_is_of_the_record():
     of_record, of_chance = np.tile(RNG.normal(size=2000), (8, 1)), RNG.normal(size=(8, 2000))
     found = study.again(made_up({"malt": of_record + 0.5 * members, "gap": of_chance + 0.5 * members}, members),
                         ["malt", "gap"])
-    assert found.members["malt"].min() > 0.5 and found.strangers["malt"].min() > 0.5
-    assert abs(found.members["gap"].mean()) < 0.05 and abs(found.strangers["gap"].mean()) < 0.05
+    assert found.members["malt"].low > 0.5 and found.strangers["malt"].low > 0.5
+    assert abs(found.members["gap"].value) < 0.05 and abs(found.strangers["gap"].value) < 0.05
+    assert found.beyond["malt"].value == pytest.approx(found.members["malt"].value - found.strangers["malt"].value)
 
 
 def test_targets_that_are_compared_are_no_references_of_each_other(linear):
@@ -275,14 +278,41 @@ def test_records_that_vary_more_are_not_taken_for_exposed_where_nothing_leaks():
         kind = rng.standard_t(3, size=records) * np.exp(hardness)
         signal = kind + np.exp(0.8 * hardness) * rng.normal(size=(models, records))
         found = np.stack([[calls(signal, members, t, (u // 2,)) for u in range(targets)] for t in range(targets)])
-        one, other = study.repeated(found, members[:targets], pair)
-        wrong["K9"] += study.over_pairs(one - other).sign > 0
+        one, _, beyond = study.repeated(found, members[:targets], pair)
+        wrong["K9"] += beyond.sign > 0
         played = made_up({"lira": np.stack([calls(signal, members, t, ()) for t in range(targets)]) * 1.0}, members[:targets])
-        tpr, fpr = study.by_group(played, "lira", study.quarters(hardness), 4)
-        wrong["K10"] += study.over_pairs((tpr - fpr)[:, -1] - (tpr - fpr)[:, 0]).sign > 0
-        tempted += study.over_pairs(tpr[:, -1] - tpr[:, 0]).sign > 0 and study.over_pairs(one).sign > 0
+        tpr, _ = study.by_group(played, "lira", study.quarters(hardness), 4)
+        [ten] = study.over_groups(played, "lira", study.quarters(hardness), np.array([[-1, 0, 0, 1]]))
+        wrong["K10"] += ten.sign > 0
+        tempted += over_pairs(tpr[:, -1] - tpr[:, 0]).sign > 0 and one.value > 0.04
     assert tempted >= 15  # what is called, alone, would be taken for exposure
     assert max(wrong.values()) <= 3  # of 20, at one in forty each
+
+
+def test_groups_and_repetitions_with_every_record_drawn_once_are_those_of_a_loop():
+    members = membership.balanced_halves(400, 8)
+    scores = RNG.normal(size=(8, 400)) + members
+    played, groups, pair = made_up({"a": scores}, members), RNG.integers(0, 3, 400), np.arange(8) // 2
+    found, alarms = study.by_group(played, "a", groups, 3)
+    calls = study.called(played.ranks["a"], members)
+    for t, g in itertools.product(range(8), range(3)):
+        for rates, side in ((found, members), (alarms, ~members)):
+            assert rates[t, g] == pytest.approx(calls[t, side[t] & (groups == g)].mean())
+    intervals = study.over_groups(played, "a", groups, np.eye(3))
+    assert_allclose([one.value for one in intervals], (found - alarms).mean(0))
+    assert all(one.low < one.value < one.high for one in intervals)
+    each = np.broadcast_to(calls[:, None], (8, *calls.shape))
+    for interval, side in zip(study.repeated(each, members, pair), (members, ~members), strict=False):
+        excess = np.full((8, 8), np.nan)
+        for t, u in itertools.product(range(8), repeat=2):
+            shared = side[t] & side[u]
+            if pair[t] != pair[u]:
+                first = shared & calls[t]
+                excess[t, u] = calls[u, first].mean() - calls[u, shared].mean() if first.any() else 0
+        whole = np.nanmean(excess, 1).mean()
+        without = [np.nanmean(excess[pair != g][:, pair != g], 1).mean() for g in range(4)]
+        assert interval.value == pytest.approx(np.mean(4 * whole - 3 * np.array(without)))
+        assert interval.value == pytest.approx(whole, abs=0.01)
 
 
 def test_exposure_counts_the_targets_that_were_trained_on_a_record():
@@ -316,11 +346,12 @@ def test_on_the_frontier_is_whom_nobody_beats_at_the_same_price_or_a_lower_one(s
 
 def test_the_least_number_is_where_it_stays_ahead():
     ahead, behind = np.linspace(0.6, 0.61, 8), np.linspace(0.4, 0.41, 8)
-    base = np.full(8, 0.5)
     auc = {"a": np.array([ahead, behind, ahead]), "b": np.array([behind, ahead, ahead]), "c": np.array([ahead, ahead, behind])}
-    swept = study.Swept("references", np.array([4, 8, 16]), auc, {}, base)
+    leads = {name: [over_pairs(row - 0.5) for row in rows] for name, rows in auc.items()}
+    swept = study.Swept("references", np.array([4, 8, 16]), auc, {}, leads)
     assert [swept.first(name) for name in "abc"] == [16, 8, None]
-    lost = replace(swept, auc={"malt": swept.auc["b"][::-1]})  # ahead of MALT with few references and not with the most
+    # ahead of MALT with few references and not with the most
+    lost = replace(swept, auc={"malt": swept.auc["b"][::-1]}, leads={"malt": leads["b"][::-1]})
     assert exhibits.least_table({"case": lost})["case"].tolist() == ["at 4, 8, not at the most"]
 
 
@@ -382,7 +413,7 @@ def test_the_bill_has_every_number_of_references_that_was_tried(linear, played):
 @pytest.mark.parametrize("values, apart, few", [
     ([[4, 8, 16], [4, 8]], (8, 4), (4, 4)), ([[4, 6], [4, 6]], (4, 2), (4, 4)), ([[4, 8], [4]], (4, 2), (4, 4))])
 def test_models_without_the_record_are_as_many_as_models_of_which_half_hold_it(values, apart, few):
-    swept = {str(k): study.Swept("references", np.array(one), {}, {}, np.zeros(4)) for k, one in enumerate(values)}
+    swept = {str(k): study.Swept("references", np.array(one), {}, {}, {}) for k, one in enumerate(values)}
     assert exhibits.counts_of(swept) == {"apart": apart, "few": few}
 
 
@@ -402,7 +433,7 @@ def test_an_attack_is_chosen_on_one_half_of_the_targets_and_judged_on_the_other(
     plays = {"one": made_up(dict.fromkeys(exhibits.SITUATIONS["parameters"], steady) | {"malt": lucky}, members)}
     strong = {"lira": noise + 2 * members, "calibrated": noise + members}
     auc = {name: metrics.auc(one, members)[None] for name, one in strong.items()}
-    swept = {"one": study.Swept("references", np.array([4]), auc, auc, np.full(12, 0.5))}
+    swept = {"one": study.Swept("references", np.array([4]), auc, auc, {})}
     monkeypatch.setattr(study, "play", lambda case, names, count: made_up({names[0]: strong[names[0]]}, members))
     found = exhibits.choices(plays, swept)
     assert found["losses"].name == "malt" and found["losses"].said == "none beyond chance"

@@ -695,7 +695,8 @@ def made_up(good=("nll",), n=2200, targets=4, gap=1.0):
     single["lr"] = np.where(members & (rng.random(members.shape) < 0.4), 5, 0) + rng.normal(size=members.shape)
     for name in good:
         weak[name] = np.where(~members & (rng.random(members.shape) < 0.02), 10, 6 * members) + rng.normal(size=members.shape)
-    return study.Play(members, weak, single, called_by(weak, single, members), ladders, controls, log, difficulty, easy, **rates)
+    called = called_by(weak, single, members)
+    return study.Play(members, weak, single, called, ladders, controls, log, difficulty, easy, **rates)
 
 
 def called_by(scores, single, members):

@@ -259,7 +259,7 @@ def table_one(games: Games, sizes: list[int]) -> pd.DataFrame:
         for attack in ("malt", "matt"):
             own = found and study.over_splits(found.numbers[attack, REHEARSED])
             row[f"{study.NAMES[attack]}, rehearsed"] = _beside(own, None)
-        row["noise, peak"] = f"{100 * study.peak_of_noise(n, 100).mean():.1f}"
+        row["noise, peak"] = f"{100 * study.peak_of_noise(n):.1f}"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -472,7 +472,7 @@ def judge_table_one(games: Games, not_run: list[int], reason: str) -> list[claim
         parts["C9"][f"n = {n}"] = study.over(
             games[n], lambda one: one.numbers["malt", "map_test"] - one.numbers["malt", "map_train"])
     for small, large in zip(run, run[1:], strict=False):
-        by_noise = study.peak_of_noise(small, 100).mean() - study.peak_of_noise(large, 100).mean()
+        by_noise = study.peak_of_noise(small) - study.peak_of_noise(large)
         for attack in ("malt", "matt"):
             step = f"{study.NAMES[attack]}, n = {small} to {large}"
             parts["C10"][step] = _fall(games, small, large, attack, PEAK) - by_noise
@@ -510,7 +510,7 @@ def _judge_second_term(games: Games) -> list[claims.Verdict]:
 def _judge_chosen_thresholds(games: Games, not_run: list[int], reason: str) -> claims.Verdict:
     """The verdict on C16, at the n where choosing is not worth more than the margin to random numbers alone."""
     most, parts = claims.margin("bayes", "C16", "most_points"), {}
-    noisy = [n for n in sorted(games) if study.peak_of_noise(n, 100).mean() - 0.5 > most]
+    noisy = [n for n in sorted(games) if study.peak_of_noise(n) - 0.5 > most]
     for n in sorted(games):
         for attack in ("malt", "matt"):
             def left(one: study.Numbers, attack: str = attack) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial, reduce
+from functools import cache, cached_property, lru_cache, partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -289,11 +289,12 @@ def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int
     return accuracy
 
 
-def peak_of_noise(n: int, seeds: int) -> np.ndarray:
-    """Peak accuracy [seeds] of scores that know nothing, n / 2 members and n / 2 non-members: what choosing the threshold
-    on the records judged is worth by itself."""
-    scores = np.random.default_rng([n, 7]).normal(size=(seeds, n))
-    return metrics.balanced_accuracy(scores, np.arange(n) < n // 2)
+@cache
+def peak_of_noise(n: int, seeds: int = 10_000) -> float:
+    """Mean peak accuracy of scores that know nothing, n / 2 members and n / 2 non-members: what choosing the threshold on the
+    records judged is worth by itself. With so many seeds it is known to about two hundredths of a point."""
+    rng, members = np.random.default_rng([n, 7]), np.arange(n) < n // 2
+    return float(np.mean([metrics.balanced_accuracy(rng.normal(size=(100, n)), members) for _ in range(seeds // 100)]))
 
 
 TABLE_1 = {"attack_accuracy": metrics.balanced_accuracy, "rehearsed_accuracy": metrics.rehearsed_accuracy,

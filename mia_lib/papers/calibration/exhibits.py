@@ -773,10 +773,11 @@ def mean_of(plays: Plays, all_games: Mapping[str, study.Games], metric: str, wei
 
 
 def on_the_same_data(names: Iterable[str], all_games: Mapping[str, study.Games]) -> list[list[str]]:
-    """Names of games, those that stand in the same row of the paper's tables together."""
+    """Names of games, those on the same records together: of one row of the paper's tables, and those with augmentation, whose
+    splits are the same."""
     rows: dict[str, list[str]] = {}
     for name in names:
-        rows.setdefault(all_games[name].paper, []).append(name)
+        rows.setdefault(all_games[name].paper.removesuffix(" (aug.)"), []).append(name)
     return list(rows.values())
 
 

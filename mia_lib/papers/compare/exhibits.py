@@ -16,7 +16,7 @@ from mia_lib import metrics
 from mia_lib.attacks import ACCESS, REFERENCES
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
-from mia_lib.metrics.interval import Interval, difference
+from mia_lib.metrics.interval import Interval, difference, over_pairs
 from mia_lib.metrics.numbers import number
 from mia_lib.papers.compare import study
 from mia_lib.papers.compare.attacks import ATTACKS, Attack
@@ -149,7 +149,7 @@ def accuracy_table(known: Mapping[str, study.Records]) -> pd.DataFrame:
     """Accuracy of the targets on members and on others, in percent, with intervals over pairs of targets; and the least of a
     target on its members."""
     return pd.DataFrame([{"case": case, **{
-        words: results.format_percent(study.over_pairs(values, (0.0, 1.0)))
+        words: results.format_percent(over_pairs(values, (0.0, 1.0)))
         for words, values in (("on members", one.train), ("on others", one.test))},
         "on members, the least of a target": f"{100 * one.train.min():.1f}"} for case, one in known.items()])
 
@@ -207,7 +207,7 @@ def least_table(swept: Mapping[str, study.Swept]) -> pd.DataFrame:
 def swept_table(one: study.Swept) -> pd.DataFrame:
     """AUC and TPR of one case with each number of references, each with half the width of its interval."""
     def said(values: np.ndarray, unit: float, digits: int) -> str:
-        found = study.over_pairs(unit * values)
+        found = over_pairs(unit * values)
         return f"{found.value:.{digits}f}" + ("" if np.isnan(found.low) else f" ± {(found.high - found.low) / 2:.{digits}f}")
 
     return pd.DataFrame([{"attack": title(name), **{
@@ -240,7 +240,7 @@ def again_table(found: Mapping[str, study.Again]) -> pd.DataFrame:
             both = {"members called again, beyond all members": one.members,
                     "false alarms again, beyond all strangers": one.strangers}
             rows.append({"case": case, "attack": title(name), **{
-                words: results.format_percent(study.over_pairs(each[name], (-1, 1))) for words, each in both.items()}})
+                words: results.format_percent(each[name]) for words, each in both.items()}})
     return pd.DataFrame(rows)
 
 
@@ -294,7 +294,7 @@ def bills(played: study.Play, swept: study.Swept) -> dict[tuple[str, int], Bill]
     most = swept.values[-1]
     found = {(name, 0): Bill(of(played, name), max(cost.operations, FREE), title(name))
              for name, cost in played.costs.items()}
-    return found | {(name, int(count)): Bill(study.over_pairs(auc), max(played.costs[name].operations * count / most, FREE),
+    return found | {(name, int(count)): Bill(over_pairs(auc), max(played.costs[name].operations * count / most, FREE),
                                              f"{title(name)}, {count:.0f}")
                     for name, rows in swept.auc.items() for count, auc in zip(swept.values[:-1], rows, strict=False)}
 
@@ -383,8 +383,8 @@ def grown_figure(swept: Mapping[str, study.Swept]) -> Figure:
     """AUC of MALT and of attacks with references against the number of members, and of epochs."""
     figure, axes = panels.grid([one.what for one in swept.values()], height=3.6, ylabel="AUC", sharey=True)
     for axis, one in zip(axes, swept.values(), strict=False):
-        for name, rows in one.auc.items():
-            panels.bars(axis, one.values, [study.over_pairs(row) for row in rows], label=title(name), ms=5, **LOOK[name])
+        for name in one.auc:
+            panels.bars(axis, one.values, [of(played, name) for played in one.plays], label=title(name), ms=5, **LOOK[name])
         axis.axhline(0.5, **panels.CHANCE)
         axis.set(xscale="log", xlabel=one.what)
         panels.ticks(axis.xaxis, one.values)
@@ -497,8 +497,7 @@ def groups_figure(plays: Plays, hardness: Mapping[str, np.ndarray], names: Seque
     for axis, (case, played) in zip(axes, plays.items(), strict=False):
         groups = study.quarters(hardness[case])
         for place, name in enumerate(one for one in names if one in played.ranks):
-            found, alarms = study.by_group(played, name, groups, 4)
-            rates = [study.over_pairs(column, (-1.0, 1.0)) for column in (found - alarms).T]
+            rates = study.over_groups(played, name, groups, np.eye(4))
             panels.bars(axis, np.arange(4) + 0.05 * (place - 4), rates, unit=100, label=title(name), ms=5, **LOOK[name])
         axis.axhline(0, **panels.CHANCE)
         panels.ticks(axis.xaxis, range(4), ["easiest", "second", "third", "hardest"])
@@ -511,8 +510,7 @@ def classes_figure(played: study.Play, names: Sequence[str]) -> Figure:
     classes = played.case.pool.classes
     figure, [axis] = panels.grid(height=3.6, ylabel="TPR less FPR, points")
     for place, name in enumerate(names):
-        found, alarms = study.by_group(played, name, played.case.pool.y, len(classes))
-        rates = [study.over_pairs(column, (-1.0, 1.0)) for column in (found - alarms).T]
+        rates = study.over_groups(played, name, played.case.pool.y, np.eye(len(classes)))
         panels.bars(axis, np.arange(len(classes)) + 0.12 * (place - len(names) / 2), rates, unit=100, label=title(name),
                     **{**LOOK[name], "linestyle": "none"}, ms=5)
     axis.axhline(0, **panels.CHANCE)
@@ -694,14 +692,11 @@ def judge(plays: Plays, few: Plays, combined: Mapping[str, study.Combined], agai
         for name in ("lira", "lira_own"):
             parts["K6"][f"{case}, {title(name)}"] = number(played.ranks["curvature"], played.members, "auc",
                                                            few[case].ranks[name], measures=MEASURES)
-        found, alarms = study.by_group(played, "lira", study.quarters(hardness[case]), 4)
-        beyond = found - alarms
-        parts["K10"][case] = study.over_pairs(beyond[:, -1] - beyond[:, 0], (-2, 2))
+        [parts["K10"][case]] = study.over_groups(played, "lira", study.quarters(hardness[case]), np.array([[-1, 0, 0, 1]]))
     for case, one in combined.items():
         parts["K8"][case] = _of_ranks(one.logistic, one, "auc", one.best["auc"])
     for case, one in again.items():
-        parts["K9"][f"{case}, LiRA"] = study.over_pairs(one.members["lira"] - one.strangers["lira"], (-2, 2))
-        parts["K9"][f"{case}, MALT's false alarms"] = study.over_pairs(one.strangers["malt"], (-1, 1))
+        parts["K9"] |= {f"{case}, LiRA": one.beyond["lira"], f"{case}, MALT's false alarms": one.strangers["malt"]}
     if "members" in grown and len(grown["members"].plays) > 1:  # of pools of their own, the smaller in the larger
         fewest, *_, largest = grown["members"].plays
         parts["K11"] = {"": difference(of(fewest, "lira"), of(largest, "lira"))}

@@ -16,8 +16,9 @@ from mia_lib import metrics, signals, store
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.errors import MiaError, check_range
-from mia_lib.metrics.interval import Interval, over_pairs
-from mia_lib.metrics.numbers import packed_ranks
+from mia_lib.metrics.interval import Interval
+from mia_lib.metrics.numbers import number, packed_ranks
+from mia_lib.metrics.ranking import resampled
 from mia_lib.papers import costs
 from mia_lib.papers.compare.attacks import ATTACKS, Attack, by_regression
 from mia_lib.papers.compare.case import COSTLY, Case, Seen
@@ -149,7 +150,7 @@ class Swept:
     Attributes:
         what: of the axis. values: on it, [S].
         auc: [S, T]. tpr: `metrics.conformal_tpr_at_fpr` at `CALL`, [S, T].
-        base: MALT's AUC, [T], or [S, T] where the targets themselves change.
+        leads: AUC beyond MALT's at each value, with intervals over targets and records.
         plays: where the targets change, what was played at each value.
     """
 
@@ -157,13 +158,12 @@ class Swept:
     values: np.ndarray
     auc: dict[str, np.ndarray]
     tpr: dict[str, np.ndarray]
-    base: np.ndarray
+    leads: dict[str, list[Interval]]
     plays: tuple[Play, ...] = ()
 
     def beyond(self, name: str) -> list[Interval]:
-        """AUC beyond MALT's at each value, with an interval over pairs of targets."""
-        return [over_pairs(row - base) for row, base in zip(self.auc[name], np.broadcast_to(self.base, self.auc[name].shape),
-                                                            strict=True)]
+        """AUC beyond MALT's at each value, with intervals over targets and records."""
+        return self.leads[name]
 
     def first(self, name: str) -> float | None:
         """The least value from which on an attack is ahead of MALT at all larger ones, too; None where there is none."""
@@ -174,21 +174,34 @@ class Swept:
 
 def by_references(case: Case) -> Swept:
     """Attacks with few and with many references."""
-    swept = [one for one in ATTACKS.values() if one.swept]
-    found = {one.name: _with_references(case, one) for one in swept}
-    base = play(case, ["malt"])
-    return Swept("references", np.array(case.counts), {name: one["auc"] for name, one in found.items()},
-                 {name: one["tpr"] for name, one in found.items()}, metrics.auc(base.ranks["malt"], base.members))
+    found = {one.name: _with_references(case, one) for one in ATTACKS.values() if one.swept}
+    return _swept("references", np.array(case.counts), found)
 
 
 def _with_references(case: Case, attack: Attack) -> dict[str, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
-        scores = [np.stack([attack.score(Seen(case, target, count)) for target in case.bank.attacked])
-                  for count in case.counts]
-        return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
-                "tpr": np.array([metrics.conformal_tpr_at_fpr(one, case.members, CALL) for one in scores])}
+        return _measured(case, [np.stack([attack.score(Seen(case, target, count)) for target in case.bank.attacked])
+                                for count in case.counts])
 
     return store.study("compare.references", {**case.spec, "attack": attack.name, "options": dict(attack.options)}, compute)
+
+
+def _measured(case: Case, scores: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Of the scores [T, N] of an attack with more and more of something: "auc", "tpr", [S, T], and "lead", [S, 3], the AUC
+    beyond MALT's with the ends of its interval."""
+    malt = play(case, ["malt"]).ranks["malt"]
+    leads = [number(np.stack([packed_ranks(row) for row in one]), case.members, "auc", malt) for one in scores]
+    return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
+            "tpr": np.array([metrics.conformal_tpr_at_fpr(one, case.members, CALL) for one in scores]),
+            "lead": np.array([[one.value, one.low, one.high] for one in leads])}
+
+
+def _swept(what: str, values: np.ndarray, found: Mapping[str, dict[str, np.ndarray]]) -> Swept:
+    """From what `_measured` gave for each attack."""
+    leads = {name: [Interval(*map(float, row), covers="targets and records") for row in one["lead"]]
+             for name, one in found.items()}
+    return Swept(what, values, {name: one["auc"] for name, one in found.items()},
+                 {name: one["tpr"] for name, one in found.items()}, leads)
 
 
 def by_public(case: Case, sizes: Sequence[int]) -> Swept:
@@ -203,14 +216,11 @@ def by_public(case: Case, sizes: Sequence[int]) -> Swept:
         check_range("sizes", size, 20)
 
     def compute() -> dict[str, np.ndarray]:
-        scores = [np.stack([by_regression(Seen(case, target), "gauss", None if size == most else size)
-                            for target in case.bank.attacked]) for size in values]
-        return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
-                "tpr": np.array([metrics.conformal_tpr_at_fpr(one, case.members, CALL) for one in scores])}
+        return _measured(case, [np.stack([by_regression(Seen(case, target), "gauss", None if size == most else size)
+                                          for target in case.bank.attacked]) for size in values])
 
-    found, base = store.study("compare.public", {**case.spec, "sizes": values}, compute), play(case, ["malt"])
-    return Swept("public records", np.array(values), {"quantile": found["auc"]}, {"quantile": found["tpr"]},
-                 metrics.auc(base.ranks["malt"], base.members))
+    return _swept("public records", np.array(values), {
+        "quantile": store.study("compare.public", {**case.spec, "sizes": values}, compute)})
 
 
 def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
@@ -223,7 +233,8 @@ def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
     auc = {name: np.array([metrics.auc(one.ranks[name], one.members) for one in played]) for name in GROWN}
     tpr = {name: np.array([metrics.conformal_tpr_at_fpr(one.ranks[name], one.members, CALL) for one in played])
            for name in GROWN}
-    return Swept(what, np.array(list(cases)), auc, tpr, auc["malt"], tuple(played))
+    leads = {name: [number(one.ranks[name], one.members, "auc", one.ranks["malt"]) for one in played] for name in GROWN}
+    return Swept(what, np.array(list(cases)), auc, tpr, leads, tuple(played))
 
 
 VIEWED = {"lira": "LiRA, one spread", "curvature": "curvature, likelihood ratio"}
@@ -344,16 +355,19 @@ def _chosen(played: Play, attacks: Sequence[str], metric: str) -> tuple[str, ...
 
 @dataclass(frozen=True, eq=False)
 class Again:
-    """Whether the records that an attack calls under one target are called under another, by attack, [T] each.
+    """Whether the records that an attack calls under one target are called under another, by attack, with intervals over pairs
+    of targets and over records.
 
     Attributes:
         members: of the members called under a target, the share called again under other targets that were trained on them,
             less the share of all its members that are called there.
         strangers: the same of false alarms, under other targets that were not trained on them.
+        beyond: the first less the second.
     """
 
-    members: dict[str, np.ndarray]
-    strangers: dict[str, np.ndarray]
+    members: dict[str, Interval]
+    strangers: dict[str, Interval]
+    beyond: dict[str, Interval]
 
 
 def again(played: Play, attacks: Sequence[str]) -> Again:
@@ -364,32 +378,59 @@ def again(played: Play, attacks: Sequence[str]) -> Again:
     nothing leaks.
     """
     pair = np.array(played.case.bank.attacked) // 2
-    found = {name: np.broadcast_to(called(played.ranks[name], played.members)[:, None], (len(pair), *played.members.shape))
-             if ATTACKS[name].needs.references == "none" else _without_each_other(played.case, ATTACKS[name])
-             for name in attacks}
-    both = {name: repeated(calls, played.members, pair) for name, calls in found.items()}
-    return Again({name: one[0] for name, one in both.items()}, {name: one[1] for name, one in both.items()})
+    found = {}
+    for name in attacks:
+        calls = (np.broadcast_to(called(played.ranks[name], played.members)[:, None], (len(pair), *played.members.shape))
+                 if ATTACKS[name].needs.references == "none" else _without_each_other(played.case, ATTACKS[name]))
+        found[name] = repeated(calls, played.members, pair)
+    return Again(*({name: three[k] for name, three in found.items()} for k in range(3)))
 
 
-def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two parts of `Again` of one attack, [T] each.
+def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[Interval, Interval, Interval]:
+    """The three parts of `Again` of one attack.
+
+    Every comparison is of two targets, so the units of chance are not its rows: intervals are those of the jackknife that
+    leaves a pair of targets out in both roles, records being drawn again for all.
 
     Args:
         calls: bool [T, T, N], under the first target where it is compared with the second. members: bool [T, N].
         pair: int [T], of which pair of complements each target is; those of one pair are not compared.
     """
-    out = []
-    for side in (members, ~members):
-        rows = []
-        for t in range(len(pair)):
-            excess = []
-            for u in np.flatnonzero(pair != pair[t]):
-                shared = side[t] & side[u]
-                if (shared & calls[t, u]).any():
-                    excess.append(calls[u, t][shared & calls[t, u]].mean() - calls[u, t][shared].mean())
-            rows.append(np.mean(excess) if excess else 0.0)
-        out.append(np.array(rows))
-    return out[0], out[1]
+    apart = pair[:, None] != pair
+
+    def parts(weights: np.ndarray) -> np.ndarray:
+        of_members, of_strangers = (_called_again(calls, side, apart, weights) for side in (members, ~members))
+        return np.stack([_without_a_pair(one, pair) for one in (of_members, of_strangers, of_members - of_strangers)])
+
+    return tuple(resampled(parts, members.shape[1], "pairs of targets", bounds=(-2, 2)))
+
+
+def _called_again(calls: np.ndarray, side: np.ndarray, apart: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Of the records of one side that are called under a target the share called under the other, less the share of all that
+    are called there, [B, T, T]; 0 where none is called, not a number where two targets are not compared.
+
+    Args:
+        side: bool [T, N]. apart: bool [T, T]. weights: [B, N].
+    """
+    out = np.full((len(weights), *apart.shape), np.nan)
+    for t, u in zip(*np.nonzero(apart), strict=True):
+        shared, first, second = side[t] & side[u], calls[t, u], calls[u, t]
+        twice, once, there, all_shared = (weights[:, rows].sum(1) for rows in (
+            shared & first & second, shared & first, shared & second, shared))
+        out[:, t, u] = np.where(once > 0, twice / np.maximum(once, 1) - there / np.maximum(all_shared, 1), 0)
+    return out
+
+
+def _without_a_pair(excess: np.ndarray, pair: np.ndarray) -> np.ndarray:
+    """Pseudo-values [B, G] of the mean of a statistic of two targets, [B, T, T], when each of G pairs is left out; of fewer
+    than three pairs the means of its rows."""
+    groups = np.unique(pair)
+    rows = np.nanmean(excess, 2)
+    if len(groups) < 3:
+        return np.stack([rows[:, pair == g].mean(1) for g in groups], 1)
+    whole, count = rows.mean(1), len(groups)
+    without = np.stack([np.nanmean(excess[:, pair != g][:, :, pair != g], 2).mean(1) for g in groups], 1)
+    return count * whole[:, None] - (count - 1) * without
 
 
 def _without_each_other(case: Case, attack: Attack) -> np.ndarray:
@@ -417,11 +458,41 @@ def by_group(played: Play, name: str, groups: np.ndarray, count: int) -> tuple[n
     Args:
         groups: int [N]. count: G.
     """
-    found = called(played.ranks[name], played.members)
-    members, strangers = (np.array([[row[of & (groups == g)].mean() if (of & (groups == g)).any() else np.nan
-                                     for g in range(count)] for row, of in zip(found, side, strict=True)])
-                          for side in (played.members, ~played.members))
-    return members, strangers
+    return tuple(one[0] for one in _rates(played, name, groups, count, np.ones((1, len(groups)))))
+
+
+def _rates(played: Play, name: str, groups: np.ndarray, count: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`by_group` of records drawn as often as `weights` [B, N] says, thresholds anew: [B, T, G] each; not a number for a group
+    without such records."""
+    of_group = np.eye(count)[groups]
+    rates = np.empty((2, len(weights), len(played.members), count))
+    for t, (score, inside) in enumerate(zip(played.ranks[name], played.members, strict=True)):
+        strangers = np.flatnonzero(~inside)
+        falling = strangers[np.argsort(-score[strangers].astype(np.float64), kind="stable")]
+        drawn = np.cumsum(weights[:, falling], 1)
+        level = [score[falling[min(np.searchsorted(row, CALL * row[-1] + 1e-9, "right"), len(falling) - 1)]] for row in drawn]
+        found = score > np.array(level)[:, None]
+        for place, side in enumerate((inside, ~inside)):
+            with np.errstate(invalid="ignore"):
+                rates[place, :, t] = (weights * found * side) @ of_group / ((weights * side) @ of_group)
+    return rates[0], rates[1]
+
+
+def over_groups(played: Play, name: str, groups: np.ndarray, contrasts: np.ndarray) -> list[Interval]:
+    """Weighted sums over groups of the TPR less the FPR of `by_group`, with intervals over pairs of targets (over targets
+    where there are fewer than four pairs) and records.
+
+    Args:
+        contrasts: [K, G], the weights of each.
+    """
+    paired = len(played.members) >= 8 and len(played.members) % 2 == 0
+
+    def sums(weights: np.ndarray) -> np.ndarray:
+        found, alarms = _rates(played, name, groups, contrasts.shape[1], weights)
+        beyond = [(found - alarms)[..., row != 0] @ row[row != 0] for row in contrasts]  # other groups may have no value
+        return np.stack([one.reshape(len(one), -1, 2).mean(2) if paired else one for one in beyond])
+
+    return resampled(sums, len(groups), "pairs of targets" if paired else "targets", bounds=(-2, 2))
 
 
 def quarters(hardness: np.ndarray) -> np.ndarray:

@@ -774,11 +774,11 @@ def judge_attacks(plays: Mapping[str, study.Play], counted: Mapping[int, Mapping
     rivals = played.scores["lira_released"]
     asked = metrics.resolves(played.members, 0.001) and 4 * few <= most
     chance = float(np.mean(metrics.chance_tpr(played.members, 0.001)))
-    beyond = number(rivals, played.members, LOWEST) - chance if asked else None
     parts["C7"] = {
-        f"LR with {few}, plus {share:g} of LiRA's beyond chance":
-        share * beyond.value + number(counted[few]["lr"], played.members, LOWEST, rivals) if asked else None,
-        f"LiRA, as released, {CONTROL}": beyond}
+        f"LR with {few}, plus {share:g} of LiRA's beyond chance": metrics.contrast(LOWEST, [
+            (1.0, counted[few]["lr"], played.members, None), (share - 1, rivals, played.members, None)]) - share * chance
+        if asked else None,
+        f"LiRA, as released, {CONTROL}": number(rivals, played.members, f"conformal_{LOWEST}") - 0.001 if asked else None}
     parts["A2"] = {f"less {word}": number(estimated.released.ranks, estimated.members, minus=estimated.named[key].ranks)
                    for key, word in (("exact_norm", "the exact norm"), ("own_label", "own labels"))}
     reasons = {"C2": "no record was rejected, or all were, or single pairs of so few models make too much of a difference"}
@@ -863,11 +863,12 @@ def judge_sweeps(swept: Mapping[str, Mapping[int, study.Sized]], played: study.P
     if private is None or len(epsilons) < 3:
         return [*verdicts, claims.judge("curvature", "C8", None, lacking or "fewer than three epsilons")]
     order = np.argsort(epsilons)
-    low, middle, high = (private.scores["lr"][order[place]] for place in (0, len(order) // 2, -1))  # the same targets
+    low, high, *middle = (private.scores["lr"][order[place]]  # the same targets; of an even number two are in the middle
+                          for place in (0, -1, (len(order) - 1) // 2, len(order) // 2))
     return [*verdicts, claims.judge("curvature", "C8", {
         "rise": study.weighted_auc([(1.0, high), (-1.0, low)], private.members, privately),
-        "first half less second": study.weighted_auc([(2.0, middle), (-1.0, low), (-1.0, high)], private.members,
-                                                     privately)})]
+        "first half less second": study.weighted_auc([*((1.0, one) for one in middle), (-1.0, low), (-1.0, high)],
+                                                     private.members, privately)})]
 
 
 def easiest_table(found: study.Play) -> pd.DataFrame:

@@ -266,7 +266,8 @@ def play_of(kept: dict[str, np.ndarray]) -> Play:
     rest = ("members", "log_curvature", "difficulty", "reference_difficulty", "train", "test", "median_in", "median_out")
     called = {name.removeprefix("called."): np.unpackbits(bits, axis=1, count=kept["members"].shape[1]).astype(bool)
               for name, bits in kept.items() if name.startswith("called.")}
-    return Play(called=called, scores={name: kept[name] for name in NAMES}, one_view={name: kept[f"{name}.1"] for name in TWO_VIEWS},
+    return Play(scores={name: kept[name] for name in NAMES}, one_view={name: kept[f"{name}.1"] for name in TWO_VIEWS},
+                called=called,
                 ladders={end: {step: kept[f"{end}.{step}"] for step in steps} for end, steps in attack.LADDERS.items()},
                 controls={name: kept[f"control.{name}"] for name in attack.CONTROLS}, **{name: kept[name] for name in rest})
 
