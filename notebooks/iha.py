@@ -834,14 +834,14 @@ results.show_table(
 # ### The record's own part in the Hessian
 #
 # The Hessian of a member's training set holds the member's own curvature, which an auditor who knows the others alone would lack. More damping
-# ({param}`damping` times {ours}`more-damping`, as in Appendix D.1) drowns it, so what C14 calls a gain of the deeper network may be this part's.
+# ({ours}`more-damping` times as much, the step of Appendix D.1) drowns it, so what C14 calls a gain of the deeper network may be this part's.
 
 # %%
 others = {f"{one.name}, {one.bank.judged[0].sum()} members": study.hessian_of_others(one, 60)
           for one in (first, shallow[0], *deep)}
 
 # %% tags=["hide-input"]
-results.name({"more-damping": study.MORE_DAMPING})
+results.name({"more-damping": study.MORE_DAMPING}, ".1f")
 results.show_table(
     exhibits.others_table(others), name="iha-others",
     caption="IHA with the Hessian of the whole training set, as in all other tables, and the change when a member's own part is taken out of it; then "
