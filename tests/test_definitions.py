@@ -69,7 +69,7 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 
 EVERYTHING_TRAINED = ALL_STUDIES | ALL_MODELS | ALL_PAGES | {"loss", "curvature", *SCORES}
 BEARS = {
-    "an attack": ("attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)",
+    "an attack": ("attacks/bayes.py", "return -signed", "return +signed",
                   {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "_malt compared",
                    "compare page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
@@ -97,9 +97,9 @@ BEARS = {
     "a reader of data": ("data/readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
 }
 NOTHING = {
-    "a comment": ("attacks/bayes.py", "    return -np.asarray(loss)", "    # why\n    return -np.asarray(loss)  # so"),
+    "a comment": ("attacks/bayes.py", "    return -signed", "    # why\n    return -signed  # so"),
     "a docstring": ("attacks/bayes.py", "Membership attack with one loss threshold", "An attack with one threshold"),
-    "a line break": ("attacks/bayes.py", "    return -np.asarray(loss)", "    return -np.asarray(\n        loss)"),
+    "a line break": ("attacks/bayes.py", "loss.astype(np.float64)  # of", "loss.astype(\n        np.float64)  # of"),
     "a renamed import": ("papers/bayes/study.py", "import membership, metrics,", "import membership, metrics as metrics,"),
     "what carries results": ("progress.py", "def say(", "@staticmethod\ndef say("),
     "the pool of processes": ("training/backends/pool.py", "def run_tasks(", "@staticmethod\ndef run_tasks("),
@@ -278,14 +278,14 @@ def test_a_package_that_is_handed_on_counts_with_what_it_hands_on(tmp_path):
 
 
 def test_the_library_asks_no_package_of_its_own_for_a_name_that_is_made():
-    """Whose functions lie in modules that would not be followed; the one that does names functions that are reached."""
+    """Whose functions lie in modules that would not be followed."""
     found, packages = set(), {one.parent.name for one in (REPO / "mia_lib").rglob("__init__.py")}
     for path in (REPO / "mia_lib").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         lines = re.findall("^ *(?:from .*)?import .*$", text, re.MULTILINE)
         named = {name for line in lines for name in re.findall(r"\w+", line)} & packages
         found |= {(path.stem, name) for name in re.findall(r"getattr\((\w+), (?![\"'])", text) if name in named}
-    assert found == {("exhibits", "metrics")}
+    assert not found
 
 
 def test_entries_by_name_are_reached_by_words_in_code_and_in_what_was_given(tmp_path):
@@ -645,7 +645,7 @@ def test_a_module_of_the_library_edited_before_it_is_imported_serves_nothing(lib
         from mia_lib.attacks import bayes
         print(fetched("x", lambda: {"x": bayes.malt(np.ones(2))}))
     """
-    change = 'edit(pathlib.Path(mia_lib.__file__).parent / "attacks" / "bayes.py", "return -np.as", "return +np.as")'
+    change = 'edit(pathlib.Path(mia_lib.__file__).parent / "attacks" / "bayes.py", "return -signed", "return +signed")'
     assert lines_of(code.replace("EDIT", ""), library.parent) == ["computed"]
     [said] = lines_of(code.replace("EDIT", change), library.parent)
     assert "bayes.py was edited between the start of this process and its import, or loaded anew" in said
@@ -658,7 +658,7 @@ def test_a_module_of_the_library_that_was_loaded_anew_serves_nothing(library, is
         path = pathlib.Path(bayes.__file__)
         def compute(): return {"x": bayes.malt(np.ones(2))}
         print(fetched("x", compute))
-        edit(path, "return -np.asarray(loss)", "return +np.asarray(loss)")
+        edit(path, "return -signed", "return +signed")
         print(fetched("x", compute))
         importlib.reload(bayes)
         print(fetched("x", compute))
@@ -755,7 +755,7 @@ def test_kept_results_follow_the_code_in_a_real_process(library, isolated_cache)
     assert first[:2] == ["False", "computed"]
     edit(library, *NOTHING["a comment"])
     assert ran() == ["True", "cache", first[2]]
-    edit(library, "attacks/bayes.py", "return -np.asarray(loss)", "return +np.asarray(loss)")
+    edit(library, "attacks/bayes.py", "return -signed", "return +signed")
     flipped = ran()
     assert flipped[:2] == ["True", "computed"] and float(flipped[2]) == -float(first[2])
     edit(library, *BEARS["a training detail"][:3])

@@ -32,7 +32,8 @@ def malt(loss: np.ndarray) -> np.ndarray:
     """
     check_loss("loss", loss)
     loss = np.asarray(loss)
-    return -(loss if loss.dtype.kind == "f" else loss.astype(np.float64))  # unsigned numbers have no negative
+    signed = loss if loss.dtype.kind == "f" else loss.astype(np.float64)  # of unsigned numbers there is no negative
+    return -signed
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
