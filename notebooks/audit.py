@@ -327,14 +327,15 @@ plotting.show(
 # ````{exercise} A forest that forgets
 # :label: audit-exercise-leaf
 # Before running: what will larger leaves do to the AUC of the loss, and to the accuracy on non-members? Then run
-# `mia run audit -p leaf 1` and `mia run audit -p leaf 20` and read the forest's report in both. Which row of the table changes most?
+# `mia run audit -p leaf 1` and `mia run audit -p leaf 20` and read the forest's report in both.
 # ````
 #
 # ````{solution} audit-exercise-leaf
 # :class: dropdown
 # A leaf of one record answers with that record's own label; a leaf of twenty with a mean of twenty labels, of which the member's is one.
 # So the loss of members rises towards that of others. What it costs is in {numref}`audit-leaves`: little as long as what is
-# given up is what was learned by heart, more where leaves mix records that differ. All attacks on outputs fall together, for they see the same numbers.
+# given up is what was learned by heart, more where leaves mix records that differ. AUCs of attacks on outputs tend to fall together, for they see the same
+# numbers. A TPR at few alarms need not: where leaves are pure many losses tie, and a threshold that calls one of them calls them all.
 # ````
 #
 # ````{exercise} An alarm that means nothing

@@ -500,7 +500,7 @@ results.show_table(
     caption="Of the records called under one target, the share called again under other targets of which they are members (or "
             "strangers) as well, less the share of all such records that are called there, in points. Records that vary much from "
             "model to model are called again where nothing leaks, too: members found show in what the first column has over the second. Neither of two targets that are compared is a "
-            "reference of the other. Intervals: 95 % over targets, each of them on either side of a comparison, and records.")
+            "reference of the other. Intervals: 95 % over targets, each of them on either side of a comparison, and records; they err on the wide side.")
 if first.pool.is_image:
     plotting.show(
         exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
@@ -560,8 +560,8 @@ plotting.show(
 #
 # All cases are small. The label-only attack, and those on losses that leave one record out, have no place here. Attacks that need a Hessian are judged on small networks alone. Probes of the curvature number {param}`probes`,
 # in its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
-# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of the tables of sweeps and of attacks with
-# fewer references in the picture of costs targets alone, and none covers the choice of the bank or of the public records.
+# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of the tables of sweeps and of accuracies, and of attacks with
+# fewer references in the picture of costs, targets alone, and none covers the choice of the bank or of the public records.
 
 # %% tags=["hide-input"]
 results.show_table(

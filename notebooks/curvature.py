@@ -193,7 +193,7 @@ plotting.explore(
     caption="One probe of one {ours}`set` image, labelled {ours}`probe-true`, which the model that never saw it calls "
             "{ours}`probe-own`. Left: the loss less its tangent along the two lines, four points at $h =$ {ours}`probe-step`, and "
             "ticks at kinks. Right: the size of the estimate $q$ against the step, and what it should be, $v^\\top H u$ with the Hessian $H$ by the input (thin horizontal "
-            "lines). Look where a curve leaves its line: there a kink, a jump of the slope, lies between the points. For the model that never saw the image, with the image's label and with the model's own, and for the "
+            "lines). Look where a curve leaves its line: there, as a rule, a kink, a jump of the slope, lies between the points. For the model that never saw the image, with the image's label and with the model's own, and for the "
             "model that was trained on it.",
     alt="Left, two curves against the step from the record, with two points on each. Right, logarithmic axes: curves of the "
         "size of the estimate against the step h, with a thin horizontal line for each and a vertical line at h.")
@@ -328,7 +328,7 @@ results.show_table(
 #
 # **Look at the rival.** In the released code LiRA is given the *largest* softmax probability, where its own paper takes the
 # true class's {cite}`carlini2022membership`, and it is run by the rule that the code calls LR. Both repaired, its AUC changes
-# by {ours}`lira-repaired` points and is above NLL's by {ours}`lira-over-nll`.
+# by {ours}`lira-repaired` points; less NLL's it is {ours}`lira-over-nll` points.
 #
 # ## Few false alarms: the paper's Figure 4
 

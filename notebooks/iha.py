@@ -233,11 +233,11 @@ results.show_table(
 #
 # $$
 # \mathcal M(w, z) = \mathbb P(m = 1 \mid w, z)
-# = \mathbb E_{\mathcal T}\Big[s\Big(\log\frac{p(w \mid m = 1, z, \mathcal T)}{p(w \mid m = 0, z, \mathcal T)} + \log\frac{\gamma}{1 - \gamma}\Big)\Big].
+# = \mathbb E_{\mathcal T \mid w, z}\Big[s\Big(\log\frac{p(w \mid m = 1, z, \mathcal T)}{p(w \mid m = 0, z, \mathcal T)} + \log\frac{\gamma}{1 - \gamma}\Big)\Big].
 # $$
 # ````
 #
-# So one needs the law of $w$. Let SGD run with learning rate $\lambda$ (in the first chapter $\lambda$ was the prior), momentum $\mu$,
+# (The paper prints $\mathbb E_{\mathcal T}$, as the first chapter's does; {ref}`corrected there <bayes-slips>`.) So one needs the law of $w$. Let SGD run with learning rate $\lambda$ (in the first chapter $\lambda$ was the prior), momentum $\mu$,
 # weight decay $\alpha$ and batches of $S$ records. Write $a = \lambda/(1+\mu)$ and $H$ for the Hessian at the minimum, where $L = L_*$.
 #
 # *An example first.* In one direction of curvature $k$, without momentum, $w \leftarrow (1 - \lambda k) w - \lambda\eta$ comes to rest
@@ -603,7 +603,7 @@ plotting.show(
 # cross-entropy.
 #
 # **The lemma.** Given $\mathcal T$, Bayes' rule makes posterior odds of prior odds and the likelihood ratio, and the sigmoid of log odds is
-# the probability. The mean over $\mathcal T$ is for those who do not know it; the auditor does, so the mean falls away.
+# the probability. The mean over $\mathcal T$, given the model and the record, is for those who do not know it; the auditor does, so the mean falls away.
 #
 # **Slips.** Theorem 3.1 as printed lacks a factor one half before its sum of logarithms (which cancels in {prf:ref}`iha-score`), and Eq. 15 ends with $L(w^*)$ for $L(w)$; with both, it is the
 # density of a Gaussian to rounding. Assumption 3 sets $L_1(w_1^*) = L_0(w_0^*)$, yet their difference lies between $\ell(w_1^*)/n$ and
@@ -1008,7 +1008,7 @@ claims.show("iha", verdicts, {
 # | models of each case | 128 | {param}`models` | `-p models 128` |
 # | Section 4.4, Table 5 | Purchase-100(S), 1,000 records, 100 references | {ours}`left-out-name`, {ours}`left-out-members` members, {ours}`left-out-games` targets with {ours}`left-out-each` records each, {param}`left_out_references` references | `--preset left_out` |
 # | damping | $0.2$ | {param}`damping` | `-p damping 0.2` |
-# | Table 3 | 10,000 records | {param}`cg_records` | `--preset network` |
+# | Table 3 | 10,000 records | {param}`cg_records` | `--preset network` has 1,000; `-p cg_records 10000` |
 # | Table 6 | 22,532 parameters on a graphics card | one CPU thread | `benchmarks/hessian.py --large` |
 # | Table 7 | Purchase-100, MLP-2 and MLP-4 | {param}`size_dataset:title`, {param}`size_architectures` | `--preset cpu` for sizes, `--preset depth` for depth |
 # | Table 9 | MLP-2, CG | {ours}`first-name`, exact | `--preset network` |

@@ -367,7 +367,7 @@ results.show_table(
 # ## What the loss does not see
 #
 # The loss is a mean over strangers, and training does not move all scores alike. Sort the records by how LiRA's references
-# score those that they were not trained on; use one half of the references for that, and leave the other half,
+# score those that they were not trained on; use some of the references for that, and leave the others,
 # {ours}`half-references` of them, to LiRA. It is {term}`offline <offline attack>` here, not the LiRA of {numref}`quantile-table-1`, and may compare
 # differently with the regression.
 # Training moves the scores of the hardest quarter by {ours}`shift-hard`, of the easiest by {ours}`shift-easy`.
@@ -779,8 +779,8 @@ results.show_table(
 results.show_table(
     exhibits.quarters_table(hard), name="quantile-quarters",
     caption="The numbers of {numref}`quantile-quarters-figure`: the records of the game in four equal parts, from the "
-            "lowest to the highest mean score under those of one half of LiRA's references that were not trained on them; "
-            "LiRA has the other half, and the mean is theirs. Thresholds and losses at a level of $0.99$; rates within the "
+            "lowest to the highest mean score under those of some of LiRA's references that were not trained on them; "
+            "LiRA has the other references, and the mean is theirs. Thresholds and losses at a level of $0.99$; rates within the "
             "part, at one threshold of each ranking that gives 1 % overall at most.")
 
 # %% [markdown]

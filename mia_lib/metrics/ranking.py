@@ -430,8 +430,8 @@ def _drawn(cores, terms: list[_Term], unit: np.ndarray, draws: int, seed: int) -
         size = min(step, draws - start)
         if single:  # members and non-members apart
             weights = np.zeros((size, pool), int)
-            for side in (terms[0].members[0], ~terms[0].members[0]):
-                drawn = np.unique(terms[0].records[0][side])
+            for side in (True, False):
+                drawn = np.unique(np.concatenate([term.records[0][term.members[0] == side] for term in terms]))
                 weights[:, drawn] = _weights(rng, size, len(drawn))
         else:
             weights = _weights(rng, size, pool)

@@ -299,6 +299,10 @@ def test_a_contrast_is_the_weighted_sum_and_two_terms_are_a_comparison():
     assert found.value == pytest.approx((mean[0] + mean[1]) / 2 - mean[2])
     pair = [(1.0, a, members, None), (-1.0, b, members, None)]
     assert metrics.contrast("auc", pair, draws=100) == metrics.compare("auc", a, b, members, draws=100)
+    first, other = np.arange(100)[None], np.arange(100, 200)[None]  # of one target two parts that share no record
+    apart = metrics.contrast("auc", [(1.0, a[:1, :100], members[:1, :100], first),
+                                     (-1.0, a[:1, 100:], members[:1, 100:], other)], draws=100)
+    assert apart.low < apart.value < apart.high
     some = np.tile(np.arange(50), (3, 1))  # a part of the records against all of them
     part = metrics.contrast("auc", [(1.0, a, members, np.tile(np.arange(200), (3, 1))),
                                     (-1.0, a[:, :50], members[:, :50], some)], draws=100)

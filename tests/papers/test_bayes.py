@@ -136,6 +136,8 @@ def test_numbers_of_the_games_are_kept_and_need_no_features_a_second_time(isolat
     assert all((first.numbers[pair] == second.numbers[pair]).all() for pair in chapter.MEASURED)
     assert "values" not in vars(again)
     assert again.width == again.values.shape[1] == 5
+    other = chapter.logistic_games(again, records.y, n=80, seeds=3, seed=3)  # splits that the first did not play
+    assert (other.numbers["malt", "auc"] != first.numbers["malt", "auc"]).any()
 
 
 class Models(list):

@@ -289,6 +289,16 @@ def test_records_that_vary_more_are_not_taken_for_exposed_where_nothing_leaks():
     assert max(wrong.values()) <= 3  # of 20, at one in forty each
 
 
+def test_calls_that_chance_alone_repeats_are_not_said_to_come_again_less_often():
+    """Of some 300 records five strangers are called, and hardly one twice: none seen is no proof of fewer than by chance."""
+    below = np.zeros(3)
+    for _ in range(20):
+        members = membership.balanced_halves(600, 8, int(RNG.integers(1 << 30)))
+        calls = np.broadcast_to(study.called(RNG.normal(size=members.shape), members)[:, None], (8, *members.shape))
+        below += [one.sign < 0 for one in study.repeated(calls, members, np.arange(8) // 2)]
+    assert max(below) <= 2
+
+
 def test_groups_and_repetitions_with_every_record_drawn_once_are_those_of_a_loop():
     members = membership.balanced_halves(400, 8)
     scores = RNG.normal(size=(8, 400)) + members

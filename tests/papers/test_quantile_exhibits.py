@@ -220,6 +220,12 @@ def test_what_cannot_be_resolved_is_not_printed():
     assert exhibits.resolved(made(records=2000), 0.001) and not exhibits.resolved(made(records=1998), 0.001)
 
 
+def test_precision_of_two_targets_has_a_value_and_no_interval():
+    members = games(2, 2000)
+    found = exhibits.precision(SimpleNamespace(members=members, ranks={"a": scored(members, 1.0, 0)}), "a", 0.01)
+    assert 0.5 < found.value < 1 and np.isnan([found.low, found.high]).all()
+
+
 def test_precision_without_a_leak_is_one_half_however_few_non_members():
     """The field's TPR is 1.3 % by chance with 300 non-members, and precision at its nominal rate 57 %."""
     members, rng = np.tile(np.arange(600) < 300, (2000, 1)), np.random.default_rng(0)
@@ -327,8 +333,8 @@ def test_correlations_are_beside_the_papers(play, large):
     six = STRENGTHS | {"lira_4": 1.7, "lira_6": 1.9}
     plays = {"one": made(six, records=8000), "two": made(six, seed=2), "three": made(six, records=8000, seed=3)}
     frame = exhibits.correlation_table(plays).set_index("methods")
-    assert frame.loc["the paper's six methods", "paper, 1 %"] == "-1.00 to -0.49"  # of the fact sheet
-    groups = {"the paper's six methods": exhibits.SIX, "LiRA, by shadow models": ["lira_2", "lira_4", "lira_6", "lira_8"]}
+    assert frame.loc["the paper's methods", "paper, 1 %"] == "-1.00 to -0.49"  # of the fact sheet
+    groups = {"the paper's methods": exhibits.SIX, "LiRA, by shadow models": ["lira_2", "lira_4", "lira_6", "lira_8"]}
     assert frame.index.tolist() == list(groups)
     for row, names in groups.items():
         each = [spearman(found, names, 0).mean() for found in plays.values()]
@@ -336,7 +342,7 @@ def test_correlations_are_beside_the_papers(play, large):
         assert frame.loc[row, "by target network, 1 %"] == ", ".join(f"{one:.2f}" for one in each)
         low = [spearman(plays[name], names, 1).mean() for name in ("one", "three")]  # 400 are too few for 0.1 %
         assert frame.loc[row, "at 0.1 % FPR"] == f"{t_interval(low, bounds=(-1, 1)):.2f}"
-    alone = exhibits.correlation_table({"two": play}).set_index("methods").loc["the paper's six methods"]
+    alone = exhibits.correlation_table({"two": play}).set_index("methods").loc["the paper's methods"]
     assert alone["at 0.1 % FPR"] == tables.BELOW and alone["at 1 % FPR"] == tables.NOTHING  # one case, and no interval
     assert alone["by target network, 1 %"] == f"{spearman(play, FOUR, 0).mean():.2f}"
 

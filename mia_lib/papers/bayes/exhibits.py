@@ -590,6 +590,7 @@ def judge_table_three(swept: Swept, members: np.ndarray, augmentations: list[str
 
     recipes, lacking = list(paper_recipes(augmentations).values()), "not all of the paper's recipes are among augmentations"
     c12 = {f"{n}, {a}": over_games(value[n, a, "MALT"] - value[n, a, "0-1"]) for n in networks for a in recipes}
+    c12 |= {theirs: None for theirs in PAPER_AUGMENTATIONS if theirs not in paper_recipes(augmentations)}
     c13 = {f"{attack}, {n}, {weak} to {strong}": over_games(value[n, weak, attack] - value[n, strong, attack])
            for n in networks for attack in ("MALT", "0-1") for weak, strong in zip(recipes, recipes[1:], strict=False)
            } if len(recipes) == len(PAPER_AUGMENTATIONS) else None
@@ -601,6 +602,6 @@ def judge_table_three(swept: Swept, members: np.ndarray, augmentations: list[str
                 near = over_games(value[n, augmentations[0], attack] - level)
                 c14[f"{attack} within {100 * within:g} points, {n}, from above"] = -near + within
                 c14[f"{attack} within {100 * within:g} points, {n}, from below"] = near + within
-    return [claims.judge("bayes", "C12", c12 or None, None if c12 else lacking, points=True),
+    return [claims.judge("bayes", "C12", c12, lacking if None in c12.values() else None, points=True),
             claims.judge("bayes", "C13", c13, None if c13 else lacking, points=True),
             claims.judge("bayes", "C14", c14, reason, points=True)]

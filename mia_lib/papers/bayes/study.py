@@ -126,7 +126,7 @@ def check_sizes(sizes: Sequence[int], records: int) -> None:
     """
     if min(sizes) * 3 // 2 >= records:
         raise MiaError(f"sizes = {list(sizes)}: a game takes 1.5 n records, and two classes have {records}. One at least must "
-                       f"be below {2 * records // 3}.")
+                       f"be at most {2 * (records - 1) // 3}.")
 
 
 def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
@@ -136,7 +136,7 @@ def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
     """
     accuracy = np.zeros(len(C_GRID))
     for seed in range(VALIDATION_SEEDS):
-        inside, outside, _, _ = three_way_split(len(y), n, 1_000_000 + seed)
+        inside, outside, _, _ = three_way_split(len(y), n, 10_000_000 + seed)
         for k, c in enumerate(C_GRID):
             accuracy[k] += np.mean((x[outside] @ logistic(x[inside], y[inside], c) > 0) == y[outside])
     return C_GRID[int(np.argmax(accuracy))]
@@ -188,19 +188,21 @@ class Logistic:
     c: float
 
 
-def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int, c: float | None = None) -> Logistic:
+def play_logistic(features: np.ndarray, labels: np.ndarray, n: int, seeds: int, c: float | None = None,
+                  seed: int = 0) -> Logistic:
     """Play the game of Table 1 `seeds` times at size n.
 
     Args:
         features: [N, F]. labels: 0 or 1, [N].
         n: n / 2 members, n / 2 non-members, n / 2 further records for the reference model.
         c: inverse strength of the penalty; chosen on splits of its own when None.
+        seed: of the first split; the others' follow it.
     """
     x, y = design(features), np.asarray(labels)
     strength = choose_c(x, y, n) if c is None else c
     rows, train_accuracy, validation_accuracy = [], [], []
-    for seed in progress.track(range(seeds), f"Table 1, n = {n}"):
-        inside, outside, apart, left = three_way_split(len(y), n, seed)
+    for split in progress.track(range(seed, seed + seeds), f"Table 1, n = {n}"):
+        inside, outside, apart, left = three_way_split(len(y), n, split)
         judged = np.concatenate([inside, outside])
         theta, theta0 = logistic(x[inside], y[inside], strength), logistic(x[apart], y[apart], strength)
         loss, loss0 = (logistic_loss(t, x[judged], y[judged]) for t in (theta, theta0))
@@ -256,16 +258,17 @@ def numbers_of(kept: dict[str, np.ndarray]) -> Numbers:
                    float(kept["C"]), kept["spread.first"], kept["spread.second"])
 
 
-def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int, c: float | None = None) -> Numbers:
+def logistic_games(features: Features, labels: np.ndarray, n: int, seeds: int, c: float | None = None,
+                   seed: int = 0) -> Numbers:
     """The numbers of Table 1 at size n, kept in the store.
 
     Args:
-        features: frozen features of N records. labels, n, seeds, c: as for `play_logistic`.
+        features: frozen features of N records. labels, n, seeds, c, seed: as for `play_logistic`.
     """
     spec = {"features": features.spec, "labels": store.fingerprint(labels), "n": n, "seeds": seeds, "grid": list(C_GRID),
-            "C": c}
+            "C": c, "seed": seed}
     return numbers_of(store.study("bayes.logistic_games", spec,
-                                  lambda: measured(play_logistic(features.values, labels, n, seeds, c))))
+                                  lambda: measured(play_logistic(features.values, labels, n, seeds, c, seed))))
 
 
 def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0) -> np.ndarray:
@@ -292,7 +295,7 @@ def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int
 @cache
 def peak_of_noise(n: int, seeds: int = 10_000) -> float:
     """Mean peak accuracy of scores that know nothing, n / 2 members and n / 2 non-members: what choosing the threshold on the
-    records judged is worth by itself. With so many seeds it is known to about two hundredths of a point."""
+    records judged is worth by itself. With so many seeds it is known to a few hundredths of a point."""
     rng, members = np.random.default_rng([n, 7]), np.arange(n) < n // 2
     return float(np.mean([metrics.balanced_accuracy(rng.normal(size=(100, n)), members) for _ in range(seeds // 100)]))
 

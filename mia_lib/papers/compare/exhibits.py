@@ -165,7 +165,8 @@ def rates_table(played: study.Play) -> pd.DataFrame:
             row[words] = results.format_percent(of(played, name, f"tpr_at_fpr={rate:g}"))
         found = of(played, name, "conformal_tpr_at_fpr=0.01")
         row["precision at 1 % FPR"] = results.format_percent(replace(found, **{
-            end: metrics.precision(getattr(found, end), 0.01, 0.5) for end in ("value", "low", "high")}))
+            end: metrics.precision(rate, 0.01, 0.5) for end in ("value", "low", "high")
+            if np.isfinite(rate := getattr(found, end))}))
         rows.append(row)
     fine = {"TPR at 1 % FPR": metrics.resolves(played.members, 0.01),
             "TPR at 0.1 % FPR": metrics.resolves(played.members, 0.001),

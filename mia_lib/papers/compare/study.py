@@ -16,6 +16,7 @@ from mia_lib import metrics, signals, store
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.errors import MiaError, check_range
+from mia_lib.metrics import interval as intervals
 from mia_lib.metrics.interval import Interval
 from mia_lib.metrics.numbers import number, packed_ranks
 from mia_lib.metrics.ranking import resampled
@@ -390,7 +391,8 @@ def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[
     """The three parts of `Again` of one attack.
 
     Every comparison is of two targets, so the units of chance are not its rows: intervals are those of the jackknife that
-    leaves a pair of targets out in both roles, records being drawn again for all.
+    leaves a pair of targets out in both roles, records being drawn again for all. It errs on the wide side where what two
+    targets share is theirs alone; where hardly a record is called twice, none is narrower than counting allows.
 
     Args:
         calls: bool [T, T, N], under the first target where it is compared with the second. members: bool [T, N].
@@ -402,7 +404,26 @@ def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[
         of_members, of_strangers = (_called_again(calls, side, apart, weights) for side in (members, ~members))
         return np.stack([_without_a_pair(one, pair) for one in (of_members, of_strangers, of_members - of_strangers)])
 
-    return tuple(resampled(parts, members.shape[1], "pairs of targets", bounds=(-2, 2)))
+    least = [_least_error(calls, side, apart) for side in (members, ~members)]
+    found = resampled(parts, members.shape[1], "pairs of targets", bounds=(-2, 2))
+    return tuple(map(_no_surer, found, [*least, np.hypot(*least)]))
+
+
+def _least_error(calls: np.ndarray, side: np.ndarray, apart: np.ndarray) -> float:
+    """Standard error that counting gives the share called twice: a record that is, counts in both roles, and none found says
+    less than one would."""
+    once = twice = 0
+    for t, u in zip(*np.nonzero(apart), strict=True):
+        first = side[t] & side[u] & calls[t, u]
+        once, twice = once + first.sum(), twice + (first & calls[u, t]).sum()
+    return float(np.sqrt(2 * max(twice, 2)) / max(once, 1))
+
+
+def _no_surer(interval: Interval, least: float) -> Interval:
+    """The same with a standard error of `least` at least."""
+    if np.isnan(interval.low) or interval.se >= least:
+        return interval
+    return intervals.combined(interval.value, [least**2], [np.inf], interval.level, interval.covers, interval.bounds)
 
 
 def _called_again(calls: np.ndarray, side: np.ndarray, apart: np.ndarray, weights: np.ndarray) -> np.ndarray:
