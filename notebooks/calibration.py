@@ -643,7 +643,7 @@ results.show_table(
 #
 # ### Table 4: labels alone
 #
-# An attacker who sees nothing but predicted labels can still ask how far a record is from the decision {term}`boundary <threshold>`:
+# An attacker who sees nothing but predicted labels can still ask how far a record is from the decision boundary:
 # members are pushed away from it. HopSkipJump {cite}`chen2020hopskipjump` finds that distance by asking for labels of points
 # nearby, here {param}`queries` at most for each record and model; the score was proposed by {cite:t}`choquette2021label`. Records that are classified
 # wrongly have distance 0 and, in the calibrated score, minus the distance back to their label.
