@@ -641,7 +641,7 @@ results.show_table(
 #
 # ### Table 4: labels alone
 #
-# An attacker who sees nothing but predicted labels can still ask how far a record is from the decision {term}`boundary <threshold>`:
+# An attacker who sees nothing but predicted labels can still ask how far a record is from the decision boundary:
 # members are pushed away from it. HopSkipJump {cite}`chen2020hopskipjump` finds that distance by asking for labels of points
 # nearby, here {param}`queries` at most for each record and model; the score was proposed by {cite:t}`choquette2021label`. Records that are classified
 # wrongly have distance 0 and, in the calibrated score, minus the distance back to their label.
@@ -840,7 +840,7 @@ results.show_table(
 # | --- | --- | --- | --- |
 # | Credit | 200 members, 5 repeats, epochs and batch not given | tables run: {param}`tables` | `-p tables german_credit_mlp_double_softmax` is its released network, where it is not among these |
 # | Hepatitis, Adult | 31 and 8,140 members | tables run: {param}`tables` | `--preset cpu` has both |
-# | MNIST | 15,000 members, 500 hidden units, 50 to 200 epochs | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture`, {param}`image_epochs` epochs | `--preset mnist` has both |
+# | MNIST | 15,000 members, 500 hidden units, 50 to 200 epochs | {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_architecture`, {param}`image_epochs` epochs | `--preset mnist` has the first two; `-p image_epochs 50` |
 # | CIFAR-10, CIFAR-100 | 12,500 members, a first rate of 0.1, with and without augmentation | images run: {param}`image_dataset:title`, {ours}`image-members` members, {param}`image_epochs` epochs, a first rate of {param}`image_learning_rate`, augmentation {param}`image_augmentations` | `--preset cifar10` has the first without augmentation; `--preset paper`, and a graphics card, has it with, and with `-p image_dataset cifar100` the other |
 # | ImageNet | 320,292 members, ResNet-18 | not run | ImageNet and weeks of a graphics card |
 # | Figures 1 to 4 | CIFAR-10, 12,500 members | {ours}`images-name`, {ours}`image-members` members | `--preset cifar10` has these |
