@@ -107,7 +107,8 @@ def audited(model, subject, name, **options):
 # %%
 members, others = dealt["forest"].sides()
 forest = study.forest(members, trees, leaf, seed)
-x, y = (np.concatenate([getattr(one, part) for one in (members, others)]) for part in ("x", "y"))
+x, y = (np.concatenate([getattr(one, part) for one in (members, others)])
+        for part in ("x", "y"))
 inside = np.arange(len(x)) < len(members)
 p = signals.from_function(forest.predict_proba, x, "probabilities")
 found = signals.scalars(np.log(np.maximum(p, np.finfo(float).tiny)), y)
@@ -120,8 +121,9 @@ hand
 # what cannot be right, such as members that are also non-members.
 
 # %%
-reports = {"forest": audited(forest.predict_proba, "forest", f"a random forest on {dealt['forest'].title}",
-                             outputs="probabilities", public=dealt["forest"].apart)}
+reports = {"forest": audited(
+    forest.predict_proba, "forest", f"a random forest on {dealt['forest'].title}",
+    outputs="probabilities", public=dealt["forest"].apart)}
 
 # %% tags=["hide-input"]
 row = next(one for one in reports["forest"].judged.attacks if one.name == "MALT")
@@ -176,7 +178,9 @@ results.show_source(networks.resnet18)
 # %%
 recipe = study.recipe(stages, network_epochs, network_batch, network_rate, seed)
 network = study.network(dealt["network"], recipe)
-reports["network"] = audited(network, "network", f"a ResNet-18 on {dealt['network'].title}", recipe=recipe, references=references)
+reports["network"] = audited(
+    network, "network", f"a ResNet-18 on {dealt['network'].title}",
+    recipe=recipe, references=references)
 
 # %% [markdown]
 # > {ours}`network-answer` {ours}`network-low`
@@ -208,11 +212,13 @@ exhibits.show_report(reports["network"], "audit-network")
 
 # %%
 lacking = private.lacking()
-recipe = training.TrainConfig(private_architecture, private_epochs, private_batch, "sgd", private_rate, 0.9, seed=seed)
+recipe = training.TrainConfig(private_architecture, private_epochs, private_batch,
+                              "sgd", private_rate, 0.9, seed=seed)
 twins = None if lacking else study.twins(dealt["private"], recipe, epsilon)
 for kind in () if lacking else ("twin", "private"):
     model = getattr(twins, kind).model(0)
-    reports[kind] = audited(model, "private", f"a {'model without noise' if kind == 'twin' else 'private model'}",
+    title = "a private model" if kind == "private" else "a model without noise"
+    reports[kind] = audited(model, "private", title,
                             delta=1 / private_members)  # what was promised
 
 # %% tags=["hide-input"]
@@ -268,11 +274,14 @@ results.show_table(
 
 # %%
 apart = {kind: dealt[kind].apart for kind in ("forest", "private")}
-forests = [study.forest(apart["forest"], trees, leaf, seed + 100 + k).predict_proba for k in range(models)]
-strangers = training.train(apart["private"], np.ones((models, len(apart["private"])), bool), recipe, label="strangers")
+forests = [study.forest(apart["forest"], trees, leaf, seed + 100 + k).predict_proba
+           for k in range(models)]
+everyone = np.ones((models, len(apart["private"])), bool)
+strangers = training.train(apart["private"], everyone, recipe, label="strangers")
 small = [partial(study.probabilities, strangers.model(k)) for k in range(models)]
 tests = {"forests": study.tested(dealt["forest"], forests, share, games, seed),
-         "small networks": study.tested(dealt["private"], small, share, games, seed)}
+         "small networks":
+             study.tested(dealt["private"], small, share, games, seed)}
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -440,7 +449,8 @@ results.show_table(
 # from their intervals ([how](../book/statistics.md)).
 
 # %%
-verdicts = exhibits.judge(tests, many["forests"], leaves, many.get("twins"), lacking, many.get("references"))
+verdicts = exhibits.judge(tests, many["forests"], leaves, many.get("twins"), lacking,
+                          many.get("references"))
 
 # %% tags=["hide-input"]
 claims.show("audit", verdicts)

@@ -41,7 +41,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib import (attacks, claims, data, membership, metrics, plotting, results,
+                     signals, training)
 from mia_lib.attacks import baselines, bayes
 from mia_lib.papers.bayes import exhibits, study, theory
 
@@ -318,7 +319,8 @@ pairs = study.pairs_of_classes(classes, len(records.classes), class_pairs)
 features = [features_for(pair) for pair in pairs]
 room = min(len(of_pair.records) for of_pair in features)
 study.check_sizes(sizes, room)
-games = {n: [study.logistic_games(of_pair, of_pair.records.y, n, seeds, seed=seed) for of_pair in features]
+games = {n: [study.logistic_games(of_pair, of_pair.records.y, n, seeds, seed=seed)
+             for of_pair in features]
          for n in sizes if 3 * n // 2 < room}
 
 # %% tags=["hide-input"]
@@ -594,9 +596,10 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 loss_table = np.random.default_rng(seed).uniform(0, 2, (7, 3))
 loss_table[1], loss_table[2, 0] = loss_table[0], loss_table[0, 0]
-unmoved = np.hstack([loss_table, np.ones((7, 1))])  # and a record whose loss no model moves
+unmoved = np.hstack([loss_table, np.ones((7, 1))])  # and a record that nothing moves
 settings = [(2, 0.2, 0.5), (3, 0.7, 0.5), (4, 1.0, 0.3)]  # n, T, prior
-checks = [theory.theorem_one(theory.FiniteWorld(loss_table, *one)) for one in settings]
+checks = [theory.theorem_one(theory.FiniteWorld(loss_table, *one))
+          for one in settings]
 still = [theory.theorem_one(theory.FiniteWorld(unmoved, *one)) for one in settings]
 
 # %% tags=["hide-input"]
@@ -755,7 +758,8 @@ results.show_table(exhibits.second_term(games), name="bayes-second-term",
 
 # %%
 def with_penalty(n):
-    fixed = [study.logistic_games(features[0], features[0].records.y, n, seeds, c=c, seed=seed)
+    of_pair = features[0]
+    fixed = [study.logistic_games(of_pair, of_pair.records.y, n, seeds, c, seed)
              for c in (10.0, 1e4)]
     return [games[n][0], *fixed]
 

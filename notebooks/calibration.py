@@ -40,7 +40,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib import (attacks, claims, data, membership, metrics, plotting, results,
+                     signals, training)
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.papers.calibration import exhibits, study
 from mia_lib.training import private as dp
@@ -422,8 +423,10 @@ plotting.show(
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"share of members": f"{share:g}", "accurate": float(metrics.precision(0.9, 0.6, share)),
-     "cautious": float(metrics.precision(0.05, 0.001, share))} for share in (0.5, 0.1, 0.01)])))
+    {"share of members": f"{share:g}",
+     "accurate": float(metrics.precision(0.9, 0.6, share)),
+     "cautious": float(metrics.precision(0.05, 0.001, share))}
+    for share in (0.5, 0.1, 0.01)])))
 
 # %% [markdown]
 # At one in a hundred, nearly all records that the accurate attack accuses were not members. The cautious one is right once in three, about
@@ -445,16 +448,20 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 def soft(name, references):
     played = plays[name]
-    mean = study.calibrated(played.scores["loss", "original"], -played.reference_loss[:, :references])
+    mean = study.calibrated(played.scores["loss", "original"],
+                            -played.reference_loss[:, :references])
     pair = {"mean": mean, "soft minimum": study.softmin_scores(played, references)}
-    return {"data": name, "references": references} | {
-        f"{metric}, {kind}": value for kind, score in pair.items() for metric, value in (
-            ("AUC", metrics.auc(score, played.members).mean()),
-            ("TPR at 1 %", metrics.conformal_tpr_at_fpr(score, played.members, 0.01).mean()
-             if metrics.resolves(played.members, 0.01) else np.nan))}
+    row = {"data": name, "references": references}
+    fine = metrics.resolves(played.members, 0.01)
+    for kind, score in pair.items():
+        row[f"AUC, {kind}"] = metrics.auc(score, played.members).mean()
+        row[f"TPR at 1 %, {kind}"] = metrics.conformal_tpr_at_fpr(
+            score, played.members, 0.01).mean() if fine else np.nan
+    return row
 
 results.say(results.markdown_table(pd.DataFrame([
-    soft(name, r) for name in plays for r in (1, plays[name].reference_loss.shape[1])])))
+    soft(name, references) for name, played in plays.items()
+    for references in (1, played.reference_loss.shape[1])])))
 
 # %% [markdown]
 # The TPR is the rate that is fair to ties ({py:func}`~mia_lib.metrics.conformal_tpr_at_fpr`), by chance one in a hundred. With one reference
@@ -480,9 +487,11 @@ results.say(results.markdown_table(pd.DataFrame([
 # %%
 further = [0, 1, 5, 20, 50]
 results.say(results.markdown_table(pd.DataFrame([
-    {"data": name, **{f"{count} epoch{'s' * (count != 1)}": value for count, value in
-                      zip(further, study.forgetting_curve(one, further).mean(1), strict=True)},
-     "from scratch, stopped": study.per_target(plays[name], ("loss", "scratch"), "auc").mean()}
+    {"data": name,
+     **{f"{count} epoch{'s' * (count != 1)}": value for count, value in
+        zip(further, study.forgetting_curve(one, further).mean(1), strict=True)},
+     "from scratch, stopped":
+         study.per_target(plays[name], ("loss", "scratch"), "auc").mean()}
     for name, one in games.items() if not one.models.records.is_image])))
 
 # %% [markdown]
@@ -505,9 +514,11 @@ results.say(results.markdown_table(pd.DataFrame([
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"data": name} | {f"{study.VARIANTS[v]}, {word}": study.per_target(played, ("loss", v), metric).mean()
-                      for v in ("original", "scratch", "forgetting")
-                      for word, metric in (("rehearsed", "accuracy"), ("zero", "default_accuracy"))}
+    {"data": name} | {
+        f"{study.VARIANTS[v]}, {word}":
+            study.per_target(played, ("loss", v), metric).mean()
+        for v in ("original", "scratch", "forgetting")
+        for word, metric in (("rehearsed", "accuracy"), ("zero", "default_accuracy"))}
     for name, played in plays.items()])))
 
 # %% [markdown]
@@ -720,10 +731,12 @@ plotting.show(
 # not stopped. So compare Cal. with Orig within this part, not with {numref}`calibration-table-2`.
 
 # %%
-private_config = replace(ablated.models.config, epochs=private_epochs, batch_size=private_batch_size,
-                         loss="cross_entropy", seed=seed + 9)
+private_config = replace(ablated.models.config, epochs=private_epochs,
+                         batch_size=private_batch_size, loss="cross_entropy",
+                         seed=seed + 9)
 lacking = dp.lacking()
-private_models = None if lacking else study.private_training(ablated, epsilons, private_config, private_games)
+private_models = None if lacking else study.private_training(
+    ablated, epsilons, private_config, private_games)
 
 # %% tags=["hide-input"]
 near, left = "no ε near 1 was run", ""
@@ -780,7 +793,8 @@ plotting.show(
 # record, references *with* the record, or the soft minimum.
 
 # %%
-same = pd.DataFrame([{"data": name, **study.coincidences(played)} for name, played in plays.items()])
+same = pd.DataFrame([{"data": name, **study.coincidences(played)}
+                     for name, played in plays.items()])
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -797,11 +811,14 @@ results.show_table(
 
 # %%
 verdicts = [
-    *exhibits.judge_tables(plays, games), exhibits.judge_label_only(label_only, games),
-    *exhibits.judge_sizes(by_size, size_games), *exhibits.judge_ratio(plays[images.name], images.covers),
+    *exhibits.judge_tables(plays, games),
+    exhibits.judge_label_only(label_only, games),
+    *exhibits.judge_sizes(by_size, size_games),
+    *exhibits.judge_ratio(plays[images.name], images.covers),
     *exhibits.judge_more(more, shadow_shares, ablated.covers),
     exhibits.judge_private(private_models, epsilons, ablated, lacking),
-    claims.judge("calibration", "C15", None, "the paper gives neither number nor criterion"),
+    claims.judge("calibration", "C15", None,
+                 "the paper gives neither number nor criterion"),
 ]
 
 # %% tags=["hide-input"]

@@ -37,7 +37,8 @@
 # %%
 import numpy as np
 
-from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib import (claims, data, membership, metrics, plotting, results, signals,
+                     training)
 from mia_lib.attacks import baselines
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.evidence import play, versus
@@ -160,7 +161,8 @@ inside = membership.balanced_halves(pools[0], models[0], seed)
 bank = training.train(pool, inside, recipe(0))
 signal = signals.logit_scaled_confidence(bank, pool).astype(float)
 others = membership.references_of(0, models[0])[:first.counts[-1]]
-score = baselines.lira_online(signal[0], signal[others], inside[others], fixed_variance=True)
+score = baselines.lira_online(signal[0], signal[others], inside[others],
+                              fixed_variance=True)
 hand = metrics.auc(score, inside[0])
 hand
 
@@ -265,7 +267,8 @@ plotting.explore(
 # %%
 shown = [name for name in exhibits.SHORT if name in plays[first.name].ranks]
 results.name({"shown": "; ".join(exhibits.title(name) for name in shown)})
-repeated = {name: study.again(one, [n for n in ("malt", "quantile", "lira") if n in one.ranks])
+among = ["malt", "quantile", "lira"]
+repeated = {name: study.again(one, [n for n in among if n in one.ranks])
             for name, one in plays.items()}
 
 # %% tags=["hide-input"]
@@ -289,7 +292,8 @@ if first.pool.is_image:
 # of {numref}`compare-access`, but for attacks that are told who is a member.
 
 # %%
-together = {name: study.combined(one, [n for n in one.ranks if not ATTACKS[n].audits]) for name, one in plays.items()}
+together = {name: study.combined(one, [n for n in one.ranks if not ATTACKS[n].audits])
+            for name, one in plays.items()}
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -437,7 +441,8 @@ plotting.show(
 # ### Public records: how many
 
 # %%
-by_public = {name: study.by_public(one, public_sizes) for name, one in cases.items()}
+by_public = {name: study.by_public(one, public_sizes)
+             for name, one in cases.items()}
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -451,7 +456,8 @@ plotting.show(
 # ### More members, more epochs
 
 # %%
-growing = {"members": study.over_cases("members", sizes), "epochs": study.over_cases("epochs", lengths)}
+growing = {"members": study.over_cases("members", sizes),
+           "epochs": study.over_cases("epochs", lengths)}
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -532,7 +538,8 @@ play.show(
 # from their intervals ([how](../book/statistics.md)).
 
 # %%
-verdicts = exhibits.judge(plays, few_lira, together, repeated, growing, {name: one.hardness for name, one in known.items()})
+verdicts = exhibits.judge(plays, few_lira, together, repeated, growing,
+                          {name: one.hardness for name, one in known.items()})
 
 # %% tags=["hide-input"]
 claims.show("compare", verdicts)

@@ -41,7 +41,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, results, training
+from mia_lib import (attacks, claims, data, membership, metrics, plotting, results,
+                     training)
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
 from mia_lib.papers.curvature import exhibits, study, theory
@@ -501,9 +502,10 @@ x, u, v = rng.normal(size=n), *rng.choice([-1.0, 1.0], (2, n))
 quadratic = np.ones((n, n)) / n
 q = four_points(lambda x: x @ quadratic @ x / 2, x, u, v, h=0.1)
 spread_of = theory.probe_variance(quadratic)
-results.say(f"Four losses {q:.4f}, product {v @ quadratic @ u:.4f}. Variance of one probe: "
-            f"{spread_of['zero_order']:.0f} with independent vectors, {spread_of['hutchinson']:.2f} with one, "
-            f"{spread_of['zero_order'] / spread_of['hutchinson']:.0f} times less.")
+two, one = spread_of["zero_order"], spread_of["hutchinson"]
+results.say(f"Four losses {q:.4f}, product {v @ quadratic @ u:.4f}. "
+            f"Variance of one probe: {two:.0f} with independent vectors, {one:.2f} with "
+            f"one, {two / one:.0f} times less.")
 
 # %% [markdown]
 # ````{solution-end}
@@ -568,8 +570,11 @@ results.say(results.markdown_table(exact.head(6)))
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"ε": epsilon, "largest AUC": float(theory.auc_cap(epsilon)), "with δ = 0.01": float(theory.auc_cap(epsilon, 0.01)),
-     "Gaussian map": float(theory.gaussian_auc_of_kl(epsilon))} for epsilon in (0.1, 0.5, 1.0, 2.0)])))
+    {"ε": epsilon,
+     "largest AUC": float(theory.auc_cap(epsilon)),
+     "with δ = 0.01": float(theory.auc_cap(epsilon, 0.01)),
+     "Gaussian map": float(theory.gaussian_auc_of_kl(epsilon))}
+    for epsilon in (0.1, 0.5, 1.0, 2.0)])))
 
 # %% [markdown]
 # ````{solution-end}
@@ -590,12 +595,14 @@ results.say(results.markdown_table(pd.DataFrame([
 
 # %%
 scale = study.step_sizes(bank, sorted({1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, h}))
-typical, middle_loss, middle_q = scale.typical(h), np.median(scale.loss), np.median(scale.expected)
-results.name({"rounding-loss": f"{middle_loss:.2g}", "rounding-q": f"{middle_q:.2g}",
-              "rounding-h": f"{np.sqrt(np.finfo(np.float32).eps * middle_loss / (4 * middle_q)):.2g}"})
-results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at $s$ = {2 * h * h * typical:.1g} nats. Median "
-            f"losses of members are {np.mean(played.median_in):.1e}, of others {np.mean(played.median_out):.1e}. Noise is "
-            f"multiplied by {0.5 / h**2:,.0f}.")
+typical, loss, q = scale.typical(h), np.median(scale.loss), np.median(scale.expected)
+least = np.sqrt(np.finfo(np.float32).eps * loss / (4 * q))
+results.name({"rounding-loss": loss, "rounding-q": q, "rounding-h": least}, ".2g")
+inside, outside = np.mean(played.median_in), np.mean(played.median_out)
+results.say(f"With h = {h:g} the noise equals the median $|q|$ of {typical:.2g} at "
+            f"$s$ = {2 * h * h * typical:.1g} nats. Median losses of members are "
+            f"{inside:.1e}, of others {outside:.1e}. "
+            f"Noise is multiplied by {0.5 / h**2:,.0f}.")
 
 # %% [markdown]
 # Set beside the losses of members and others, noise that size says what an attack on the loss keeps: all of it, where it is far below
@@ -711,7 +718,8 @@ plotting.show(
 
 # %%
 percentiles = [10, 50, 90]
-singles = {name: study.record_curves(one, percentiles) for name, one in banks.items()}
+singles = {name: study.record_curves(one, percentiles)
+           for name, one in banks.items()}
 single = singles[bank.name]
 
 # %% tags=["hide-input"]
@@ -939,7 +947,8 @@ results.show_table(
 verdicts = [
     *exhibits.judge_theory(mechanisms, world),
     *exhibits.judge_attacks(plays, counted, single, found, study.normality(bank)),
-    *exhibits.judge_sweeps(swept, played, private, epsilons, lacking, drawn, privately),
+    *exhibits.judge_sweeps(swept, played, private, epsilons, lacking, drawn,
+                           privately),
 ]
 
 # %% tags=["hide-input"]

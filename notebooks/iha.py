@@ -35,7 +35,8 @@
 # %%
 import numpy as np
 
-from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib import (claims, data, membership, metrics, plotting, results, signals,
+                     training)
 from mia_lib.attacks import iha as attack
 from mia_lib.papers.iha import exhibits, study, theory
 from mia_lib.signals import hessian
@@ -468,7 +469,8 @@ plotting.show(
 
 # %%
 chains = theory.simulate(1.7, 1.0, 0.3, 0.9, 0.0, 20_000, 200, seed)
-results.say(f"Formula: {theory.stationary_variance(1.7, 1.0, 0.3, 0.9):.4f}; simulated: {chains.var():.4f}.")
+results.say(f"Formula: {theory.stationary_variance(1.7, 1.0, 0.3, 0.9):.4f}; "
+            f"simulated: {chains.var():.4f}.")
 
 # %% [markdown]
 # ````{solution-end}
@@ -526,7 +528,9 @@ results.say(results.markdown_table(exhibits.closed_world_table(closed, damping))
 # $\sqrt{2d}$, and the coefficient has no definite sign.
 
 # %%
-results.say(f"As printed {theory.loss_coefficient(785, 128, 0.9, variant='printed'):+.2f}, at the minimum {theory.loss_coefficient(785, 128, 0.9):+.1f}.")
+printed = theory.loss_coefficient(785, 128, 0.9, variant="printed")
+at_minimum = theory.loss_coefficient(785, 128, 0.9)
+results.say(f"As printed {printed:+.2f}, at the minimum {at_minimum:+.1f}.")
 
 # %% [markdown]
 # ````{solution-end}
@@ -628,8 +632,10 @@ plotting.show(
 left_one = theory.leave_one_out(world)
 results.show_table(
     exhibits.assumption_table(left_one), name="iha-assumption",
-    caption="What Assumption 3 sets to zero, the difference of the losses at the two minima, beside the upper end of what it keeps; over the "
-            "records of the linear regression, in units of the loss of a record at $w_1^*$, divided by $n$.")
+    caption="What Assumption 3 sets to zero, the difference of the losses at the two "
+            "minima, beside the upper end of what it keeps; over the records of the "
+            "linear regression, in units of the loss of a record at $w_1^*$, divided "
+            "by $n$.")
 
 # %% [markdown]
 # The first row is what Assumption 3 sets to zero, in units of what it keeps ({numref}`iha-assumption`). With the difference restored the coefficient of the loss has
@@ -816,7 +822,8 @@ results.say("By these readings the exact inverse is " + (
 # ### Table 7: size of the training set, depth of the network
 
 # %%
-sized_cases = {f"{one.name}, {one.bank.judged[0].sum()} members": one for one in [*shallow, *deep]}
+sized_cases = {f"{one.name}, {one.bank.judged[0].sum()} members": one
+               for one in [*shallow, *deep]}
 size_plays = {name: study.play(one) for name, one in sized_cases.items()}
 size_swept = {name: study.conditioning(one) for name, one in sized_cases.items()}
 
@@ -837,8 +844,8 @@ results.show_table(
 # ({ours}`more-damping` times as much, the step of Appendix D.1) drowns it, so what C14 calls a gain of the deeper network may be this part's.
 
 # %%
-others = {f"{one.name}, {one.bank.judged[0].sum()} members": study.hessian_of_others(one, 60)
-          for one in (first, shallow[0], *deep)}
+others = {f"{one.name}, {one.bank.judged[0].sum()} members":
+          study.hessian_of_others(one, 60) for one in (first, shallow[0], *deep)}
 
 # %% tags=["hide-input"]
 results.name({"more-damping": study.MORE_DAMPING}, ".1f")
@@ -938,19 +945,23 @@ results.show_table(
 worst = exhibits.quadratic_worlds(200, seed)
 owned = {one.name: name for one, name in zip(banks, datasets, strict=True)}
 pictures = {name: one.images for name, one in cases.items()}
-tables_of = {name: size_plays[name] for name, one in sized_cases.items() if one in shallow and not one.images}
+tables_of = {name: size_plays[name] for name, one in sized_cases.items()
+             if one in shallow and not one.images}
 used = owned | dict.fromkeys(tables_of, size_dataset)
 at = list(sized_cases)
+others_of = {name: len(one.models) - 2
+             for name, one in {**sized_cases, **cases}.items()}
 on_attacks = {one.claim: one for one in exhibits.judge_attacks(
-    plays, pictures, used, steady, tables_of, flagged,
-    {name: len(one.models) - 2 for name, one in {**sized_cases, **cases}.items()}, weight_decay > 0)}
+    plays, pictures, used, steady, tables_of, flagged, others_of, weight_decay > 0)}
 if schedule != "cosine":
-    on_attacks["A2"] = claims.judge("iha", "A2", None, "the rate of this run does not fall to zero")
+    on_attacks["A2"] = claims.judge("iha", "A2", None,
+                                    "the rate of this run does not fall to zero")
 verdicts = [
     *exhibits.judge_theory(worst, spread), *on_attacks.values(),
     *exhibits.judge_sweeps(
         conjugated, left_out, left_out_rows, swept, sweep, partial, fractions,
-        size_plays[at[0]] if len(shallow) > 1 else None, size_plays[at[len(shallow) - 1]],
+        size_plays[at[0]] if len(shallow) > 1 else None,
+        size_plays[at[len(shallow) - 1]],
         size_swept[at[-1]] if deep else None, size_swept[at[len(shallow) - 1]],
         {name: study.work(one) for name, one in cases.items()}, owned),
     *exhibits.judge_further(list(others.values())[-1] if deep else None, left_out),

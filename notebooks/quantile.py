@@ -41,7 +41,8 @@
 import numpy as np
 from scipy import stats
 
-from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib import (claims, data, membership, metrics, plotting, results, signals,
+                     training)
 from mia_lib.attacks import quantile as attack
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.quantile.trees import TreeConfig
@@ -490,7 +491,8 @@ plotting.show(
 # loss stays next to zero. For $\alpha = 0.05$:
 
 # %%
-results.say(results.markdown_table(exhibits.collapse_table(theory.collapse(seed=seed))))
+collapse = exhibits.collapse_table(theory.collapse(seed=seed))
+results.say(results.markdown_table(collapse))
 
 # %% [markdown]
 # ````{solution-end}
@@ -885,7 +887,8 @@ results.show_table(
 
 # %%
 most = len(first.splits["fit"])
-grown = study.growth(few, settings, [*(n for n in sizes if n < most), most], grid, ["gauss_xy"])
+grown = study.growth(few, settings, [*(n for n in sizes if n < most), most], grid,
+                     ["gauss_xy"])
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -907,7 +910,9 @@ plotting.show(
 # %%
 viewed = study.views(few, settings, grid)
 candidates = [(head, search.settings[study.HEADS[head].kind]) for head in heads]
-flattered = {few.name: study.flattery(few, candidates, grid)} if len(calibrate) > 98 and pool > 395 else {}
+flattered = {}
+if len(calibrate) > 98 and pool > 395:
+    flattered[few.name] = study.flattery(few, candidates, grid)
 
 # %% tags=["hide-input"]
 if flattered:
@@ -951,15 +956,19 @@ results.show_table(
 # intervals ([how](../book/statistics.md)).
 
 # %%
-carried = {name: study.transfer(one, trees[name], {"borrowed": searches[one.name].settings["gauss"],
-                                                   "own": searches[name].settings["gauss"]}, grid)
+gauss = {name: one.settings["gauss"] for name, one in searches.items()}
+carried = {name: study.transfer(one, trees[name], {"borrowed": gauss[one.name],
+                                                   "own": gauss[name]}, grid)
            for one, name in zip(trees.values(), list(trees)[1:], strict=False)}
 fitted = {name: len(one.splits["fit"]) for name, one in {**nets, **trees}.items()}
-work = {**{name: study.work(one, settings, search.tried if one is first else ()) for name, one in nets.items()},
-        **{name: study.work(one, searches[name].settings["gauss"], searches[name].tried) for name, one in trees.items()}}
+work = {name: study.work(one, settings, search.tried if one is first else ())
+        for name, one in nets.items()}
+work |= {name: study.work(one, gauss[name], searches[name].tried)
+         for name, one in trees.items()}
 verdicts = [
     *exhibits.judge_theory(groups, lemma),
-    *exhibits.judge_attacks(plays, forests, fitted, work, {architectures[0]: others}),
+    *exhibits.judge_attacks(plays, forests, fitted, work,
+                            {architectures[0]: others}),
     *exhibits.judge_studies(mixed, flattered),
     *exhibits.judge_reach(met, carried, {dataset: main, **met}),
 ]

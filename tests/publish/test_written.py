@@ -12,7 +12,7 @@ from mia_lib.publish.parameters import find_root, notebooks
 ROOT = find_root()
 CHAPTERS = notebooks(ROOT)
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-WORDS, EXHIBITS = 2200, 8
+WORDS, EXHIBITS, COLUMNS = 2200, 8, 86  # so many columns are seen of a cell beside the contents
 SHOWING = ("show", "explore", "show_table", "say")
 
 NUMERAL = re.compile(r"(?<![\w.#-])[-+−±]?\d+(?:[.,]\d+)*(?: ?%|\b)")
@@ -342,3 +342,11 @@ def test_the_main_line_can_be_read_in_half_an_hour(name):
     words = len(re.findall(r"[A-Za-z][\w'’-]*", re.sub(r"\{\w[\w:-]*\}`[^`]*`", "word", re.sub(r"\$[^$]+\$", "x", prose))))
     exhibits = sum(len(re.findall(r"\b(?:show|explore|show_table)\(", text)) for kind, text in line if kind == "code")
     assert words <= WORDS and 4 <= exhibits <= EXHIBITS, (words, exhibits)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_code_that_is_shown_is_seen_whole(name):
+    shown = [cell.source for cell in cells(name)
+             if cell.cell_type == "code" and not {"hide-input", "parameters"} & set(cell.metadata.get("tags", []))]
+    assert len(shown) > 3
+    assert [line for source in shown for line in source.splitlines() if len(line) > COLUMNS] == []
