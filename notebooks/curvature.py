@@ -504,8 +504,8 @@ q = four_points(lambda x: x @ quadratic @ x / 2, x, u, v, h=0.1)
 spread_of = theory.probe_variance(quadratic)
 two, one = spread_of["zero_order"], spread_of["hutchinson"]
 results.say(f"Four losses {q:.4f}, product {v @ quadratic @ u:.4f}. "
-            f"Variance of one probe: {two:.0f} with independent vectors, {one:.2f} with "
-            f"one, {two / one:.0f} times less.")
+            f"Variance of one probe: {two:.0f} with independent vectors, {one:.2f} "
+            f"with one, {two / one:.0f} times less.")
 
 # %% [markdown]
 # ````{solution-end}
