@@ -11,7 +11,8 @@ from mia_lib.metrics.interval import Interval
 MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01", "conformal_tpr_at_fpr=0.001")
 TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
           "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
-          "location30": "Location-30", "purchase100": "Purchase-100"}  # what tables call data sets
+          "hepatitis": "Hepatitis", "location30": "Location-30", "purchase100": "Purchase-100", "texas100": "Texas-100",
+          "imagenet": "ImageNet"}  # what tables call data sets
 _known: dict[tuple, dict[str, Interval]] = {}  # tables and verdicts ask for the same numbers
 
 
