@@ -803,7 +803,7 @@ results.show_table(
 # Read along a row, shadow models with more layers than the target cost LiRA more than those with fewer. All of its targets leak little
 # ({ours}`quantile-table-3 | pooled_cnn:32,1 | accuracy, members` % right on members of the smallest, {ours}`quantile-table-3 | pooled_cnn:32,1 | accuracy, non-members`
 # on others; {ours}`quantile-table-3 | pooled_cnn:32,3 | accuracy, members` and {ours}`quantile-table-3 | pooled_cnn:32,3 | accuracy, non-members` of the
-# largest), so whether the regression is ahead of one threshold is {verdict}`C7` ({verdict}`C7:numbers`), and C6 is {verdict}`C6` ({verdict}`C6:numbers`).
+# largest); whether the regression is ahead of one threshold is {verdict}`C7`.
 # :::
 
 # %% [markdown]
