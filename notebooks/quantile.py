@@ -800,10 +800,10 @@ results.show_table(
 # %% [markdown]
 # :::{about} cnns
 # In the recorded run with the paper's three networks C9 is {verdict}`C9`: with the right architecture less with a wrong one, {verdict}`C9:numbers`.
-# Read along a row, shadow models with more layers than the target cost LiRA more than those with fewer. All of its targets leak little
-# ({ours}`quantile-table-3 | pooled_cnn:32,1 | accuracy, members` % right on members of the smallest, {ours}`quantile-table-3 | pooled_cnn:32,1 | accuracy, non-members`
-# on others; {ours}`quantile-table-3 | pooled_cnn:32,3 | accuracy, members` and {ours}`quantile-table-3 | pooled_cnn:32,3 | accuracy, non-members` of the
-# largest); whether the regression is ahead of one threshold is {verdict}`C7`.
+# Read along the rows: which cost LiRA more, shadow models with more layers than the target, or with fewer? The targets with one layer are right on
+# {ours}`quantile-table-3 | pooled_cnn:32,1 | accuracy, members` % of their members and {ours}`quantile-table-3 | pooled_cnn:32,1 | accuracy, non-members` of others,
+# those with three on {ours}`quantile-table-3 | pooled_cnn:32,3 | accuracy, members` and {ours}`quantile-table-3 | pooled_cnn:32,3 | accuracy, non-members`;
+# whether the regression is ahead of one threshold is {verdict}`C7`.
 # :::
 
 # %% [markdown]
