@@ -9,6 +9,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import 
     raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
 
 import os
+import re
 from pathlib import Path
 
 import typer
@@ -81,6 +82,9 @@ def _use_device(device: str | None) -> None:
 
 def _use_cluster(address: str | None) -> None:
     if address := address or os.environ.get("MIA_CLUSTER"):
+        if not re.fullmatch(r"(\w+://)?\S+:\d+", address):
+            raise MiaError(f"{address!r} is no address of a cluster: give the one that its scheduler prints when it starts, "
+                           "such as tcp://10.0.0.1:8786.")
         from mia_lib.training.backends import pool
 
         pool.connect(address).close()  # says now what is wrong with it

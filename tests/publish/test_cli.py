@@ -182,7 +182,7 @@ def test_a_parameter_that_is_given_twice_is_refused(tiny):
 
 @pytest.mark.parametrize("name, value, words", [
     ("MIA_WORKERS", "0", "MIA_WORKERS = '0'"), ("MIA_WORKERS", "x", "MIA_WORKERS = 'x'"),
-    ("MIA_DEVICE", "nonsense", "MIA_DEVICE")])
+    ("MIA_DEVICE", "nonsense", "MIA_DEVICE"), ("MIA_CLUSTER", "nonsense", "'nonsense' is no address of a cluster")])
 def test_variables_are_looked_at_before_anything_runs(tiny, monkeypatch, name, value, words):
     monkeypatch.setenv(name, value)
     said = mia("run", "tiny")
