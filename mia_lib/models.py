@@ -252,7 +252,20 @@ def _resnet(name: str, classes: int) -> nn.Module:
 def _split_resnet(net: nn.Module) -> Network:
     stem = nn.Sequential(net.conv1, net.bn1, net.relu, net.maxpool)
     stages = (net.layer1, net.layer2, net.layer3, net.layer4)
-    return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
+    return _normalised_in_float32(Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc))
+
+
+def _normalised_in_float32(network: Network) -> Network:
+    """The network, its batch normalisation in float32 also where the rest is in bfloat16: on a card, PyTorch does not
+    differentiate that of several networks at once in short numbers with statistics in long ones."""
+    for layer in network.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.register_forward_pre_hook(_long)
+    return network
+
+
+def _long(layer: nn.Module, given: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+    return tuple(x.float() if x.dtype == torch.bfloat16 else x for x in given)
 
 
 def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> Network:
@@ -318,7 +331,7 @@ def _wide_resnet28(shape: tuple, classes: int, widths: list[int]) -> Network:
     for stage, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
         layers += [_WideBlock(outputs if block else inputs, outputs, 2 if stage and not block else 1) for block in range(4)]
     layers += [nn.BatchNorm2d(sizes[-1]), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes))
+    return _normalised_in_float32(Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes)))
 
 
 def _pooled_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
