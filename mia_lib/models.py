@@ -244,8 +244,8 @@ def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 
 class _Long(nn.Module):
-    """What comes in bfloat16 goes on in float32, as batch normalisation wants it: PyTorch does not differentiate that of several
-    networks at once, on a card, in short numbers with statistics in long ones."""
+    """What comes in bfloat16 goes on in float32, as batch normalisation wants it: PyTorch does not differentiate that of
+    several networks at once, on a card, in short numbers with statistics in long ones."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.float() if x.dtype == torch.bfloat16 else x

@@ -408,7 +408,8 @@ def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
         line = {"key": address(spec), "cached": key(spec), **made_by(spec), "kind": spec["kind"],
                 "study": spec.get("study", ""), "source": entry.source, "seconds": entry.manifest["seconds"],
                 "needs": entry.manifest.get("needs", entry.manifest["seconds"]),
-                "date": entry.manifest["date"], "card": entry.manifest.get("card", ""), "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
+                "date": entry.manifest["date"], "card": entry.manifest.get("card", ""),
+                "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
 
