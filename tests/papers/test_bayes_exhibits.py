@@ -123,6 +123,49 @@ def test_verdicts_of_table_one_cover_its_claims_and_say_what_was_not_run(games):
     assert {"C10", "C15"} <= {v.claim for v in exhibits.judge_table_one({100: games[100]}, [], "")}
 
 
+def table_one(n, sign, base, seed=0):
+    """Three pairs of classes of which every number lies where the paper says (sign 1) or on the other side (-1)."""
+    def pair(k):
+        rng = np.random.default_rng([n, seed, k])
+        at = {("malt", metric): base for metric in study.TABLE_1}
+        at |= {("malt", "map_test"): 0.6 + 0.02 * sign, ("malt", "map_train"): 0.6,
+               ("malt", "cross_validated_accuracy"): base - (0.002 if sign > 0 else 0.03)}
+        at |= {("matt", metric): at["malt", metric] + 0.02 * sign for metric in study.TABLE_1}
+        at |= {("gap", metric): base - 0.02 * sign for metric in study.TABLE_1}
+        at |= {("matt", "auc"): 0.5 + 0.1 * sign, ("eq39", "auc"): 0.5 + 0.1 * sign + (0.001 if sign > 0 else 0.02),
+               ("calibrated", "auc"): 0.5}
+        values = {one: at[one] + rng.normal(0, 1e-4, 8) for one in study.MEASURED}
+        second = (0.05 if sign > 0 else 0.5) + rng.normal(0, 1e-4, 8)
+        return study.Numbers(values, np.ones(8), np.ones(8), 1.0, np.ones(8), second)
+
+    return [pair(k) for k in range(3)]
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_every_claim_of_table_one_has_its_direction(pairs, monkeypatch):
+    monkeypatch.setattr(study, "peak_of_noise", lambda n: 0.5 + 10 / n)  # .0025 and .001
+
+    def verdicts(sign, fall):
+        games = {4000: table_one(4000, sign, 0.6 + fall)[:pairs], 10_000: table_one(10_000, sign, 0.6)[:pairs]}
+        return {v.claim: v.verdict for v in exhibits.judge_table_one(games, [], "")}
+
+    as_printed, turned = verdicts(1, 0.05), verdicts(-1, -0.05)
+    assert as_printed == dict.fromkeys(as_printed, "reproduced") and len(as_printed) == 9
+    assert turned == dict.fromkeys(as_printed, "contradicted")
+    slow = verdicts(1, 0.001)  # what the choice of thresholds alone would lose is .0015
+    assert (slow["C10"], slow["C10r"]) == ("contradicted", "reproduced")
+
+
+def test_the_dropped_term_may_neither_add_nor_take(monkeypatch):
+    monkeypatch.setattr(study, "peak_of_noise", lambda n: 0.5)
+    for change, expected in ((0.004, "reproduced"), (-0.004, "reproduced"), (0.006, "contradicted"), (-0.006, "contradicted")):
+        games = table_one(4000, 1, 0.6)
+        for k, one in enumerate(games):
+            one.numbers["eq39", "auc"] = one.numbers["matt", "auc"] + change + 1e-5 * k
+        verdicts = {v.claim: v.verdict for v in exhibits.judge_table_one({4000: games}, [], "")}
+        assert verdicts["C15r"] == expected
+
+
 def noise(n=100, seeds=60, seed=1):
     """Table 1 where no attack knows anything."""
     rng = np.random.default_rng(seed)
@@ -182,6 +225,65 @@ def test_table_two_has_the_papers_numbers_and_its_verdict():
     [verdict] = exhibits.judge_table_two(replace(judged, groups=np.zeros(4, int)), "tanh_cnn")
     assert verdict.parts["MALT - shadow models"] is None and "know the records" in verdict.reason
     assert verdict.parts["MALT - 0-1"] is not None
+
+
+def called(rng, members, accuracy):
+    """Decisions of which this share is right on either side."""
+    return np.where(rng.random(members.shape) < accuracy, members, ~members)
+
+
+@pytest.mark.parametrize("share, accuracies, verdict", [
+    (0.003, (0.80, 0.70, 0.60), "reproduced"), (0.02, (0.80, 0.70, 0.60), "contradicted"),
+    (0.003, (0.65, 0.70, 0.60), "contradicted"), (0.003, (0.80, 0.60, 0.70), "contradicted"),
+    (0.1, (0.60, 0.65, 0.70), "contradicted")])
+def test_the_order_of_table_two_is_that_of_the_paper(share, accuracies, verdict):
+    """MAST calls as MALT does but for a share of the records, which costs it that share of MALT's lead over chance, twice."""
+    rng, members, bank = np.random.default_rng(0), membership.balanced_halves(4000, 32)[::2], np.repeat(range(8), 2)
+    decisions = {name: called(rng, members, right) for name, right in
+                 zip(("MALT", "Shadow models", "0-1"), accuracies, strict=True)}
+    decisions["MAST (best split)"] = decisions["MALT"] ^ (rng.random(members.shape) < share)
+    judged = study.Judged({name: one.astype(float) for name, one in decisions.items()}, decisions, members, bank)
+    [found] = exhibits.judge_table_two(judged, "tanh_cnn:8,16,64")
+    signs = {part: interval.sign for part, interval in found.parts.items()}
+    malt, shadows, gap = accuracies
+    assert signs == {"MAST - MALT + 0.5": 1 if share < 0.005 else -1, "MALT - shadow models": 1 if malt > shadows else -1,
+                     "shadow models - 0-1": 1 if shadows > gap else -1}
+    assert found.verdict == verdict
+    [alone] = exhibits.judge_table_two(replace(judged, groups=np.zeros(16, int)), "tanh_cnn:8,16,64")
+    assert alone.parts["MALT - 0-1"].sign == (1 if malt > gap + 0.01 else -1)
+
+
+def games_of_table_three(accuracy, games=4, n=20_000):
+    """Scores of which MALT, with a threshold, and 0-1 are right as often as `accuracy[network, recipe]` says."""
+    from scipy.stats import norm
+
+    rng, members = np.random.default_rng(0), np.repeat((np.arange(n) < n // 2)[None], games, 0)
+    scores = {}
+    for cell, (malt, gap) in accuracy.items():
+        shift = 2 * norm.ppf(malt)
+        scores[cell] = {"MALT": shift * members + rng.normal(size=members.shape),
+                        "0-1": (rng.random(members.shape) < 0.45 + (2 * gap - 1) * members).astype(float)}
+    return scores, members
+
+
+RECIPES = ["none", "flip_crop:5", "flip_resized_crop:0.25"]
+
+
+def test_every_claim_of_table_three_has_its_direction():
+    falling, rising = ((0.90, 0.77), (0.80, 0.70), (0.70, 0.62)), ((0.62, 0.70), (0.70, 0.77), (0.72, 0.775))
+    for by_recipe, dataset, expected in (
+            (falling, "imagenet", ("reproduced", "reproduced", "reproduced")),
+            (falling, "x", ("reproduced", "reproduced", "not run")),
+            (rising, "imagenet", ("contradicted", "contradicted", "contradicted"))):
+        scores, members = games_of_table_three({("net", r): pair for r, pair in zip(RECIPES, by_recipe, strict=True)})
+        found = {v.claim: v for v in exhibits.judge_table_three(scores, members, RECIPES, dataset)}
+        assert tuple(found[claim].verdict for claim in ("C12", "C13", "C14")) == expected
+    levels = {part: interval.sign for part, interval in found["C14"].parts.items()}
+    assert levels == {"MALT within 5 points, net, from above": 1, "MALT within 5 points, net, from below": -1,
+                      "0-1 within 5 points, net, from above": 1, "0-1 within 5 points, net, from below": -1}
+    high, members = games_of_table_three({("net", r): (0.97, 0.774) for r in RECIPES})
+    levels = exhibits.judge_table_three(high, members, RECIPES, "imagenet")[-1].parts
+    assert [interval.sign for interval in levels.values()] == [-1, 1, 1, 1]
 
 
 def test_table_three_puts_the_papers_recipes_beside_the_first_two_and_the_last(swept):
