@@ -272,6 +272,16 @@ def test_at_a_ratio_so_many_members_are_left(played, others):
     assert (frame["best"] >= frame["nobody"]).all()
 
 
+@pytest.mark.parametrize("others, rehearsed, best", [(1, (0.6 + 0.8) / 2, 0.7), (4, (0.6 + 4 * 0.8) / 5, 0.8)])
+def test_accuracy_at_a_ratio_weighs_members_and_others_by_it(played, others, rehearsed, best):
+    """Of members 60 % are called, of others 20 %; the best threshold calls these or, of few members, nobody."""
+    attack, inside = ("loss", "original"), np.arange(20_000) < 10_000
+    score = np.where(np.arange(20_000) % 10 < np.where(inside, 6, 2), 1.0, 0.0)
+    one = replace(played, members=inside[None], scores={attack: score[None]}, thresholds={attack: np.array([0.5])})
+    [found] = study.at_ratio(one, attack, others).to_dict("records")
+    assert (found["rehearsed"], found["best"]) == pytest.approx((rehearsed, best), abs=0.01)
+
+
 def test_more_copies_and_variants_of_the_code_have_the_shapes_they_state(games):
     more = study.more_forgetting(games, 2, [0.25, 0.5])
     assert more.auc.shape == more.accuracy.shape == (2, 2, 3)
@@ -395,6 +405,74 @@ def test_verdicts_of_the_other_exhibits(shown):
     assert exhibits.judge_more(one_size, [0.25], "x")[1].verdict == "not run"
     every = set(claims.claims("calibration"))
     assert {v.claim for v in exhibits.judge_tables(plays, shown[0])} < every
+
+
+def found_by(verdicts):
+    return {v.claim: v.verdict for v in verdicts}
+
+
+def test_the_claims_about_rare_members_have_their_direction():
+    assert found_by(exhibits.judge_ratio(made_up(0.2, 2.0), "x")) | {"C12a": ""} == {
+        "C12": "reproduced", "C12m": "reproduced", "C12a": ""}
+    assert found_by(exhibits.judge_ratio(made_up(2.0, 0.2), "x")) | {"C12a": ""} == {
+        "C12": "contradicted", "C12m": "contradicted", "C12a": ""}
+    played = made_up(0.2, 0.2)
+    for threshold, verdict in ((2.0, "reproduced"), (-2.0, "contradicted")):  # nearly nobody is called, nearly everybody
+        moved = replace(played, thresholds={attack: np.full(6, threshold) for attack in played.thresholds})
+        assert found_by(exhibits.judge_ratio(moved, "x"))["C12a"] == verdict
+
+
+def test_the_claims_about_more_copies_and_larger_shadow_sets_have_their_direction():
+    rng, copies = np.random.default_rng(0), np.array([0.0, 0.1, 0.2])[:, None]
+
+    def auc(by_copies, by_size):  # [sizes, copies, plays]
+        return 0.5 + by_copies * copies + np.array([0, by_size])[:, None, None] + rng.normal(0, 1e-3, (2, 3, 6))
+
+    for by_copies, by_size, expected in ((1, 0.1, ("reproduced", "reproduced")), (-1, 0.1, ("contradicted", "reproduced")),
+                                         (1, -0.1, ("reproduced", "contradicted"))):
+        values = auc(by_copies, by_size)
+        for shares, of_share in (([0.25, 0.5], values), ([0.5, 0.25], values[::-1])):
+            found = found_by(exhibits.judge_more(study.MoreForgetting(of_share, of_share), shares, "x"))
+            assert (found["C13"], found["C13s"]) == expected
+
+
+@pytest.mark.parametrize("turned", [None, *range(5)])
+def test_the_claim_about_privacy_has_its_directions(shown, turned):
+    """AUCs of Orig and Cal. as in the paper, and with one part of the claim the other way round."""
+    rng, plays, n = np.random.default_rng(0), 40, 400
+    drawn = np.argsort(rng.random((plays, 1600)), 1) < n
+    games, members = replace(shown[0]["FashionMNIST"], private=drawn), np.repeat((np.arange(n) < n // 2)[None], plays, 0)
+    gain = {"original": [0.0, 0.2, 0.4], "scratch": [0.0, 0.6, 1.0]}  # at epsilon 1, at 10, without privacy
+    if turned == 0:
+        gain["original"][0] = 0.8
+    elif turned == 1:
+        gain["original"][1] = 0.9
+    elif turned in (2, 3):
+        gain["scratch"][0] = 0.5 if turned == 2 else -0.5
+    elif turned == 4:
+        gain = {variant: [0.0, 0.6 * (variant == "scratch"), -0.5] for variant in gain}
+    scores = {variant: np.stack([size * members + rng.normal(size=members.shape) for size in sizes])
+              for variant, sizes in gain.items()}
+    private = study.PrivateTraining(members, scores, np.ones(2), np.ones(2), np.ones((3, plays)), np.ones((3, plays)))
+    found = exhibits.judge_private(private, [1.0, 10.0], games, "")
+    signs = [interval.sign for interval in found.parts.values()]
+    expected = {None: [1, 1, 1, 1, 1, 1], 0: [-1, 1, 1, 1, 1, 1], 1: [1, 1, -1, 1, 1, 1], 2: [1, 1, 1, -1, 1, 1],
+                3: [1, 1, 1, 1, -1, 1], 4: [-1, -1, 1, 1, 1, -1]}
+    assert signs == expected[turned]
+    assert (found.verdict == "reproduced") == (turned is None)
+
+
+def test_the_claim_about_labels_alone_has_its_direction(shown, monkeypatch):
+    games = shown[0]["FashionMNIST"]
+    which = games.private & (np.cumsum(games.private, 1) <= 200)
+    monkeypatch.setattr(study, "label_only_records", lambda private, members: which)
+    members, rng = np.tile(np.arange(200) % 2 == 0, (6, 1)), np.random.default_rng(0)
+    for sizes, verdict in (((0.0, 1.0, 1.0), "reproduced"), ((1.0, 0.0, 0.0), "contradicted"),
+                           ((0.5, 0.0, 1.0), "contradicted"), ((0.5, 1.0, 0.0), "contradicted")):
+        scores = {variant: size * members + rng.normal(size=members.shape)
+                  for variant, size in zip(study.VARIANTS, sizes, strict=True)}
+        found = study.LabelOnly(members, {}, scores, {}, 1.0)
+        assert exhibits.judge_label_only({"a": found}, {"a": games}).verdict == verdict
 
 
 def test_most_cells_are_those_that_no_interval_denies():
