@@ -412,9 +412,9 @@ def found_by(verdicts):
 
 
 def test_the_claims_about_rare_members_have_their_direction():
-    assert found_by(exhibits.judge_ratio(made_up(0.2, 2.0), "x")) | {"C12a": ""} == {
+    assert found_by(exhibits.judge_ratio(made_up(0.2, 1.5, 12, 4000), "x")) | {"C12a": ""} == {
         "C12": "reproduced", "C12m": "reproduced", "C12a": ""}
-    assert found_by(exhibits.judge_ratio(made_up(2.0, 0.2), "x")) | {"C12a": ""} == {
+    assert found_by(exhibits.judge_ratio(made_up(1.5, 0.2, 12, 4000), "x")) | {"C12a": ""} == {
         "C12": "contradicted", "C12m": "contradicted", "C12a": ""}
     played = made_up(0.2, 0.2)
     for threshold, verdict in ((2.0, "reproduced"), (-2.0, "contradicted")):  # nearly nobody is called, nearly everybody

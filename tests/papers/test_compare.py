@@ -12,7 +12,7 @@ from mia_lib.attacks import baselines, bayes, calibration, per_class
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, plotting
-from mia_lib.metrics.interval import over_pairs
+from mia_lib.metrics.interval import over_pairs, t_interval
 from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.papers import costs
 from mia_lib.papers.compare import exhibits, study
@@ -408,6 +408,44 @@ def test_every_claim_is_judged_and_every_situation_of_the_guide_has_its_attack(l
     frame = exhibits.swept_table(swept["linear"])
     assert list(frame) == ["attack", "4 references", "8 references"] and len(frame) == len(swept["linear"].auc)
     assert exhibits.guide_figure(found, swept).axes and exhibits.cost_figure(plays, swept).axes
+
+
+STRENGTHS = {"margin": 0.2, "malt": 0.4, "gradient": 0.7, "quantile": 0.8, "lira_offline": 1.0, "lira": 1.5, "lira_own": 2.0,
+             "curvature": 3.0}
+
+
+def world(strengths, hard=0.5, again=0.2, strangers=0.2, grown=1.0, together=1.0):
+    """The verdicts where attacks are so strong, and the rest as far above zero as is said."""
+    rng, hardness, members = np.random.default_rng(0), np.linspace(-1, 1, 800), membership.balanced_halves(800, 12)
+
+    def ranks(size):
+        return size * members + rng.normal(size=members.shape)
+
+    scores = {name: ranks(size) for name, size in strengths.items()}
+    scores["lira"] = scores["lira"] + hard * hardness * members
+    played, few = made_up(scores, members), made_up({"lira": ranks(1.2), "lira_own": ranks(1.3)}, members)
+    packed = {size: np.stack([packed_ranks(row) for row in ranks(size)]) for size in (1.0, 1.0 + together)}
+    combined = study.Combined(members, {"auc": packed[1.0]}, packed[1.0], packed[1.0 + together], {}, {})
+    spread = np.linspace(-0.05, 0.05, 6)
+    found = study.Again({}, {"malt": t_interval(strangers + spread)}, {"lira": t_interval(again + spread)})
+    ends = [made_up({"lira": ranks(1 + size)}, members) for size in (0, grown)]
+    swept = {"members": study.Swept("members", np.array([1, 2]), {}, {}, {}, tuple(ends[::-1])),
+             "epochs": study.Swept("epochs", np.array([1, 2]), {}, {}, {}, tuple(ends))}
+    judged = exhibits.judge({"case": played}, {"case": few}, {"case": combined}, {"case": found}, swept, {"case": hardness})
+    return {one.claim: one.verdict for one in judged}
+
+
+def test_every_claim_has_its_direction():
+    assert world(STRENGTHS, hard=2.0) == {f"K{k}": "reproduced" for k in range(1, 13)}
+    turned = dict(zip(STRENGTHS, list(STRENGTHS.values())[::-1], strict=True)) | {"lira_own": 0.0}
+    assert world(turned, -3.0, -0.2, -0.2, -0.8, -0.8) == {f"K{k}": "contradicted" for k in range(1, 13)}
+
+
+@pytest.mark.parametrize("change, claim", [
+    ({"strengths": {**STRENGTHS, "margin": 1.2}}, "K2"), ({"strengths": {**STRENGTHS, "malt": 1.2}}, "K2"),
+    ({"strengths": {**STRENGTHS, "curvature": 0.5}}, "K6"), ({"again": -0.2}, "K9"), ({"strangers": -0.2}, "K9")])
+def test_a_claim_of_two_parts_needs_both(change, claim):
+    assert world(**{"strengths": STRENGTHS} | change)[claim] == "contradicted"
 
 
 def test_the_bill_has_every_number_of_references_that_was_tried(linear, played):

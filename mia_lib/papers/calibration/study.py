@@ -591,7 +591,9 @@ def released_gradient(games: Games) -> np.ndarray:
 
 def drops_out(games: Games) -> bool:
     """Whether the networks have dropout."""
-    return any(isinstance(one, architectures.Dropout | torch.nn.Dropout) for one in games.models.model(0).modules())
+    records, config = games.models.records, games.models.config
+    network = architectures.build(config.architecture, records.shape, len(records.classes), seed=0)  # no trained one is needed
+    return any(isinstance(one, architectures.Dropout | torch.nn.Dropout) for one in network.modules())
 
 
 def with_dropout(games: Games) -> dict[str, np.ndarray]:
