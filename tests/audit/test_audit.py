@@ -314,6 +314,20 @@ def test_curve_is_the_roc_within_its_band():
     assert found.tpr[-1] == 1
 
 
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_band_of_a_curve_holds_the_truth_as_often_as_it_says(level):
+    """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(60):
+        inside = np.arange(400) % 2 == 0
+        found = judging.curve(rng.standard_normal(400) + inside, inside, 0, level)
+        for at in (0.05, 0.2, 0.5):
+            k = np.searchsorted(found.fpr, at)
+            truth = stats.norm.sf(stats.norm.isf(found.fpr[k]) - 1)
+            held.append(found.low[k] <= truth <= found.high[k])
+    assert level - 0.1 < np.mean(held) < level + 0.075
+
+
 def test_the_choice_does_not_look_at_what_it_is_judged_on():
     """Scores of the judging half may be anything: the same attack is chosen."""
     inside = np.arange(200) < 100

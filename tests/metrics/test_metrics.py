@@ -14,7 +14,7 @@ from sklearn import metrics as sk
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking
-from mia_lib.metrics.interval import difference
+from mia_lib.metrics.interval import difference, over_pairs
 
 QUICK = settings(max_examples=60, deadline=None)
 TIED = st.integers(-4, 4)
@@ -694,3 +694,12 @@ def test_percentages_are_no_rates():
 def test_a_table_of_no_metric_is_refused():
     with pytest.raises(MiaError, match="name at least one of auc"):
         metrics.evaluate({"a": np.arange(4.0)}, np.arange(4) < 2, metrics=[])
+
+
+def test_over_pairs_takes_complements_for_one_repetition_where_there_are_enough():
+    values = np.array([0.1, 0.3, 0.2, 0.2, 0.5, 0.1, 0.0, 0.6])
+    assert over_pairs(values) == metrics.t_interval([0.2, 0.2, 0.3, 0.3], covers="4 pairs of targets")
+    assert over_pairs(values, what="banks").covers == "4 pairs of banks"
+    for few in (values[:6], values[:7]):  # three pairs, and a target without its complement
+        assert over_pairs(few) == metrics.t_interval(few, covers=f"{len(few)} targets")
+    assert over_pairs(np.r_[values[:7], 9.0], bounds=(0, 1)).high == 1

@@ -31,6 +31,8 @@ def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
     assert corrected.min() == min(1, 30 * p.min()) and (corrected >= p).all()
     assert (np.diff(corrected[np.argsort(p)]) >= 0).all()
     assert_allclose(metrics.holm([0.03]), [0.03])
+    assert_allclose(metrics.holm([0.9, 0.4, 0.01]), [0.9, 0.8, 0.03])
+    assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])
 
 
 def test_holm_keeps_the_error_of_any_pair_below_its_level():

@@ -270,6 +270,14 @@ def test_cross_validated_accuracy_is_near_the_truth_with_many_records():
     np.testing.assert_allclose(chapter.cross_validated_accuracy(scores, members), 0.691, atol=0.02)
 
 
+def test_cross_validated_accuracy_of_noise_is_one_half_however_few_the_records():
+    """A threshold chosen on the records judged gains four points here; one from other folds gains nothing."""
+    members, rng = np.repeat((np.arange(100) < 50)[None], 400, 0), np.random.default_rng(0)
+    scores = rng.normal(size=members.shape)
+    assert metrics.balanced_accuracy(scores, members).mean() > 0.54
+    assert chapter.cross_validated_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.01)
+
+
 def test_references_share_no_pair_with_what_is_attacked():
     assert chapter.references_without(toy_bank(1.0), 0, 5).tolist() == [2, 3, 6, 7]
 

@@ -123,9 +123,10 @@ def test_privacy_caps_agree_to_first_order_and_the_sharp_one_is_never_above():
     assert theory.privacy_cap(1.0, 0.1)["sharp"] == pytest.approx(0.2320, abs=1e-4)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: theory.gaussian_games(n=5), lambda: theory.gaussian_games(n=2),
-    lambda: theory.gaussian_posterior(1.0, 3, 5, 10), lambda: theory.gaussian_log_ratio(0.0, np.zeros(3), 0.0, 1)])
-def test_bad_input_is_refused(call):
-    with pytest.raises(MiaError):
+@pytest.mark.parametrize("call, words", [
+    (lambda: theory.gaussian_games(n=5), "n = 5 must be even"), (lambda: theory.gaussian_games(n=2), "= 2 .*at least 4"),
+    (lambda: theory.gaussian_posterior(1.0, 3, 5, 10), "prior = 1.0"),
+    (lambda: theory.gaussian_log_ratio(0.0, np.zeros(3), 0.0, 1), "members = 1 .*at least 2")])
+def test_bad_input_is_refused(call, words):
+    with pytest.raises(MiaError, match=words):
         call()

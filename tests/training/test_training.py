@@ -50,7 +50,8 @@ def test_models_are_bit_identical_whatever_the_size_of_the_pool(tmp_path, monkey
 
 
 @pytest.mark.parametrize("x, y, words", [
-    (slice(0, 5), slice(0, 9), "y"), (slice(0, 9), slice(0, 5), "y"), (slice(0, 0), slice(0, 0), "at least one record")])
+    (slice(0, 5), slice(0, 9), "y .*9.*5"), (slice(0, 9), slice(0, 5), "y .*5.*9"),
+    (slice(0, 0), slice(0, 0), "at least one record")])
 def test_labels_that_do_not_fit_train_nothing(x, y, words):
     with pytest.raises(MiaError, match=words):
         training.fit(IMAGES.x[x], IMAGES.y[y], 3, TrainConfig("mlp:4", epochs=1))
@@ -162,6 +163,21 @@ def test_resized_crops_stay_within_the_image_and_the_whole_image_is_one_of_them(
     assert view.shape == x.shape and view.min() >= x.min() and view.max() <= x.max()
     constant = torch.ones(4, 3, 8, 8)
     assert torch.allclose(recipe.augment(constant, "flip_resized_crop"), constant, atol=1e-5)
+
+
+def test_resized_crops_have_the_areas_and_shapes_that_they_should():
+    """Seen in images whose pixels say where they are: how far neighbours are apart is how large the crop is."""
+    torch.manual_seed(0)
+    across = torch.arange(64.0).expand(4000, 1, 64, 64)
+    both = recipe.augment(torch.cat([across, across.mT], 1), "flip_resized_crop:0.25")
+    width, height = (both[:, 0, 32, 40] - both[:, 0, 32, 24]) / 16, (both[:, 1, 40, 32] - both[:, 1, 24, 32]) / 16
+    assert (height > 0).all() and 0.45 < (width < 0).float().mean() < 0.55, "mirrored left and right, one in two"
+    area, shape = width.abs() * height, width.abs() / height
+    assert 0.24 < area.min() < 0.3 and area.max() <= 1.001 and 0.45 < area.median() < 0.7
+    assert 0.74 < shape.min() < 0.8 and 1.25 < shape.max() < 1.35
+    middle = both[:, 0, 32, 31:33].mean(1)  # where its centre lies
+    assert (middle - 31.5).abs().max() > 10 and (middle - 31.5).mean().abs() < 1
+
 
 
 def test_any_executor_will_do():
