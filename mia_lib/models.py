@@ -243,10 +243,22 @@ def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     return Network(body, nn.Linear(hidden, classes))
 
 
-def _resnet(name: str, classes: int) -> nn.Module:
+class _Long(nn.Module):
+    """What comes in bfloat16 goes on in float32, as batch normalisation wants it: PyTorch does not differentiate that of
+    several networks at once, on a card, in short numbers with statistics in long ones."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.float() if x.dtype == torch.bfloat16 else x
+
+
+def _normalisation(filters: int) -> nn.Sequential:
+    return nn.Sequential(_Long(), nn.BatchNorm2d(filters))
+
+
+def _torchvision(name: str, classes: int, **how) -> nn.Module:
     from mia_lib.data._torchvision import import_torchvision
 
-    return getattr(import_torchvision().models, name)(num_classes=classes)
+    return getattr(import_torchvision().models, name)(num_classes=classes, **how)
 
 
 def _split_resnet(net: nn.Module) -> Network:
@@ -260,7 +272,7 @@ def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> 
     from mia_lib.data._torchvision import import_torchvision
 
     resnet = import_torchvision().models.resnet
-    net = resnet.ResNet(getattr(resnet, block), blocks, num_classes=classes)
+    net = resnet.ResNet(getattr(resnet, block), blocks, num_classes=classes, norm_layer=_normalisation)
     net.conv1 = nn.Conv2d(shape[2], 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision does
     net.maxpool = nn.Identity()
@@ -286,7 +298,7 @@ def _resnet50(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 def _resnet101(shape: tuple, classes: int, widths: list[int]) -> Network:
     """torchvision's ResNet-101, for ImageNet."""
-    return _split_resnet(_resnet("resnet101", classes))
+    return _split_resnet(_torchvision("resnet101", classes, norm_layer=_normalisation))
 
 
 class _WideBlock(nn.Module):
@@ -295,8 +307,8 @@ class _WideBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        self.first = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
-        self.rest = nn.Sequential(_conv(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs), nn.ReLU(),
+        self.first = nn.Sequential(_normalisation(inputs), nn.ReLU())
+        self.rest = nn.Sequential(_conv(inputs, outputs, 3, stride), _normalisation(outputs), nn.ReLU(),
                                   _conv(outputs, outputs, 3))
         self.shortcut = None if inputs == outputs else _conv(inputs, outputs, 1, stride)
 
@@ -317,7 +329,7 @@ def _wide_resnet28(shape: tuple, classes: int, widths: list[int]) -> Network:
     layers: list[nn.Module] = [_conv(shape[2], sizes[0], 3)]
     for stage, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
         layers += [_WideBlock(outputs if block else inputs, outputs, 2 if stage and not block else 1) for block in range(4)]
-    layers += [nn.BatchNorm2d(sizes[-1]), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers += [_normalisation(sizes[-1]), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     return Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes))
 
 
@@ -340,7 +352,7 @@ def _pooled_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 def _vgg16(shape: tuple, classes: int, widths: list[int]) -> Network:
     """torchvision's VGG-16, for ImageNet."""
-    net = _resnet("vgg16", classes)
+    net = _torchvision("vgg16", classes)
     *hidden, head = [Dropout(layer.p) if isinstance(layer, nn.Dropout) else layer for layer in net.classifier]
     return Network(nn.Sequential(net.features, net.avgpool, nn.Flatten(), *hidden), head)
 

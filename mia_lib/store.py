@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import secrets
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -389,7 +390,16 @@ def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     _anew.add(address(spec))
     if around is not None:
         around |= {name: took for name, took in found.items() if name not in around}
-    return keep(spec, arrays, seconds, needs=round(seconds + sum(found.values()), 3))
+    return keep(spec, arrays, seconds, needs=round(seconds + sum(found.values()), 3), card=_card())
+
+
+def _card() -> str:
+    """Name of the graphics card that this process has computed on, "" for none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return ""
+    used = [n for n in range(torch.cuda.device_count()) if torch.cuda.max_memory_allocated(n)]
+    return ", ".join(torch.cuda.get_device_name(n) for n in used)
 
 
 def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
@@ -398,7 +408,8 @@ def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
         line = {"key": address(spec), "cached": key(spec), **made_by(spec), "kind": spec["kind"],
                 "study": spec.get("study", ""), "source": entry.source, "seconds": entry.manifest["seconds"],
                 "needs": entry.manifest.get("needs", entry.manifest["seconds"]),
-                "date": entry.manifest["date"], "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
+                "date": entry.manifest["date"], "card": entry.manifest.get("card", ""),
+                "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
 

@@ -38,6 +38,7 @@ def _own_store(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MIA_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("COLUMNS", "120")
+        patch.setenv("MIA_DEVICE", "cpu")  # what a card computes is asked of it by name
         patch.delenv("MIA_PROGRESS", raising=False)
         if "PYTEST_XDIST_WORKER" in os.environ:  # then the processes of the tests keep the cores busy
             patch.setenv("MIA_WORKERS", "1")

@@ -293,3 +293,18 @@ def test_without_torchvision_the_error_says_who_needs_it(monkeypatch):
     monkeypatch.setattr(_torchvision, "find_spec", lambda name: None)
     with pytest.raises(MiaError, match="models of ResNet, VGG and ConvNeXt need it"):
         models.build("resnet18", COLOUR, 10)
+
+
+@pytest.mark.parametrize("architecture", ["resnet10", "wide_resnet28:1"])
+def test_batch_normalisation_is_in_float32_where_the_rest_is_in_bfloat16(architecture):
+    network, seen = models.build(architecture, (8, 8, 1), 3, seed=0), set()
+    for layer in network.modules():
+        if isinstance(layer, torch.nn.BatchNorm2d):
+            layer.register_forward_hook(lambda layer, given, out: seen.add((given[0].dtype, out.dtype)))
+    x = torch.rand(4, 1, 8, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert network(x).dtype == torch.bfloat16
+    assert seen == {(torch.float32, torch.float32)}
+    seen.clear()
+    network.double()(x.double())
+    assert seen == {(torch.float64, torch.float64)}, "what is longer stays so"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,6 +66,22 @@ def test_an_entry_knows_what_it_takes_where_nothing_is_kept():
     assert outer["needs"] == pytest.approx(150 + outer["seconds"], abs=0.01) and outer["seconds"] < 5
     before = store.look_up(models[0])
     assert "needs" not in before.manifest and before.manifest["seconds"] == 100
+
+
+def test_an_entry_knows_the_card_that_this_process_has_computed_on(monkeypatch, tmp_path):
+    monkeypatch.setenv("MIA_TRACE", str(tmp_path / "trace"))
+    used, begun = [0, 0], [False]
+    cuda = SimpleNamespace(is_initialized=lambda: begun[0], device_count=lambda: 2, get_device_name=lambda n: f"Card {n}",
+                           max_memory_allocated=lambda n: used[n])
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    said = []
+    for k, (known, bytes_) in enumerate([(False, 0), (True, 0), (True, 512)]):
+        begun[0], used[1] = known, bytes_
+        said.append(store.fetch({"kind": "test", "on": k}, lambda: ARRAYS).manifest["card"])
+    assert said == ["", "", "Card 1"]
+    begun[0] = False  # found again later, by a process without one
+    store.fetch({"kind": "test", "on": 2}, lambda: ARRAYS)
+    assert [json.loads(line)["card"] for line in (tmp_path / "trace").read_text().splitlines()] == ["", "", "Card 1", "Card 1"]
 
 
 def test_the_schema_number_is_part_of_the_key(monkeypatch):

@@ -335,12 +335,14 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
             if key(name, values, root) != code:
                 bars.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
                 code = CHANGED_MEANWHILE
+            asked = session.asked_for()
+            cards = sorted({one["card"] for one in asked if one.get("card")})
             record = {
                 **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
                 "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
-                "device": notes.get("device", processor()),
-                "versions": notes.get("versions", {}) | versions(), "entries": session.asked_for(),
+                "device": notes.get("device") or " and ".join([*cards, processor()]),
+                "versions": notes.get("versions", {}) | versions(), "entries": asked,
             }
             executed.metadata["mia"] = record
             _write(output, executed)

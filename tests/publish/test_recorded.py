@@ -310,6 +310,21 @@ def test_missing_lists_the_cheapest_first_with_its_command(shelf, monkeypatch):
     assert found.cpu_minutes == float(f"{found.manifest['seconds'] / 60:.2g}") < 90 and found.gpu_minutes == 3
 
 
+@pytest.mark.kernel
+def test_a_record_says_on_which_card_its_results_were_computed(shelf):
+    recording.record("tiny", "paper", shelf)
+    cores = manifest(shelf)["device"]
+    assert cores.startswith(f"{os.cpu_count()} CPU cores")
+    for path in (store.cache_dir() / "study").rglob("*.json"):  # as if this machine had a card
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"card": "Card 9000"}))
+    for path in (shelf / "data" / "recorded" / "study").rglob("*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"card": "Card 9000"}))
+    recording.record("tiny", "paper", shelf)
+    assert computed(shelf) == 1 and manifest(shelf)["device"] == f"Card 9000 and {cores}"
+    found = recorded.state_of_run("tiny", "paper", shelf)
+    assert found.cpu_minutes == 90 and found.gpu_minutes == float(f"{found.manifest['seconds'] / 60:.2g}") != 3
+
+
 # ----------------------------------------------------------------------------------------------------------- checked
 
 

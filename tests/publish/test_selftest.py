@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from mia_lib.errors import MiaError
@@ -18,7 +19,8 @@ BROKEN = selftest.Check("odd", ("here",), lambda device: {"a": np.array([1.0, np
 
 
 def test_the_processor_agrees_with_itself():
-    [row] = selftest.compare("cpu", selftest.CHECKS[3:4])
+    stopped = next(check for check in selftest.CHECKS if check.what == "going on after a stop")
+    [row] = selftest.compare("cpu", (stopped,))
     assert row.good and row.apart == 0 and row.what == "going on after a stop"
 
 
@@ -29,7 +31,17 @@ def test_a_difference_a_failure_and_what_is_no_number_are_told_from_what_lacks()
     assert "RuntimeError: left behind" in rows[2].text() and "an extra brings it" in rows[3].text()
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
+@pytest.mark.parametrize("check", selftest.CHECKS, ids=lambda check: check.what)
+def test_a_graphics_card_agrees_with_the_processor(check):
+    if check.lacking():
+        pytest.skip(check.lacking())
+    [row] = selftest.compare("cuda", (check,))
+    assert row.good, row.text()
+
+
 def test_the_command_is_refused_without_a_card_and_ends_in_an_error_where_one_differs(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for device, said in (("cuda", "no CUDA here"), ("cpu", "the processor, with which a card is compared")):
         done = CliRunner().invoke(app, ["doctor", "--device", device])
         assert done.exit_code == 2 and said in done.output

@@ -192,8 +192,10 @@ def test_a_graphics_card_gives_the_signals_of_the_cpu(architecture, monkeypatch,
         found.append((signals.logits(where, IMAGES), signals.gradient_norm(where, IMAGES)))
         for folder in ("logits", "gradient_norm"):
             (store.cache_dir() / folder).rename(tmp_path / f"{folder}-{device}")
-    for one, two in zip(*found, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-4)
+    (logits, norms), (logits_there, norms_there) = found
+    np.testing.assert_allclose(logits, logits_there, rtol=1e-3, atol=1e-4)
+    apart = np.abs(norms - norms_there) / norms_there  # a unit whose input is rounding may or may not pass its gradient on
+    assert np.median(apart) < 1e-5 and apart.max() < 1e-2
 
 
 # ------------------------------------------------------------------------------------------------------ from gradients

@@ -35,7 +35,7 @@ class State:
         state: "recorded"; "source changed", where arrays are of other code than there is now; "to be drawn anew", where arrays
             stand and what became tables, figures and verdicts is of other code; "stale"; "damaged"; or "absent".
         why: what changed, in words.
-        cpu_minutes, gpu_minutes: expected, on a CPU those that the record took, where there is one; None when unknown.
+        cpu_minutes, gpu_minutes: expected, or where there is a record those that it took; None when unknown.
         manifest: of what is there, {} when nothing is.
     """
 
@@ -148,8 +148,8 @@ def state_of_run(name: str, preset: str, root: Path | None = None) -> State:
         return State(name, preset, "damaged", f"{folder.name}: {error}", *minutes, {})
     if not manifest:
         return State(name, preset, "absent", "", *minutes, {})
-    if "CPU" in manifest["device"]:
-        minutes = float(f"{manifest['seconds'] / 60:.2g}"), minutes[1]
+    took = float(f"{manifest['seconds'] / 60:.2g}")
+    minutes = (took, minutes[1]) if re.match(r"\d+ CPU", manifest["device"]) else (minutes[0], took)
     values = validate(name, {}, preset, root)
     different = [k for k in values if manifest["parameters"].get(k) != json.loads(json.dumps(values[k]))]
     if different or manifest["schema"] != store.SCHEMA:
