@@ -42,7 +42,6 @@ __all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "
            "presets", "run", "store_key", "sync_pairs", "validate"]
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
-RUN_MIME = OURS + "run+json"
 HEADING = re.compile(r"^#{1,3} (.*)$", re.MULTILINE)
 RESULTS = OURS + "results+json"
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
@@ -328,21 +327,17 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
             output.parent.mkdir(parents=True, exist_ok=True)
             executed = yield from session.run(bars, "" if alone else f"{name}: ")
             _tidy(executed)
-            notes = {}
-            for cell in executed.cells:
-                for result in cell.get("outputs", []):
-                    notes |= result.get("data", {}).get(RUN_MIME, {})
             if key(name, values, root) != code:
                 bars.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
                 code = CHANGED_MEANWHILE
             asked = session.asked_for()
             cards = sorted({one["card"] for one in asked if one.get("card")})
             record = {
-                **notes, "notebook": name, "preset": preset, "parameters": values, "changed": different,
+                "notebook": name, "preset": preset, "parameters": values, "changed": different,
                 "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
-                "device": notes.get("device") or " and ".join([*cards, processor()]),
-                "versions": notes.get("versions", {}) | versions(), "entries": asked,
+                "device": " and ".join([*cards, processor()]),
+                "versions": versions(), "entries": asked,
             }
             executed.metadata["mia"] = record
             _write(output, executed)
