@@ -13,6 +13,7 @@ ROOT = find_root()
 CHAPTERS = notebooks(ROOT)
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 WORDS, EXHIBITS = 2200, 8
+COLUMNS = 86  # so many are seen of a block of code beside the contents
 SHOWING = ("show", "explore", "show_table", "say")
 
 NUMERAL = re.compile(r"(?<![\w.#-])[-+−±]?\d+(?:[.,]\d+)*(?: ?%|\b)")
@@ -334,3 +335,14 @@ def test_the_main_line_can_be_read_in_half_an_hour(name):
     words = len(re.findall(r"[A-Za-z][\w'’-]*", re.sub(r"\{\w[\w:-]*\}`[^`]*`", "word", re.sub(r"\$[^$]+\$", "x", prose))))
     exhibits = sum(len(re.findall(r"\b(?:show|explore|show_table)\(", text)) for kind, text in line if kind == "code")
     assert words <= WORDS and 4 <= exhibits <= EXHIBITS, (words, exhibits)
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_code_on_a_page_is_seen_whole(name):
+    opened, wide = None, []
+    for line in (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8").splitlines():
+        if re.match("```(?!`)", line):  # four are a frame around text and code
+            opened = None if opened is not None else line[3:]
+        elif opened is not None and not opened.startswith("{") and len(line) > COLUMNS:
+            wide.append(line)
+    assert wide == []
