@@ -12,7 +12,8 @@ from mia_lib.publish.parameters import find_root, notebooks
 ROOT = find_root()
 CHAPTERS = notebooks(ROOT)
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-WORDS, EXHIBITS, COLUMNS = 2200, 8, 86  # so many columns are seen of a cell beside the contents
+WORDS, EXHIBITS = 2200, 8
+COLUMNS = 86  # so many are seen of a block of code beside the contents
 SHOWING = ("show", "explore", "show_table", "say")
 
 NUMERAL = re.compile(r"(?<![\w.#-])[-+−±]?\d+(?:[.,]\d+)*(?: ?%|\b)")
@@ -350,3 +351,12 @@ def test_code_that_is_shown_is_seen_whole(name):
              if cell.cell_type == "code" and not {"hide-input", "parameters"} & set(cell.metadata.get("tags", []))]
     assert len(shown) > 3
     assert [line for source in shown for line in source.splitlines() if len(line) > COLUMNS] == []
+@pytest.mark.parametrize("name", PROSE)
+def test_code_on_a_page_is_seen_whole(name):
+    opened, wide = None, []
+    for line in (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8").splitlines():
+        if re.match("```(?!`)", line):  # four are a frame around text and code
+            opened = None if opened is not None else line[3:]
+        elif opened is not None and not opened.startswith("{") and len(line) > COLUMNS:
+            wide.append(line)
+    assert wide == []
