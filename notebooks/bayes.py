@@ -468,8 +468,8 @@ plotting.show(
 #
 # **Networks.** {says}`C11` {says}`C12` {says}`C13` {says}`C14`
 #
-# The soft minimum is the theorem's own threshold, and yet the best split, a rule of thumb, need not do worse
-# ({numref}`bayes-table-2`). The theorem does not promise otherwise: Adam is no draw from {eq}`bayes-gibbs`, the temperature is set to one
+# The soft minimum is the theorem's own threshold; whether the best split, a rule of thumb, does worse is in
+# {numref}`bayes-table-2`. The theorem does not promise that it does: Adam is no draw from {eq}`bayes-gibbs`, the temperature is set to one
 # rather than known, and the best split uses what the others ignore, the losses of references *with* the record. Which of the three
 # matters most, no run here says.
 

@@ -323,7 +323,7 @@ plotting.show(
 #
 # *An example.* Take $\Delta = 0.5$ and $R = 1$. Spread records with $\sigma_D = 1$ and quiet training with $\sigma_\varepsilon = 0.3$ give
 # $0.63$ before and $0.80$ after. Exchange the two spreads, and the same $0.63$ becomes $0.60$. In this law, which is ours, calibration
-# helps exactly when $\sigma_D^2 > \sigma_\varepsilon^2 / R$. So the noise of the reference matters, and that depends on when it is stopped:
+# helps exactly when $\sigma_D^2 > \sigma_\varepsilon^2 / R$, as long as members gain at all ($\Delta > 0$). So the noise of the reference matters, and that depends on when it is stopped:
 
 # %% tags=["hide-input"]
 stopped = {name: study.stopping(one, lengths) for name, one in study.stoppable(games).items()}
@@ -632,7 +632,7 @@ results.show_table(
 
 # %% [markdown]
 # A peak is {ref}`flattered by small samples <peak-accuracy>`. On the paper's own data and, where it is run, with its released network, our peak
-# reaches {ours}`threshold-cells` of the printed numbers; nearer to it than to our rehearsal: {ours}`nearer-peak`. The text says that thresholds come from the public half, not which model plays
+# reaches {ours}`threshold-cells` of the printed numbers; of these, nearer to it than to our rehearsal: {ours}`nearer-peak`. The text says that thresholds come from the public half, not which model plays
 # the target there. So a cell does not tell which rule was used. A rehearsal on few records is noisy, and its models are trained on half as
 # many.
 #

@@ -27,8 +27,8 @@
 # with a few others, on data, references and views of its own choosing. Here models, records and views are the same for all, and so
 # are references, but that shadow models and the attacks that cost many times as much have fewer; {numref}`compare-costs` counts what each had.
 #
-# In this run the highest mean AUC with up to {ours}`most` references has "{ours}`guide-many`", with {ours}`least` "{ours}`guide-few`",
-# and from outputs and public records, without any, "{ours}`guide-public`", each chosen on half of the targets. Which attacks are told
+# In this run what was chosen, by the mean AUC on half of the targets, is with up to {ours}`most` references "{ours}`guide-many`", with
+# {ours}`least` "{ours}`guide-few`", and from outputs and public records, without any, "{ours}`guide-public`". Which attacks are told
 # apart, case by case, is in {numref}`compare-ranking`.
 #
 # *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
@@ -193,8 +193,8 @@ results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in
 # **What costlier signals add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
 # costs as much as several losses (probes of the curvature, which is estimated as in its released code: {param}`probes`); LiRA is given as few where they are compared.
 #
-# IHA and the gradient alone (†) subtract a record's own gradient from the sum over the members if it is one, so they are *told* who is a member. Told
-# random flags instead, they find these as well ([the chapter on IHA](iha.ipynb)). Self-influence (†) is told, too, if less: a member's
+# IHA and the gradient alone (†) subtract a record's own gradient from the sum over the members if it is one, so they are *told* who is a member. What
+# they find when they are told random flags instead is in [the chapter on IHA](iha.ipynb). Self-influence (†) is told, too, if less: a member's
 # own part is in the Hessian by which it weighs gradients. The AUC of the first two says how near the training came to
 # a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
 # on no frontier and in no ranking, and nothing is claimed of them.
@@ -254,7 +254,8 @@ plotting.explore(
                  "records looked at, and what a wrong accusation costs in right ones. When does accusing nobody pay best?",
     caption="Two attacks on the same records, means over {param}`targets` targets: both ROCs, and of a thousand records who is "
             "accused, rightly and wrongly. The net gain is right accusations less wrong ones times their cost. It begins at 1 % FPR, "
-            "with as many members as others and a cost of ten. Shaded: fewer than one record would make such a rate.",
+            "with as many members as others and a cost of ten. Shaded: fewer than one record would make such a rate. How sure the "
+            "rates behind it are: {numref}`compare-rates`.",
     alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares "
         "for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
 

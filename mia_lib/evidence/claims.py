@@ -55,13 +55,15 @@ class Verdict:
 
     @property
     def said(self) -> str:
-        """The verdict with its limits: "reproduced for n = 400, n = 1000; n = 2000 not run"."""
+        """The verdict with its limits: "reproduced for n = 400, n = 1000; n = 2000 not run". A claim that is contradicted or left
+        open is so for one part at least, not for each that was run."""
         left = [name for name, interval in self.parts.items() if interval is None]
         if not left:
             return self.verdict
         run = [name for name, interval in self.parts.items() if interval is not None]
         what = ", ".join(run) if len(run) <= 3 else f"the {len(run)} parts run"
-        return f"{self.verdict} for {what}; {', '.join(left)} not run" if run else self.verdict
+        of = "" if self.verdict in (CONTRADICTED, INCONCLUSIVE) else f" for {what}"
+        return f"{self.verdict}{of}; {', '.join(left)} not run" if run else self.verdict
 
     @property
     def brief(self) -> str:

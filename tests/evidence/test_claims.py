@@ -235,6 +235,8 @@ def test_partial_verdict_says_what_is_missing():
     assert judged.said == "reproduced for n = 400; n = 4000, n = 6000 not run"
     many = claims.judge("bayes", "C7", {**dict.fromkeys("abcde", around(1)), "f": None}, "too slow")
     assert many.said == "reproduced for the 5 parts run; f not run"
+    against = claims.judge("bayes", "C7", {"a": around(-1), "b": around(1), "f": None}, "too slow")
+    assert against.said == "contradicted; f not run", "not of each part that was run"
 
 
 def test_identity_is_held_to_rounding():

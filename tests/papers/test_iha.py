@@ -1405,7 +1405,7 @@ SLOPE = {"slope": Interval(-0.1, -0.2, 0.0, se=0.05)}
 def test_verdicts_on_the_theory(worst, slope, expected):
     found = exhibits.judge_theory(worst, {"slope": SLOPE["slope"] + (slope + 0.1)})
     assert [one.claim for one in found] == ["C1", "C2"] and checked({one.claim: one for one in found}) == expected
-    assert found[1].estimate.startswith(f"slope, halfway: {slope + 0.5:.3f}")
+    assert found[1].estimate.startswith(f"slope plus 0.5: {slope + 0.5:.3f}")
 
 
 def test_the_odds_of_quadratics_are_the_ratio_of_two_laws(monkeypatch):

@@ -246,10 +246,11 @@ def judge(tests: Mapping[str, Trials], forests: Many, leaves: Sequence[int], pri
         private: twins and private models, or None. lacking: why there are none, or "".
         references: of the network's audit, or None where it had none.
     """
-    least, most = f"leaf {leaves[0]}", f"leaf {leaves[-1]}"
+    least, most, found = f"leaf {leaves[0]}", f"leaf {leaves[-1]}", claims.margin("audit", "A1", "least")
     parts: dict[str, dict[str, Interval] | Interval | None] = {
-        "A1": {title: _alarms(one.found, one) - claims.margin("audit", "A1", "least") for title, one in tests.items()},
-        "A2": {title: -1 * _alarms(one.alarms, one) + (1 - LEVEL) for title, one in tests.items()},
+        "A1": {f"{title}, less {found:g}": _alarms(one.found, one) - found for title, one in tests.items()},
+        "A2": {f"{1 - LEVEL:g} less alarms, {title}": -1 * _alarms(one.alarms, one) + (1 - LEVEL)
+               for title, one in tests.items()},
         "A3": beyond(forests, least, "blind"), "A4": None, "A5": None, "A6": None, "A7": None}
     reasons = {"A4": lacking, "A5": lacking, "A6": "the audit of the network had no references",
                "A7": "one size of leaves in this run"}

@@ -475,7 +475,7 @@ def judge_table_one(games: Games, not_run: list[int], reason: str) -> list[claim
         by_noise = study.peak_of_noise(small) - study.peak_of_noise(large)
         for attack in ("malt", "matt"):
             step = f"{study.NAMES[attack]}, n = {small} to {large}"
-            parts["C10"][step] = _fall(games, small, large, attack, PEAK) - by_noise
+            parts["C10"][f"{step}, beyond noise"] = _fall(games, small, large, attack, PEAK) - by_noise
             parts["C10r"][step] = _fall(games, small, large, attack, REHEARSED)
     for of_claim in parts.values():
         of_claim.update({f"n = {n}": None for n in not_run})

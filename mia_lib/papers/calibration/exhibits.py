@@ -717,15 +717,17 @@ def judge_tables(plays: Plays, all_games: Mapping[str, study.Games]) -> list[cla
     for name, games in all_games.items():
         for score in study.SCORES:
             if (games.paper, score) in LARGEST_GAINS and name in as_printed:
-                parts["C2"][f"{name}, {score.replace('_', ' ')}"] = gain(name, score) - margin("C2", "least")
+                least = margin("C2", "least")
+                parts["C2"][f"{name}, gain of {score.replace('_', ' ')} less {least:g}"] = gain(name, score) - least
         fine = metrics.resolves(plays[name].members, 0.01)
         most = f"{100 * margin('C5', 'most_points'):g} % - Orig"
         parts["C5"] |= {f"{name}, Cal. - Orig": gain(name, "loss", metric=LOW) if fine else None,
                         f"{name}, {most}": margin("C5", "most_points") + -interval(
                             plays, all_games, name, ("loss", "original"), LOW) if fine else None}
         for variant in ("original", "scratch"):
-            parts["C6"][f"{name}, {study.VARIANTS[variant]}"] = (
-                false_positives(plays[name], variant, games) - margin("C6", "least_points"))
+            least = margin("C6", "least_points")
+            parts["C6"][f"{name}, {study.VARIANTS[variant]}, less {100 * least:g} %"] = (
+                false_positives(plays[name], variant, games) - least)
         parts["C9"][name] = best_calibrated(plays[name], games.covers)
         scratch = ("loss", "scratch")
         calls = [scored(plays[name], scratch, metric)[0] for metric in ("default_accuracy", "accuracy")]
@@ -865,8 +867,9 @@ def judge_ratio(played: study.Play, covers: str, recall: float = 0.05) -> list[c
         even, rare = (study.at_ratio(played, ("loss", variant), k)["rehearsed"] for k in (1, 10))
         parts[f"accuracy at 1 : 10 less at 1 : 1, {study.VARIANTS[variant]}"] = study.over(rare - even, covers)
     plain, precise = (precision_at_recall(played, variant, recall, 1 / 11) for variant in ("original", "scratch"))
+    least = claims.margin("calibration", "C12m", "least")
     return [claims.judge("calibration", "C12", study.over(precise - plain, covers)),
-            claims.judge("calibration", "C12m", study.over(precise, covers) - claims.margin("calibration", "C12m", "least")),
+            claims.judge("calibration", "C12m", {f"precision less {least:g}": study.over(precise, covers) - least}),
             claims.judge("calibration", "C12a", parts)]
 
 

@@ -875,8 +875,9 @@ def judge_theory(worst: float, spread: Mapping) -> list[claims.Verdict]:
     Args:
         worst: of `quadratic_worlds`. spread: of `stationary.spectrum`.
     """
+    halfway = claims.margin("iha", "C2", "halfway")
     return [claims.judge_identity("iha", "C1", worst, 1e-8, "largest distance, relative"),
-            claims.judge("iha", "C2", {"slope, halfway": spread["slope"] + claims.margin("iha", "C2", "halfway")})]
+            claims.judge("iha", "C2", {f"slope plus {halfway:g}": spread["slope"] + halfway})]
 
 
 def judge_attacks(plays: Mapping[str, study.Play], images: Mapping[str, bool], data: Mapping[str, str],

@@ -1150,8 +1150,9 @@ def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int], work:
             parts["C5"] |= {f"{case}, less Marginal": ahead, f"{case}, {last.title} less it": lead(last.name, OURS)}
             parts["C7"] |= {f"{case}, at 1 %": ahead, f"{case}, at 0.1 %": (
                 tpr(found, OURS, 0.001, "marginal") if resolved(found, 0.001) else None)}
-            parts["C11"][case] = (precision(found, OURS, 0.01) - margin("C11", "least")
-                                  if fine and _alarms_enough(found, 0.01) else None)
+            least = margin("C11", "least")
+            parts["C11"][f"{case}, precision less {least:g}"] = (
+                precision(found, OURS, 0.01) - least if fine and _alarms_enough(found, 0.01) else None)
             if len(main_methods(found)) >= 4:
                 parts["C6u"] |= {f"{case}, at {100 * rate:g} %": best_by_loss(found, rate) if resolved(found, rate) else None
                                  for rate in RATES}
@@ -1171,7 +1172,8 @@ def judge_attacks(images: Plays, tables: Plays, fitted: Mapping[str, int], work:
     for rate, level in zip(RATES, study.LEVELS, strict=True):
         usable = {case: found for case, found in images.items() if resolved(found, rate)}
         found = rank_correlation(usable, level)
-        parts["C6"][f"at {100 * rate:g} %"] = None if found is None else -found - margin("C6", "least")
+        least = margin("C6", "least")
+        parts["C6"][f"-{least:g} less the correlation, at {100 * rate:g} %"] = None if found is None else -found - least
     missing = {**dict.fromkeys(("C5", "C7", "C11"), "no case with images in this run"),
                "C8": "no case with tables and 16 shadow models in this run",
                **{claim: f"no regression on the record alone with {kind} in this run" for claim, kind in (
