@@ -55,8 +55,8 @@ class Verdict:
 
     @property
     def said(self) -> str:
-        """The verdict with its limits: "reproduced for n = 400, n = 1000; n = 2000 not run". A claim that is contradicted or left
-        open is so for one part at least, not for each that was run."""
+        """The verdict with its limits: "reproduced for n = 400, n = 1000; n = 2000 not run". A claim that is contradicted or
+        left open is so for one part at least, not for each that was run."""
         left = [name for name, interval in self.parts.items() if interval is None]
         if not left:
             return self.verdict

@@ -842,7 +842,8 @@ def test_rates_are_judged_from_forty_expected_exceedances_on():
 
 
 def test_pinball_and_power_are_judged_over_networks_by_the_papers_methods(large):
-    parts, kept = [f"-0.5 less the correlation, at {rate} %" for rate in ("1", "0.1")], [name for name in exhibits.SIX if name in large.ranks]
+    parts = [f"-0.5 less the correlation, at {rate} %" for rate in ("1", "0.1")]
+    kept = [name for name in exhibits.SIX if name in large.ranks]
 
     def swapped(a, b):
         """The play with other losses, so that cases differ; its scores, and so all rates, are the same."""
