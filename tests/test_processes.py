@@ -56,6 +56,7 @@ def test_only_who_is_likely_to_train_here_starts_a_template(monkeypatch):
     started = []
     monkeypatch.setattr(processes, "_start", lambda: started.append(1))
     monkeypatch.setattr(processes, "DRIVER", processes.Path("no such file"))
+    monkeypatch.delenv("MIA_DEVICE")  # which the tests set
     monkeypatch.delenv("MIA_CLUSTER", raising=False)
     monkeypatch.delitem(sys.modules, "distributed", raising=False)
     processes.prepare()

@@ -268,7 +268,7 @@ def test_the_module_imports_without_opacus_and_asks_for_it_when_it_trains(monkey
 
 
 def test_batch_normalisation_is_refused_by_name():
-    with pytest.raises(MiaError, match=r"layer body\.0\.1 \(BatchNorm2d\).*watson_cnn.*group normalisation"):
+    with pytest.raises(MiaError, match=r"layer body\.0\.1\.1 \(BatchNorm2d\).*watson_cnn.*group normalisation"):
         private(config=TrainConfig("resnet18", batch_size=4), records=IMAGES)
 
 
