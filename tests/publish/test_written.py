@@ -13,7 +13,7 @@ ROOT = find_root()
 CHAPTERS = notebooks(ROOT)
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 WORDS, EXHIBITS = 2200, 8
-COLUMNS = 86  # so many are seen of a block of code beside the contents
+COLUMNS = 84  # so many are seen of a block of code beside the contents
 SHOWING = ("show", "explore", "show_table", "say")
 
 NUMERAL = re.compile(r"(?<![\w.#-])[-+−±]?\d+(?:[.,]\d+)*(?: ?%|\b)")
