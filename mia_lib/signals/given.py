@@ -25,9 +25,6 @@ OUTPUTS = ("logits", "probabilities")
 KEPT_EVERY = 5.0  # seconds
 
 
-IMPOSSIBLE = -1e300  # in the place of a logit of minus infinity, whose products with zero are no numbers
-
-
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
     """Every scalar signal from logits.
 
@@ -42,7 +39,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
     ([0.127, 0.693], [1.0, 0.0])
 
     Args:
-        logits: [..., N, K]; minus infinity for a class that cannot be.
+        logits: [..., N, K]; of minus infinity come NaN: give a large negative number.
         labels: int [N].
         loss: a name of `LOSSES`.
 
@@ -52,15 +49,9 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         equal.
 
     Raises:
-        MiaError: an unknown loss; logits of one output a record, with NaN, minus infinity for all classes, or that are
-            probabilities (see `from_probabilities`); labels that are no class.
+        MiaError: an unknown loss; logits of one output a record, with NaN, or that are probabilities (see
+            `from_probabilities`); labels that are no class.
     """
-    z = np.asarray(logits)
-    if z.dtype.kind == "f" and z.ndim and np.isneginf(z).any():
-        if np.isneginf(z).all(-1).any():
-            raise MiaError(f"logits hold minus infinity for every class in {int(np.isneginf(z).all(-1).sum())} rows: leave "
-                           "these records out.")
-        logits = np.maximum(z.astype(np.float64), IMPOSSIBLE)
     return columns(logits, labels, loss, precise_loss)
 
 
