@@ -390,16 +390,18 @@ def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     _anew.add(address(spec))
     if around is not None:
         around |= {name: took for name, took in found.items() if name not in around}
-    return keep(spec, arrays, seconds, needs=round(seconds + sum(found.values()), 3), card=_card())
+    return keep(spec, arrays, seconds, needs=round(seconds + sum(found.values()), 3), **_computed_by())
 
 
-def _card() -> str:
-    """Name of the graphics card that this process has computed on, "" for none."""
+def _computed_by() -> dict[str, str]:
+    """The version of Torch, if this process has it loaded, and the name of the graphics card that it has computed on, ""
+    for none."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return ""
-    used = [n for n in range(torch.cuda.device_count()) if torch.cuda.max_memory_allocated(n)]
-    return ", ".join(torch.cuda.get_device_name(n) for n in used)
+    if torch is None:
+        return {"card": ""}
+    used = [n for n in range(torch.cuda.device_count()) if torch.cuda.max_memory_allocated(n)
+            ] if torch.cuda.is_initialized() else []
+    return {"card": ", ".join(torch.cuda.get_device_name(n) for n in used), "torch": torch.__version__}
 
 
 def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
@@ -409,6 +411,7 @@ def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
                 "study": spec.get("study", ""), "source": entry.source, "seconds": entry.manifest["seconds"],
                 "needs": entry.manifest.get("needs", entry.manifest["seconds"]),
                 "date": entry.manifest["date"], "card": entry.manifest.get("card", ""),
+                "versions": {name: entry.manifest[name] for name in ("python", "torch", "numpy") if name in entry.manifest},
                 "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")

@@ -68,20 +68,23 @@ def test_an_entry_knows_what_it_takes_where_nothing_is_kept():
     assert "needs" not in before.manifest and before.manifest["seconds"] == 100
 
 
-def test_an_entry_knows_the_card_that_this_process_has_computed_on(monkeypatch, tmp_path):
+def test_an_entry_knows_the_card_and_the_torch_that_it_was_computed_with(monkeypatch, tmp_path):
     monkeypatch.setenv("MIA_TRACE", str(tmp_path / "trace"))
     used, begun = [0, 0], [False]
     cuda = SimpleNamespace(is_initialized=lambda: begun[0], device_count=lambda: 2, get_device_name=lambda n: f"Card {n}",
                            max_memory_allocated=lambda n: used[n])
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, __version__="9.9"))
     said = []
     for k, (known, bytes_) in enumerate([(False, 0), (True, 0), (True, 512)]):
         begun[0], used[1] = known, bytes_
         said.append(store.fetch({"kind": "test", "on": k}, lambda: ARRAYS).manifest["card"])
     assert said == ["", "", "Card 1"]
     begun[0] = False  # found again later, by a process without one
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, __version__="10.0"))
     store.fetch({"kind": "test", "on": 2}, lambda: ARRAYS)
-    assert [json.loads(line)["card"] for line in (tmp_path / "trace").read_text().splitlines()] == ["", "", "Card 1", "Card 1"]
+    lines = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
+    assert [line["card"] for line in lines] == ["", "", "Card 1", "Card 1"]
+    assert [line["versions"]["torch"] for line in lines] == ["9.9"] * 4 and lines[0]["versions"]["numpy"] == np.__version__
 
 
 def test_the_schema_number_is_part_of_the_key(monkeypatch):

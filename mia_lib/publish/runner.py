@@ -89,6 +89,13 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+def _versions_of(asked: list[dict]) -> dict[str, str]:
+    """The versions here, and any others that entries of the store were computed with: from these, "versions" is taken."""
+    computed = [one.pop("versions", {}) for one in asked]
+    return {name: " and ".join([here, *sorted({each[name] for each in computed if name in each} - {here})])
+            for name, here in versions().items()}
+
+
 @cache
 def processor() -> str:
     """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend; with its numbers,
@@ -337,7 +344,7 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
                 "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
                 "device": " and ".join([*cards, processor()]),
-                "versions": versions(), "entries": asked,
+                "versions": _versions_of(asked), "entries": asked,
             }
             executed.metadata["mia"] = record
             _write(output, executed)

@@ -563,6 +563,14 @@ def test_provenance_says_what_came_from_records_part_by_part():
     assert "nothing: all was computed by this code" in pages.provenance({**RECORD, "entries": asked[2:]})
 
 
+def test_a_run_names_every_version_that_its_results_were_computed_with():
+    here = runner.versions()
+    asked = [{"key": "a", "versions": {"python": here["python"], "numpy": "1.0", "torch": "9.9"}}, {"key": "b"},
+             {"key": "c", "versions": {"numpy": "1.0"}}]
+    assert runner._versions_of(asked) == here | {"numpy": f"{here['numpy']} and 1.0", "torch": f"{here['torch']} and 9.9"}
+    assert asked == [{"key": "a"}, {"key": "b"}, {"key": "c"}]
+
+
 def test_what_a_run_computed_and_asked_for_again_was_computed(tmp_path):
     trace = tmp_path / "trace.jsonl"
     trace.write_text("".join(json.dumps({"key": key, "source": source}) + "\n" for key, source in (
