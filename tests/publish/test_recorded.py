@@ -113,16 +113,18 @@ def test_a_record_holds_what_the_page_needs_and_how_it_came_about(shelf):
 
 
 def test_what_was_found_does_not_make_a_record_cheaper_than_the_one_before(tmp_path):
-    def cost(source, seconds, **parameters):
-        entry = {"source": source, "kind": parameters.pop("kind", "study"), "seconds": 10.0}
-        return recording._cost(
-            {"seconds": seconds, "peak_memory_mb": 100, "parameters": parameters, "entries": [entry]}, tmp_path)
+    def cost(source, seconds, device="an abacus", kind="study", **parameters):
+        entry = {"source": source, "kind": kind, "seconds": 10.0}
+        return recording._cost({"seconds": seconds, "peak_memory_mb": 100, "parameters": parameters, "device": device,
+                                "entries": [entry]}, tmp_path)
 
     assert cost("cache", 5.0, n=1) == {"seconds": 15.0, "peak_memory_mb": 100}
-    (tmp_path / "manifest.json").write_text(json.dumps({"parameters": {"n": 1}, "seconds": 900.0, "peak_memory_mb": 50}))
+    (tmp_path / "manifest.json").write_text(json.dumps(
+        {"parameters": {"n": 1}, "seconds": 900.0, "peak_memory_mb": 50, "device": "an abacus"}))
     assert cost("cache", 5.0, n=1) == {"seconds": 900.0, "peak_memory_mb": 100}
     assert cost("cache", 5.0, n=1, kind="model")["seconds"] == 900.0, "of models no time is known"
     assert cost("cache", 5.0, n=2)["seconds"] == 15.0 and cost("computed", 5.0, n=1)["seconds"] == 5.0
+    assert cost("cache", 5.0, n=1, device="a card")["seconds"] == 15.0, "another device takes another time"
 
 
 def test_recording_again_computes_nothing_that_is_kept(shelf):

@@ -141,13 +141,14 @@ def _keep_run(name: str, preset: str, run: dict, notebook: dict, root: Path) -> 
 
 def _cost(run: dict, folder: Path) -> dict[str, float]:
     """Seconds and memory that a run takes: what it found in the store counts as if it had been computed on the way, and no
-    less than for the record that it takes the place of, for of models found in the store the run knows no time."""
+    less than for the record of the same device that it takes the place of, for of models found in the store the run knows no
+    time."""
     found = [entry for entry in run["entries"] if entry["source"] != "computed"]
     seconds = run["seconds"] + sum(entry["seconds"] for entry in found if entry["kind"] == "study")
     cost = {"seconds": round(seconds, 1), "peak_memory_mb": run["peak_memory_mb"]}
     try:
         before = json.loads((folder / "manifest.json").read_bytes())
-        if found and before["parameters"] == json.loads(json.dumps(run["parameters"])):
+        if found and before["device"] == run["device"] and before["parameters"] == json.loads(json.dumps(run["parameters"])):
             cost = {name: max(value, before[name]) for name, value in cost.items()}
     except (OSError, ValueError, KeyError):
         pass
