@@ -609,7 +609,8 @@ def _versions(record: dict) -> str:
 
 def records(states: list[State]) -> str:
     """The table of all that can be recorded, in MyST Markdown."""
-    lines = ["| what | preset | state | run | device | date | size |", "| --- " * 7 + "|"]
+    lines = [":::{table}", ":class: mia-recorded", "",
+             "| what | preset | state | run | device | date | size |", "| --- " * 7 + "|"]
     for one in states:
         m = one.manifest
         what = f"{{doc}}`/notebooks/{one.name}`" if one.preset != "ensemble" else f"`{one.name}`"
@@ -618,7 +619,7 @@ def records(states: list[State]) -> str:
         ran = duration(m["seconds"]) if m else (f"expected {one.cpu_minutes:g} min" if one.cpu_minutes else "–")
         cells = [what, one.preset, state, ran, m.get("device", "–"), m.get("date", "–")[:10], _held(m)]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, ":::"])
 
 
 def _held(manifest: dict) -> str:
