@@ -21,6 +21,8 @@ from mia_lib.training.losses import LOSSES
 
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 PRECISIONS = ("float32", "bfloat16")
+SCHEDULES = ("constant", "step", "cosine", "one_cycle")
+WARM_UP = 0.3  # share of a cycle in which the rate rises
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class TrainConfig:
         learning_rate: of the first epoch.
         momentum, nesterov: of SGD; Adam has none and refuses them.
         weight_decay: L2 penalty added to the gradient.
-        schedule: "constant", "step" (times `step_factor` every `step_epochs`) or "cosine" (to zero).
+        schedule: "constant", "step" (times `step_factor` every `step_epochs`), "cosine" (to zero, epoch by epoch) or
+            "one_cycle" (step by step: up from a 25th in the first three tenths of training, then along a cosine to zero).
         loss: as in `record_loss`.
         augmentation: "none", "flip", "crop:P" and "flip_crop:P" (shift by up to P pixels, edges repeated), or
             "flip_resized_crop:S" (random crop of S to 1 of the area and 3/4 to 4/3 in aspect, resized).
@@ -73,7 +76,7 @@ class TrainConfig:
         object.__setattr__(self, "architecture", architectures.named(self.architecture))
         object.__setattr__(self, "scaling", architectures.check_scaling(self.scaling))
         choose("optimizer", self.optimizer, ("sgd", "adam"))
-        choose("schedule", self.schedule, ("constant", "step", "cosine"))
+        choose("schedule", self.schedule, SCHEDULES)
         choose("loss", self.loss, LOSSES)
         choose("precision", self.precision, PRECISIONS)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
@@ -115,8 +118,19 @@ def seed_of(config: TrainConfig, index: int) -> int:
     return int(np.random.SeedSequence([config.seed, index]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def learning_rate(config: TrainConfig, epoch: int) -> float:
-    """The learning rate of an epoch (counted from 0) under the configuration's schedule."""
+def learning_rate(config: TrainConfig, epoch: float) -> float:
+    """The learning rate under the configuration's schedule.
+
+    Args:
+        config: how a model is trained.
+        epoch: counted from 0, with the share of it that is done; of which all schedules but "one_cycle" take the whole part.
+    """
+    if config.schedule == "one_cycle":
+        done = epoch / config.epochs
+        if done < WARM_UP:
+            return config.learning_rate * (1 / 25 + (1 - 1 / 25) * 0.5 * (1 - math.cos(math.pi * done / WARM_UP)))
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+    epoch = int(epoch)
     if config.schedule == "step":
         return config.learning_rate * config.step_factor ** (epoch // config.step_epochs)
     if config.schedule == "cosine":

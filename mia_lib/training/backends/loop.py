@@ -134,12 +134,6 @@ class Group:
     def run_epoch(self) -> None:
         """Pass once over every training set."""
         config = self.config
-        for group in self.optimizer.param_groups:
-            rate = recipe.learning_rate(config, self.epoch)
-            if isinstance(group["lr"], torch.Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
         orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(self.device)
         views = torch.stack([recipe.draw_views(config.augmentation, self.size, g) for g in self._generators])
         views = views.to(self.device)
@@ -149,6 +143,8 @@ class Group:
         for start in range(0, self.size, config.batch_size):
             if self.size - start == 1 < self.size:
                 break
+            if start == 0 or config.schedule == "one_cycle":
+                self._set_rate(recipe.learning_rate(config, self.epoch + start / self.size))
             part = slice(start, start + config.batch_size)
             picked = self._rows.gather(1, orders[:, part])
             whole = devices.replays(self.device) and picked.shape[1] == min(config.batch_size, self.size)
@@ -159,6 +155,13 @@ class Group:
         if self._validation is not None:
             self._validate()
         self.epoch += 1
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
 
     @torch.no_grad()
     def _validate(self) -> None:

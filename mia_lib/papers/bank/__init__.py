@@ -1,0 +1,1 @@
+"""Banks of models that many chapters attack."""
