@@ -154,6 +154,58 @@ def sweep(name: str = NOTEBOOK,
     typer.echo(cells.run(name, _pairs(name, parameter), preset, output))
 
 
+@app.command(cls=WithPairs)
+def publish(name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
+            models: int = typer.Option(16, min=1, help="How many models there are to be; those that are there stay."),
+            parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
+            listed: bool = typer.Option(False, "--list", help="List what is published, what is missing and what it takes."),
+            next_: bool = typer.Option(False, "--next", help="Measure what fits into --minutes, in the order of "
+                                                             "data/published/queue.yaml."),
+            minutes: float = typer.Option(9.0, min=0.01, help="What --next may take."),
+            device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+    """Measure what takes long once, and keep it in data/published/ for every reader."""
+    from mia_lib.publish import measured
+
+    if listed:
+        _show(measured.table(), "Published, and still to be measured")
+    elif next_:
+        for line in measured.next_of_queue(minutes):
+            typer.echo(line)
+    elif name is None:
+        raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
+    else:
+        written = measured.find(name).publish(range(models), measured.plain(_pairs(name, parameter)))
+        typer.echo("\n".join(map(str, written)) or f"{name}: all {models} models are published")
+
+
+def _show(frame, title: str) -> None:
+    from rich import print as show
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title)
+    for column in frame:
+        table.add_column(column, overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text(str(cell)) for cell in row))
+    show(table)
+
+
+@app.command(cls=WithPairs)
+def verify(name: str = typer.Argument(help="A published measurement, such as bank/cifar10-small."),
+           models: int = typer.Option(2, min=1, help="How many of its models, drawn at random."),
+           parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE",
+                                               help="What tells which is meant, where several are published."),
+           device: str | None = DEVICE) -> None:
+    """Measure some models of a published bank again, from nothing, and compare."""
+    from mia_lib.publish import measured
+
+    good, said = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
+    typer.echo(said)
+    if not good:
+        raise typer.Exit(1)
+
+
 @app.command()
 def record(name: str | None = typer.Argument(None, help="A notebook or a shared ensemble; `mia record --missing` lists them."),
            preset: str = typer.Option("paper", help="The notebook's preset to record; any but quick and smoke."),

@@ -1,0 +1,156 @@
+"""What `mia publish` and `mia verify` do: the queue of what is still to be measured, and pieces measured again."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from mia_lib import published
+from mia_lib.errors import choose
+from mia_lib.progress import duration
+from mia_lib.published import Measurement
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is published, or is to be.
+
+    Attributes:
+        measurement: which. parameters: complete ones. models: how many there are to be.
+        minutes: of all of them where nobody has measured one yet, by device: "cpu" (two cores) and "card".
+        trial: parameters at which a test measures two models of it on a CPU.
+    """
+
+    measurement: Measurement
+    parameters: dict
+    models: int
+    minutes: Mapping[str, float]
+    trial: Mapping
+
+    def there(self) -> int:
+        """How many models are published."""
+        return self.models - len(self.measurement.lacking(range(self.models), self.parameters, published=True))
+
+    def each(self) -> float | None:
+        """Seconds a model on this device, from the nearest manifest, else from the queue."""
+        from mia_lib.published.pieces import device_kind
+
+        measured = self.measurement.seconds(1, self.parameters)
+        planned = self.minutes.get("cpu" if device_kind() == "cpu" else "card")
+        return measured if measured is not None or planned is None else 60 * planned / self.models
+
+
+def find(name: str) -> Measurement:
+    """A measurement by name.
+
+    Raises:
+        MiaError: an unknown one.
+    """
+    known = published.catalogue()
+    return known[choose("measurement", name, known)]
+
+
+def plain(parameters: Mapping[str, str]) -> dict:
+    """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text."""
+    return {name: yaml.safe_load(value) for name, value in parameters.items()}
+
+
+def queue(path: Path | None = None) -> list[Entry]:
+    """The entries of data/published/queue.yaml, in the order in which they are to be measured.
+
+    Raises:
+        MiaError: an entry of an unknown measurement or parameter.
+    """
+    path = path or published.folder() / "queue.yaml"
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return [Entry(find(one["measurement"]), find(one["measurement"]).complete(one.get("parameters", {})), one["models"],
+                  one.get("minutes", {}), one.get("trial", {})) for one in entries]
+
+
+def table():
+    """What is published and what is missing, a row each: DataFrame of name, parameters, models, missing and `here`, what the
+    missing ones take on this device."""
+    import pandas as pd
+
+    entries = queue()
+    listed = [(one.measurement.name, one.parameters) for one in entries]
+    beyond = [Entry(one, parameters, len({n for piece in pieces for n in piece.index}), {}, {})
+              for one, parameters, pieces in published.groups() if (one.name, parameters) not in listed]
+    rows = []
+    for one in [*entries, *beyond]:
+        usual, missing, each = one.measurement.usual(), one.models - one.there(), one.each()
+        rows.append({
+            "measurement": one.measurement.name, "models": one.models, "missing": missing,
+            "parameters": ", ".join(f"{name} {value}" for name, value in one.parameters.items() if usual.get(name) != value),
+            "here": "" if not missing else "not known" if each is None else duration(missing * each)})
+    return pd.DataFrame(rows)
+
+
+def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
+    """Measure and publish what fits into some minutes, in the order of the queue; yields what it does and what it did."""
+    until = time.monotonic() + 60 * minutes
+    for one in queue(path):
+        missing, each, left = one.models - one.there(), one.each(), until - time.monotonic()
+        if not missing:
+            continue
+        if left <= 0 or (each and each > left):
+            yield f"{one.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
+            return
+        fits = missing if each is None else min(missing, int(left / each))
+        cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
+        yield f"{one.measurement.name}: {missing} of {one.models} models are missing, {fits} fit ({cost})"
+        for path_of_piece in one.measurement.publish(range(one.models), one.parameters, until, each):
+            yield f"wrote {path_of_piece}"
+
+
+def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = None) -> tuple[bool, str]:
+    """Measure some of a bank's models again, from nothing, and compare.
+
+    Where processors round alike, the arrays agree. Where they do not, a training lets the difference grow, and the model is
+    another of the same kind: then the means of its arrays must lie within four standard deviations of those of the bank.
+
+    Args:
+        name: of a measurement. parameters: that tell which, where several sets of them are published.
+        models: how many, drawn at random. seed: of the draw.
+
+    Returns:
+        whether they agree, and how, in words.
+
+    Raises:
+        MiaError: nothing such is published.
+    """
+    bank, measurement = published.load(name, **parameters), find(name)
+    rows = sorted(int(row) for row in np.random.default_rng(seed).permutation(len(bank))[:models])
+    before = os.environ.get("MIA_CACHE")
+    lines, good = [], True
+    with tempfile.TemporaryDirectory(prefix="mia-verify-") as cache:
+        os.environ["MIA_CACHE"] = cache
+        try:
+            for row in rows:
+                anew = measurement.function(range(row, row + 1), **bank.parameters)
+                different = published.differences({name: array[row:row + 1] for name, array in bank.arrays.items()}, anew)
+                unlike = {name: _deviations(array, anew[name][0]) for name, array in bank.arrays.items()} if different else {}
+                alike = not different or max(unlike.values()) <= 4
+                good &= alike
+                lines.append(f"model {row}: " + ("the same" if not different else
+                             f"{different}; its means are at most {max(unlike.values()):.1f} standard deviations from "
+                             "those of the bank, 4 are allowed"))
+        finally:
+            os.environ.pop("MIA_CACHE") if before is None else os.environ.update(MIA_CACHE=before)
+    return good, f"{name}, {len(rows)} of {len(bank)} models measured again\n" + "\n".join(lines)
+
+
+def _deviations(bank: np.ndarray, anew: np.ndarray) -> float:
+    """How far the mean of a model's array is from the means of a bank's, in their standard deviations."""
+    if anew.shape != bank.shape[1:]:
+        return float("inf")
+    means = bank.reshape(len(bank), -1).astype(np.float64).mean(1)
+    gap = abs(float(np.asarray(anew, np.float64).mean()) - means.mean())
+    return 0.0 if gap == 0 else float(gap / max(means.std(), 1e-12))

@@ -1,0 +1,225 @@
+"""Blocks of models on disk: arrays in one file, and a manifest beside it that says what they are."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib import progress, store
+from mia_lib.errors import MiaError
+
+FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 80_000_000  # bytes of a file, and of all that is published
+REPOSITORY = Path(__file__).parents[2]
+
+
+def folder() -> Path:
+    """Where published measurements lie: `$MIA_PUBLISHED`, or data/published of the repository."""
+    return Path(os.environ.get("MIA_PUBLISHED") or REPOSITORY / "data" / "published")
+
+
+def cache() -> Path:
+    """Where those lie that are not published."""
+    return store.cache_dir() / "measured"
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """What was measured of M models: each array [M, ...] is an attribute, such as `bank.margin`.
+
+    Attributes:
+        name, parameters: of the measurement.
+        arrays: name -> [M, ...].
+        manifests: of the files that it was read from.
+    """
+
+    name: str
+    parameters: dict
+    arrays: dict[str, np.ndarray]
+    manifests: list[dict] = field(repr=False)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name in self.__dict__.get("arrays", {}):
+            return self.arrays[name]
+        raise AttributeError(f"{self.__dict__.get('name', 'a bank')} has no array {name!r}, but "
+                             f"{', '.join(self.__dict__.get('arrays', ()))}.")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in self.arrays.items())
+        return f"{self.name}: {len(self)} models; {shapes}"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A block of models: the path of its manifest, and what that says."""
+
+    path: Path
+    manifest: dict
+
+    @property
+    def index(self) -> range:
+        """The numbers of its models."""
+        return range(*self.manifest["index"])
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it lies in the repository, and not in the working cache."""
+        return self.path.is_relative_to(folder())
+
+    def _content(self) -> bytes:
+        content = self.path.with_name(self.manifest["file"]).read_bytes()
+        if hashlib.sha256(content).hexdigest() != self.manifest["sha256"]:
+            raise OSError(f"{self.path.with_name(self.manifest['file'])} is damaged: its bytes do not match their sha256")
+        return content
+
+    def is_sound(self) -> bool:
+        """Whether it is as it was written; if not, the person waiting is told."""
+        try:
+            self._content()
+        except OSError as error:
+            progress.warn(f"{error}. It is not used; its models are measured anew.", stacklevel=4)
+            return False
+        return True
+
+    def rows(self, names: Sequence[str] = ()) -> dict[int, dict[str, np.ndarray]]:
+        """Number of a model -> its arrays, or those with some names.
+
+        Raises:
+            OSError: it is not there, or damaged.
+        """
+        arrays = decode(self._content(), self.manifest["file"], self.manifest["arrays"], names)
+        return {number: {name: array[row] for name, array in arrays.items()} for row, number in enumerate(self.index)}
+
+
+def stack(rows: Mapping[int, Mapping[str, np.ndarray]], index: Sequence[int]) -> dict[str, np.ndarray]:
+    """Arrays [len(index), ...] of the models in `index`, from those of each."""
+    return {name: np.stack([rows[number][name] for number in index]) for name in rows[index[0]]}
+
+
+def encode(arrays: Mapping[str, np.ndarray], suffix: str) -> bytes:
+    """The content of a file: `.npz`, or `.safetensors` for weights. Of truth values eight make a byte."""
+    packed = {name: np.packbits(array, axis=-1) if array.dtype == bool else np.ascontiguousarray(array)
+              for name, array in arrays.items()}
+    if suffix == ".safetensors":
+        from safetensors.numpy import save
+
+        return save(packed)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **packed)
+    return buffer.getvalue()
+
+
+def decode(content: bytes, file: str, forms: Mapping[str, Mapping], names: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """The arrays in a file, or those with some names; `forms` are their types and shapes, from its manifest."""
+    try:
+        if file.endswith(".safetensors"):
+            from safetensors.numpy import load
+
+            held = load(content)
+            packed = {name: held[name] for name in names or forms}
+        else:
+            with np.load(io.BytesIO(content), allow_pickle=False) as held:
+                packed = {name: held[name] for name in names or forms}
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise OSError(f"{file} cannot be read ({error})") from error
+    return {name: np.unpackbits(array, axis=-1, count=forms[name]["shape"][-1]).astype(bool)
+            if forms[name]["dtype"] == "bool" else array for name, array in packed.items()}
+
+
+def pieces(name: str, where: Path) -> list[Piece]:
+    """The blocks of a measurement in a folder, by their first model; a manifest that cannot be read is said and left out."""
+    found = []
+    for path in (where / name).parent.glob(f"{Path(name).name}*.json"):
+        try:
+            manifest = json.loads(path.read_bytes())
+            if manifest["name"] == name:
+                found.append((list(range(*manifest["index"])), Piece(path, manifest)))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            progress.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=3)
+    return [piece for _, piece in sorted(found, key=lambda pair: (pair[0], str(pair[1].path)))]
+
+
+def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray], manifest: dict) -> Piece:
+    """Write a block and, last, its manifest: killed between, there is none.
+
+    Raises:
+        MiaError: it is too large to be published; it cannot be written, as on a full disk.
+    """
+    content = encode(arrays, suffix)
+    path = where / f"{stem}.json"
+    manifest = {**manifest, "file": f"{path.stem}{suffix}", "bytes": len(content),
+                "arrays": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()},
+                "sha256": hashlib.sha256(content).hexdigest()}
+    if where == folder():
+        _check_room(path, len(content))
+    try:
+        path.unlink(missing_ok=True)  # what it says is no longer so
+        store.write(path.with_name(manifest["file"]), content)
+        store.write(path, (json.dumps(manifest, indent=1) + "\n").encode())
+    except OSError as error:
+        raise MiaError(f"{path.with_name(manifest['file'])} cannot be written: {error.strerror or error}. What was finished "
+                       "before is kept. Free some space, or set MIA_CACHE to another folder, and run again: it goes on from "
+                       "there.") from error
+    return Piece(path, manifest)
+
+
+def _check_room(path: Path, size: int) -> None:
+    total = size + sum(f.stat().st_size for f in folder().rglob("*") if f.is_file() and f.stem != path.stem)
+    if size > FILE_LIMIT:
+        raise MiaError(f"{path.stem} would have {size / 1e6:.1f} MB; {FILE_LIMIT / 1e6:.0f} MB is the limit of a published "
+                       "file. Publish blocks of fewer models (`block` of its measurement).")
+    if total > TOTAL_LIMIT:
+        raise MiaError(f"{folder()} would hold {total / 1e6:.1f} MB; {TOTAL_LIMIT / 1e6:.0f} MB is the limit. Publish fewer "
+                       "models, or remove what no page shows.")
+
+
+def device_kind() -> str:
+    """What a cost goes by: "cpu", or the name of the card that is computed on."""
+    from mia_lib.training import devices
+
+    where = devices.pick()
+    return devices.describe(where) if devices.is_card(where) else "cpu"
+
+
+def circumstances() -> dict:
+    """For a manifest: device, memory, versions, date, commit."""
+    import torch
+
+    from mia_lib.training import devices
+
+    return {"device_kind": device_kind(), "device": devices.describe(devices.pick()), "peak_memory_mb": _peak_memory_mb(),
+            "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+            "date": time.strftime("%Y-%m-%d", time.gmtime()), "commit": _commit()}
+
+
+def _peak_memory_mb() -> int | None:
+    """Of this process, or of the largest that it started; None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round(most / 2**10 if platform.system() == "Linux" else most / 2**20)
+
+
+def _commit() -> str:
+    """The commit of the repository, with a + where files were changed since; "" outside of one."""
+    try:
+        done = subprocess.run(["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=REPOSITORY, check=True,
+                              capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

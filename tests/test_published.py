@@ -1,0 +1,361 @@
+"""Measurements under everything that goes wrong: wrong calls, damage, editions, parents, kills, two at once, a full disk."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from absent import WITHOUT_TORCH
+
+from mia_lib import membership, published, store
+from mia_lib.errors import MiaError
+from mia_lib.published import measurements as machinery
+from mia_lib.published import pieces
+
+CALLS: list[int] = []  # numbers of models that were measured
+
+
+def squares(index: range, scale: float = 1.0, source: str = "none") -> dict[str, np.ndarray]:
+    """Model m says m * scale of five records."""
+    CALLS.extend(index)
+    numbers = np.array(index)[:, None]
+    return {"margin": (numbers * scale + np.arange(5)).astype(np.float16), "members": (numbers + np.arange(5)) % 2 == 0}
+
+
+def roots(index: range) -> dict[str, np.ndarray]:
+    """Made of what `squares` measured."""
+    return {"root": np.sqrt(PARENT(index=index).margin.astype(np.float32))}
+
+
+def made(function=squares, name="toy/squares", **settings):
+    return published.measurement(name, **{"probe": {"index": range(2)}, "chunk": 2, "block": 4, **settings})(function)
+
+
+PARENT, CHILD = made(), made(roots, "toy/roots")
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    """A cache and a folder of published pieces of its own for each test, and the toys as what is known."""
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path / "published"))
+    register(monkeypatch, PARENT, CHILD)
+    monkeypatch.setitem(globals(), "CALLS", [])
+    warnings.simplefilter("error")
+    return tmp_path
+
+
+def register(monkeypatch, *toys):
+    monkeypatch.setattr(machinery, "catalogue", lambda: {one.name: one for one in toys})
+
+
+def manifests() -> list[Path]:
+    return sorted(published.folder().rglob("*.json"))
+
+
+def test_a_bank_is_measured_once_and_grows_by_what_is_missing():
+    bank = PARENT(3)
+    assert CALLS == [0, 1, 2] and len(bank) == 3
+    assert bank.margin.tolist() == squares(range(3))["margin"].tolist() and bank.margin.dtype == np.float16
+    assert bank.members.dtype == bool and bank.members.tolist() == squares(range(3))["members"].tolist()
+    CALLS.clear()
+    assert PARENT(3, scale=1.0).members.shape == (3, 5) and CALLS == []  # a default given or left out is the same piece
+    assert PARENT(index=range(2, 5)).margin[:, 0].tolist() == [2, 3, 4] and CALLS == [3, 4]
+    CALLS.clear()
+    assert PARENT(2, scale=2.0).margin[1, 0] == 2 and CALLS == [0, 1]
+    with pytest.raises(AttributeError, match="toy/squares has no array 'loss', but margin, members"):
+        bank.loss  # noqa: B018
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"scal": 2.0}, "Did you mean 'scale'"), ({"scale": float("nan")}, "plain values"), ({"source": Path("x")}, "plain values")])
+def test_a_wrong_call_is_refused_before_anything_is_measured(wrong, said):
+    with pytest.raises(MiaError, match=said):
+        PARENT(**{"models": 2, **wrong})
+    assert CALLS == []
+
+
+@pytest.mark.parametrize("settings", [{"probe": {}}, {"probe": {"index": range(2), "seed": 1}}, {"dataset": "x"}])
+def test_a_measurement_says_what_its_function_does_not_take(settings):
+    with pytest.raises(MiaError, match="takes index first"):
+        made(**settings)
+
+
+def test_published_blocks_are_read_before_anything_is_measured_and_each_is_written_once():
+    written = PARENT.publish(range(6), {})
+    assert [path.name for path in written] == ["squares-000-003.json", "squares-004-005.json"]
+    manifest = json.loads(written[0].read_text())
+    assert manifest["parameters"] == {"scale": 1.0, "source": "none"} and manifest["edition"] == 1 and "code" not in manifest
+    assert {"device", "seconds", "peak_memory_mb", "versions", "date", "commit", "sha256"} <= manifest.keys()
+    before = [path.stat().st_mtime_ns for path in written]
+    CALLS.clear()
+    assert PARENT.publish(range(6), {}) == [] and PARENT(6).margin[5, 0] == 5
+    assert set(CALLS) <= {0, 1}  # the probe's
+    assert [path.stat().st_mtime_ns for path in written] == before
+    assert [path.name for path in PARENT.publish(range(8), {"scale": 1.0})] == ["squares-006-007.json"]
+    assert published.ls().set_index("name").loc["toy/squares", "models"] == 8
+    assert PARENT.publish(range(2), {"scale": 0.5})[0].name == "squares-scale-0.5-000-001.json"
+    assert published.load("toy/squares", 1, ["margin"], scale=0.5).arrays.keys() == {"margin"}
+
+
+def test_what_is_published_is_read_by_name_and_a_wrong_wish_names_what_there_is():
+    PARENT.publish(range(4), {})
+    PARENT.publish(range(2), {"scale": 2.0})
+    assert published.load("toy/squares", scale=1.0).margin.shape == (4, 5)
+    for call, said in ((lambda: published.load("toy/square"), "Did you mean 'toy/squares'"),
+                       (lambda: published.load("toy/squares"), "2 sets of parameters"),
+                       (lambda: published.load("toy/squares", 5, scale=1.0), "4 models of toy/squares are published"),
+                       (lambda: published.load("toy/squares", 2, ["loss"], scale=1.0), "arrays = 'loss'")):
+        with pytest.raises(MiaError, match=said):
+            call()
+
+
+def test_a_damaged_piece_is_said_and_never_served():
+    [path] = PARENT.publish(range(4), {})
+    data = path.with_suffix(".npz")
+    content = bytearray(data.read_bytes())
+    content[len(content) // 2] ^= 1
+    data.write_bytes(content)
+    with pytest.raises(MiaError, match="damaged.*Bring it back"):
+        published.load("toy/squares")
+    CALLS.clear()
+    with pytest.warns(UserWarning, match="damaged"):
+        assert PARENT(4).margin[3, 0] == 3
+    assert CALLS == []  # the working cache had it
+    with pytest.warns(UserWarning, match="damaged"):
+        assert PARENT.publish(range(4), {}) == [path]  # and so it is whole again
+    assert published.load("toy/squares").margin[3, 0] == 3
+    data.unlink()
+    [one.unlink() for one in pieces.cache().rglob("*.npz")]
+    CALLS.clear()
+    with pytest.warns(UserWarning, match="damaged"):
+        assert PARENT(1).margin[0, 0] == 0
+    assert CALLS == [0]
+
+
+def test_a_manifest_that_cannot_be_read_is_said_and_left_out():
+    [path] = PARENT.publish(range(2), {})
+    path.write_text(path.read_text()[:40])
+    with pytest.warns(UserWarning, match="damaged"):
+        assert PARENT(2).margin[1, 0] == 1
+
+
+def test_another_edition_is_not_served(monkeypatch):
+    PARENT.publish(range(2), {})
+    raised = made(edition=2)
+    register(monkeypatch, raised)
+    assert raised.available(raised.complete({})) == [] and published.ls().empty
+    monkeypatch.setattr("mia_lib.training.EDITION", 99)
+    assert PARENT.available(PARENT.complete({})) == []
+
+
+def test_a_probe_that_gives_something_else_stops_publishing_until_the_edition_is_raised(monkeypatch):
+    PARENT.publish(range(2), {})
+
+    def changed(index: range, scale: float = 1.0, source: str = "none"):
+        return {name: array + np.float16(0.1) if array.dtype != bool else array for name, array in squares(index).items()}
+
+    assert "margin is apart by 0.1" in made(changed).check_probe()
+    with pytest.raises(MiaError, match="raise its edition"):
+        made(changed).publish(range(4), {})
+    again = made(changed, edition=2)
+    register(monkeypatch, again)
+    assert [path.name for path in again.publish(range(2), {})] == ["squares-000-001.json"]
+    assert published.load("toy/squares").margin[0, 0] == np.float16(0.1) and again.check_probe() == ""
+    with pytest.raises(MiaError, match="No probe of edition 1"):
+        PARENT.check_probe()
+
+
+def test_what_was_made_from_a_piece_goes_when_that_is_measured_anew(monkeypatch):
+    CHILD(2)
+    with pytest.raises(MiaError, match="toy/squares, which is not published"):
+        CHILD.publish(range(2), {})
+    PARENT.publish(range(2), {})
+    [other.unlink() for other in (pieces.cache() / "toy").glob("roots*")]
+    [path] = CHILD.publish(range(2), {})
+    [parent] = json.loads(path.read_text())["parents"]
+    assert parent["name"] == "toy/squares" and len(CHILD.available({})) == 2
+    PARENT.publish(range(8), {})  # more models change nothing
+    assert len(CHILD.available({})) == 2
+    register(monkeypatch, made(edition=2), CHILD)
+    assert CHILD.available({}) == []
+    register(monkeypatch, PARENT, CHILD)
+    [mine] = [one for one in manifests() if one.name == "squares-000-001.json"]
+    mine.unlink()
+    [other.unlink() for other in (pieces.cache() / "toy").glob("squares*")]
+    assert CHILD.available({}) == []
+
+
+def test_the_users_own_file_is_known_by_its_content(tmp_path):
+    own = tmp_path / "mine.csv"
+    own.write_text("1,2")
+    PARENT(1, source=str(own))
+    CALLS.clear()
+    PARENT(1, source=str(own))
+    assert CALLS == []
+    own.write_text("1,3")
+    PARENT(1, source=str(own))
+    assert CALLS == [0]
+
+
+def test_the_users_own_module_is_known_by_its_content(tmp_path, monkeypatch):
+    module = tmp_path / "my_own_nets.py"
+    module.write_text("class Net: pass")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = machinery._own_content({"architecture": "my_own_nets:Net(3)", "dataset": "cifar10", "seed": 0})
+    assert before.keys() == {"architecture"}
+    module.write_text("class Net: depth = 2")
+    assert machinery._own_content({"architecture": "my_own_nets:Net(3)"}) != before
+    assert machinery._own_content({"architecture": "batchnorm_cnn:24,48,96"}) == {}
+
+
+def test_other_code_retrains_in_the_working_cache_and_leaves_published_pieces_alone(monkeypatch):
+    PARENT(2)
+    PARENT.publish(range(2), {})
+    PARENT(4)
+    CALLS.clear()
+    monkeypatch.setattr(store, "code_of_pieces", lambda *modules: "edited")
+    PARENT(4)
+    assert CALLS == [2, 3]
+
+
+def test_files_and_the_whole_are_limited(monkeypatch):
+    monkeypatch.setattr(pieces, "FILE_LIMIT", 10)
+    with pytest.raises(MiaError, match="limit of a published file"):
+        PARENT.publish(range(2), {})
+    monkeypatch.setattr(pieces, "FILE_LIMIT", 10_000)
+    monkeypatch.setattr(pieces, "TOTAL_LIMIT", 10)
+    with pytest.raises(MiaError, match="is the limit"):
+        PARENT.publish(range(2), {})
+    assert manifests() == []
+
+
+def test_on_a_full_disk_nothing_finished_is_lost_and_nothing_half_is_left(monkeypatch):
+    write = store.write
+
+    def full(path, data):
+        if path.name.startswith("squares-004"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, data)
+
+    monkeypatch.setattr(store, "write", full)
+    with pytest.raises(MiaError, match="No space left.*finished before is kept"):
+        PARENT(6)
+    monkeypatch.setattr(store, "write", write)
+    CALLS.clear()
+    assert PARENT(6).margin[5, 0] == 5 and CALLS == [4, 5]
+    assert not [path for path in pieces.cache().rglob(".writing*")]
+
+
+SCRIPT = """
+import sys, time, os
+import numpy as np
+from mia_lib import published
+from mia_lib.published import measurements as machinery
+
+def slow(index: range):
+    time.sleep(0.3)
+    with open(sys.argv[1], "a") as log:
+        print(*index, file=log, flush=True)
+    return {"margin": np.array(index, float)[:, None]}
+
+one = published.measurement("toy/slow", probe={"index": range(1)}, chunk=1, block=6)(slow)
+machinery.catalogue = lambda: {"toy/slow": one}
+if __name__ == "__main__":
+    print("begun", flush=True)
+    one.publish(range(6), {})
+"""
+
+
+def processes(tmp_path, count: int) -> list[subprocess.Popen]:
+    script = tmp_path / "slow.py"
+    script.write_text(SCRIPT)
+    repository = str(Path(published.__file__).parents[2])
+    return [subprocess.Popen([sys.executable, str(script), str(tmp_path / "log")], stdout=subprocess.PIPE, text=True,
+                             env=os.environ | {"PYTHONPATH": repository}) for _ in range(count)]
+
+
+def test_two_processes_that_publish_the_same_measure_each_model_once(tmp_path):
+    for one in processes(tmp_path, 2):
+        one.communicate(timeout=120)
+        assert one.returncode == 0
+    measured = [int(line) for line in (tmp_path / "log").read_text().split()]
+    assert sorted(measured)[-5:] == [1, 2, 3, 4, 5] and measured.count(0) <= 3  # the probe of each, and model 0
+    assert [path.name for path in manifests()] == ["slow-000-005.json"]
+
+
+def test_killed_in_the_middle_of_a_block_it_goes_on_from_there(tmp_path):
+    [first] = processes(tmp_path, 1)
+    log = tmp_path / "log"
+    while not log.exists() or len(log.read_text().split()) < 4:  # the probe and three models
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert manifests() == []
+    before = len(log.read_text().split())
+    [second] = processes(tmp_path, 1)
+    second.communicate(timeout=120)
+    anew = [int(line) for line in log.read_text().split()][before:]
+    assert anew[0] == 0 and set(anew[1:]) <= {2, 3, 4, 5}  # the probe, and what was not finished
+    assert [path.name for path in manifests()] == ["slow-000-005.json"]
+
+
+def test_models_are_measured_as_long_as_there_is_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(machinery.time, "monotonic", lambda: now[0])
+
+    def slow(index: range):
+        now[0] += 10 * len(index)
+        return {"margin": np.zeros((len(index), 1))}
+
+    one = made(slow, "toy/slow")
+    register(monkeypatch, one)
+    one.keep_probe()
+    now[0] = 0.0
+    written = one.publish(range(8), {}, until=85.0, each=10.0)
+    assert [path.name for path in written] == ["slow-000-003.json", "slow-004-005.json"]
+    assert now[0] == 80  # the probe, and three chunks
+
+
+def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
+    def study(index: range, records: int = 100, epochs: int = 10, width: int = 1):
+        return {"margin": np.zeros((len(index), 1))}
+
+    one = made(study, "toy/study")
+    assert one.seconds(1, one.complete({})) is None and "nothing tells" in one.cost_in_words(1, one.complete({}))
+    for settings, seconds in (({}, 8.0), ({"width": 2}, 80.0)):
+        [path] = one.publish(range(4), settings)
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": seconds}))
+        [other.unlink() for other in (pieces.cache() / "toy").glob("*")]
+    assert one.seconds(3, one.complete({})) == pytest.approx(6)
+    assert one.seconds(1, one.complete({"records": 200, "epochs": 30})) == pytest.approx(2 * 2 * 3)
+    assert one.seconds(1, one.complete({"records": 200, "width": 2})) == pytest.approx(20 * 2)
+    assert one.cost_in_words(2, one.complete({"width": 2})) == (
+        "measuring toy/study of 2 models (records 100, epochs 10): about 40 s here")
+
+
+def test_published_banks_are_read_without_torch():
+    PARENT.publish(range(2), {})
+    code = WITHOUT_TORCH + (
+        "from mia_lib import published\n"
+        "from mia_lib.published import measurements as m\n"
+        "print(sorted(m.catalogue()))\n"
+        "def squares(index: range, scale: float = 1.0, source: str = 'none'): pass\n"
+        "one = published.measurement('toy/squares', probe={'index': range(2)})(squares)\n"
+        "m.catalogue = lambda: {'toy/squares': one}\n"
+        "print(published.ls().models.tolist(), published.load('toy/squares').margin.shape)\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "bank/cifar10-small" in done.stdout and "[2] (2, 5)" in done.stdout
+
+
+def test_model_7_is_the_same_in_a_bank_of_16_and_of_256():
+    assert (membership.balanced_halves(100, 16, 3)[7] == membership.balanced_halves(100, 256, 3)[7]).all()
+    assert (membership.random_subsets(100, 30, 16, 3)[7] == membership.random_subsets(100, 30, 256, 3)[7]).all()
