@@ -38,7 +38,7 @@ import_module("mia_lib.definitions")  # before all others: it has their text as 
 
 __version__ = "1.0.0"
 __all__ = ["attacks", "audit", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting",
-           "results", "signals", "store", "training"]
+           "published", "results", "signals", "store", "training"]
 _LIES = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",
          "plotting": "evidence.plotting", "results": "evidence.tables"}
 

@@ -63,7 +63,8 @@ def manifests() -> list[Path]:
 def test_a_bank_is_measured_once_and_grows_by_what_is_missing():
     bank = PARENT(3)
     assert CALLS == [0, 1, 2] and len(bank) == 3
-    assert bank.margin.tolist() == squares(range(3))["margin"].tolist() and bank.margin.dtype == np.float16
+    assert bank.margin.tolist() == squares(range(3))["margin"].tolist()
+    assert (bank.margin.dtype, bank.arrays["margin"].dtype) == (np.float32, np.float16)  # sums in half precision are wrong
     assert bank.members.dtype == bool and bank.members.tolist() == squares(range(3))["members"].tolist()
     CALLS.clear()
     assert PARENT(3, scale=1.0).members.shape == (3, 5) and CALLS == []  # a default given or left out is the same piece

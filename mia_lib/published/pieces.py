@@ -39,7 +39,7 @@ class Bank:
 
     Attributes:
         name, parameters: of the measurement.
-        arrays: name -> [M, ...].
+        arrays: name -> [M, ...], as they are kept. As an attribute half precision comes as float32, to compute with.
         manifests: of the files that it was read from.
     """
 
@@ -50,7 +50,7 @@ class Bank:
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name in self.__dict__.get("arrays", {}):
-            return self.arrays[name]
+            return self.arrays[name].astype(np.float32) if self.arrays[name].dtype == np.float16 else self.arrays[name]
         raise AttributeError(f"{self.__dict__.get('name', 'a bank')} has no array {name!r}, but "
                              f"{', '.join(self.__dict__.get('arrays', ()))}.")
 

@@ -6,7 +6,7 @@ What asks networks is imported when first used; signals from outputs that are gi
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mia_lib.signals.given import from_function, from_probabilities, scalars
+from mia_lib.signals.given import from_function, from_probabilities, loss_of, scalars
 
 if TYPE_CHECKING:
     from mia_lib.signals.outputs import (
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["correctness", "entropy", "features", "from_function", "from_probabilities", "gradient_norm", "hinge", "least_loss",
-           "logit_scaled_confidence", "logits", "loss", "max_confidence", "model_outputs", "precise_loss", "probabilities",
-           "record_gradients", "scalars"]
+           "logit_scaled_confidence", "logits", "loss", "loss_of", "max_confidence", "model_outputs", "precise_loss",
+           "probabilities", "record_gradients", "scalars"]
 
 
 def __getattr__(name: str):

@@ -12,7 +12,8 @@ import numpy as np
 
 from mia_lib.published import measurement
 
-PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "records": 200, "epochs": 2, "batch_size": 32}
+PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
+         "epochs": 2, "batch_size": 32}
 
 
 def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,

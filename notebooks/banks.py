@@ -1,0 +1,181 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Attack these models yourself
+# **This book comes with small networks that were trained to be attacked: 64 of them on halves of CIFAR-10. Here are their answers,
+# and twenty lines that attack them. At one false alarm in a hundred, one threshold on the loss finds {ours}`malt` of a model's
+# members. With {ours}`most` other models to compare with, {ours}`best` finds {ours}`best-most`.**
+#
+# You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number below is computed from the
+# published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/fashion-small`.
+
+# %%
+import numpy as np
+import seaborn as sns
+
+from mia_lib import membership, metrics, plotting, published, results, signals
+from mia_lib.attacks import baselines, bayes
+from mia_lib.papers.bank import study
+
+plotting.set_style()
+
+# %% tags=["parameters", "hide-input"]
+bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar100-small | bank/fashion-small]
+targets: int = 8  # models that are attacked [4..32; even]
+references: list[int] = [1, 2, 4, 8, 16, 32, 62]  # other models that an attack may use, as far as the bank has them [1..1000; ascending; not empty]
+draws: int = 20  # resamples behind each interval [10..10000]
+
+# %% [markdown]
+# ## What is in a bank
+#
+# A bank is a set of models of one kind. Models come in pairs: a coin decides for each record which model of a pair is trained on
+# it. So each record is in half of the models, and who attacks one model has many others that were trained with the record, and as
+# many that were trained without it.
+
+# %%
+held = published.load(bank)
+held
+
+# %% [markdown]
+# `margin` is what each model says of each record: the log odds of the true class, $\log\frac{p}{1-p}$. `members` says which
+# records each model was trained on, and `correct` whether its most likely class was the right one. The last records of each row
+# are the test records of the data set. No model was trained on them.
+
+# %% tags=["hide-input"]
+banks = [published.load(name) for name in ("bank/cifar10-small", "bank/cifar100-small", "bank/fashion-small")]
+results.show_table(
+    study.describe(banks), name="banks-there",
+    caption="The banks of small models: how many, on what, how often they are right on their own members and on test records, "
+    "how long all of them took to measure, and where.",
+    formats={"right on members": ".3f", "right on test records": ".3f", "minutes": ".0f"})
+
+# %% [markdown]
+# Each model is a network of three convolutions with batch normalisation, some 55,000 parameters, trained for 20 epochs. A
+# single epoch more or less hardly matters, but the gap between members and test records does: it is what attacks live on. The
+# weights are published too, in half precision: `published.load("bank/cifar10-small-weights")`. The arrays are ours, under the
+# licence of this book (MIT). The images are not among them; CIFAR-10 and CIFAR-100 state no licence, FashionMNIST is MIT.
+
+# %% [markdown]
+# ## Twenty lines
+#
+# The first model of the bank is the target. Its partner, which was trained on exactly the other half, stays out: with it, the
+# number of references that hold a record would give the answer away.
+
+# %%
+models, target = len(held), 0
+train = held.members.any(0)  # the training records of the set, of which each model has half
+margin, members = held.margin[:, train], held.members[:, train]
+loss = signals.loss_of(margin)  # cross-entropy in nats
+others = membership.references_of(target, models)  # all models but the target and its partner
+
+probability = np.exp(-loss)
+population = np.exp(-signals.loss_of(held.margin[:, ~train]))  # RMIA compares with records that no model has seen
+
+# %%
+scores = {
+    "MALT": bayes.malt(loss[target]),
+    "MAST": bayes.mast(loss[target], loss[others], members[others]),
+    "LiRA": baselines.lira_online(margin[target], margin[others], members[others], fixed_variance=True),
+    "LiRA, offline": baselines.lira_offline(margin[target], margin[others], members[others], fixed_variance=True),
+    "RMIA": baselines.rmia(probability[target], probability[others], members[others],
+                           population[target], population[others]),
+}
+metrics.evaluate(scores, members[target], draws=draws).pivot(index="attack", columns="metric", values="value").round(4)
+
+# %%
+plotting.show(
+    plotting.roc(scores, members[target]), name="banks-roc",
+    caption=f"Five attacks on model {target} of {bank}, with {len(others)} references. Both axes are logarithmic, so the left "
+    "half of the picture is false positive rates below one percent. Grey: rates that so few records cannot show. Dashed: chance.",
+    alt="True against false positive rate on logarithmic axes, a curve for each of five attacks, the diagonal of chance dashed.")
+
+# %% [markdown]
+# - **MALT** takes the loss as it is: a low loss means member ([Bayes-optimal attacks](bayes.ipynb)).
+# - **MAST** sets a threshold for each record, the one that best separates the references that saw it from those that did not.
+# - **LiRA** fits two Gaussians to each record's log odds, with and without training on it, and takes their likelihood ratio
+#   {cite}`carlini2022`. *Offline*, it does without models that saw the record: the attacker need not know it beforehand.
+# - **RMIA** asks how far the record's probability is above its usual one, compared with records that no model has seen
+#   {cite}`zarifzadeh2024`.
+#
+# ## How many references are enough?
+#
+# References are what an attack costs, since somebody has to train them. So how much does one more buy? We attack
+# {ours}`targets` models, each with few and with many references, and no two models with the same few.
+
+# %%
+counts = [count for count in references if count <= models - 2]
+frame = study.by_references(held, targets, counts, draws)
+frame.tail(3)[["attack", "references", "metric", "value", "low", "high"]]
+
+# %% tags=["hide-input"]
+colours = {name: plotting.style_of(name)["color"] for name in frame["attack"].unique()}
+grid = sns.relplot(frame.assign(metric=frame["metric"].map(study.METRICS)), x="references", y="value", hue="attack", style="attack",
+                   col="metric", kind="line", markers=True, palette=colours, height=3.2, aspect=0.9,
+                   facet_kws={"sharey": False}, errorbar=None)
+for metric, ax in zip(frame["metric"].unique(), grid.axes.flat, strict=True):
+    for name, rows in frame[frame["metric"] == metric].groupby("attack", sort=False):
+        ax.fill_between(rows["references"], rows["low"], rows["high"], color=colours[name], alpha=0.15, lw=0)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(counts, [str(count) for count in counts])
+grid.set_titles("{col_name}").set_axis_labels("References", "")
+plotting.show(
+    grid.figure, name="banks-references",
+    caption=f"What more references buy, on {bank}: mean over {targets} targets; bands are 95 % intervals over targets and "
+    "records. With a single reference, attacks are judged on the half of the records that it was not trained on; the online "
+    "attacks need at least one model of each kind, so two.",
+    alt="Three panels, AUC and the true positive rate at one percent and at one in a thousand false positives, against the "
+    "number of references from one to all on a logarithmic axis; a curve with a band for each of six attacks.")
+
+# %% tags=["hide-input"]
+most = frame[frame["references"] == counts[-1]]
+results.show_table(
+    results.wide(most.assign(metric=most["metric"].map(study.METRICS)).drop(columns="resolution").assign(resolution=0.0), digits=4),
+    name="banks-most", caption=f"The same with {counts[-1]} references: mean over {targets} targets, 95 % interval over targets "
+    "and records.")
+at_one = most[most["metric"] == "tpr_at_fpr=0.01"].set_index("attack")["value"]
+results.name({"targets": targets, "most": counts[-1], "best": at_one.idxmax()})
+results.name({"malt": at_one["MALT"], "best-most": at_one.max()}, ".1%")
+
+# %% [markdown]
+# ## Exercises
+#
+# ````{exercise} Other models
+# :label: banks-exercise-fashion
+# Before running: FashionMNIST is easier than CIFAR-10, and its models are right more often. Will attacks find more members, or
+# fewer? Then run `mia run banks -p bank bank/fashion-small`, and compare the gap between members and test records in
+# {numref}`banks-there` with what the attacks find.
+# ````
+#
+# ````{exercise} Your own attack
+# :label: banks-exercise-own
+# Write a function that takes the target's margins [N], the references' margins [R, N] and their members, and gives a score [N].
+# A first one to try: the target's margin minus the mean margin of the references that left the record out. Where does it stand
+# in {numref}`banks-most`?
+# ````
+#
+# ````{exercise} The partner
+# :label: banks-exercise-partner
+# Take the target's partner into the references, `others = [m for m in range(models) if m != target]`, and run the attacks again.
+# The library refuses. Why must it?
+# ````
+#
+# ````{exercise} A signal that is not published
+# :label: banks-exercise-weights
+# This one needs PyTorch and the images. `measure.networks("bank/cifar10-small", 16)` of `mia_lib.papers.bank` gives sixteen of the
+# networks from their published weights. Ask them for the log odds of the mirrored images, and give LiRA both views. What does
+# the second query buy, compared with sixteen more references?
+# ````
+#
+# ````{solution} banks-exercise-partner
+# :class: dropdown
+# A record that the target was trained on is missing from its partner, and the other way round. So among all other models a member
+# has one model fewer that was trained on it than a non-member has. The count alone tells who is a member, without any model's answer.
+# ````
