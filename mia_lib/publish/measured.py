@@ -114,7 +114,8 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
     """Measure some of a bank's models again, from nothing, and compare.
 
     Where processors round alike, the arrays agree. Where they do not, a training lets the difference grow, and the model is
-    another of the same kind: then the means of its arrays must lie within four standard deviations of those of the bank.
+    another of the same kind. Then the means of its arrays must lie within four standard deviations of those of the bank, and
+    of all models of the bank it must be most like the one that it was to be, beyond chance.
 
     Args:
         name: of a measurement. parameters: that tell which, where several sets of them are published.
@@ -136,21 +137,23 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
             for row in rows:
                 anew = measurement.function(range(row, row + 1), **bank.parameters)
                 different = published.differences({name: array[row:row + 1] for name, array in bank.arrays.items()}, anew)
-                unlike = {name: _deviations(array, anew[name][0]) for name, array in bank.arrays.items()} if different else {}
-                alike = not different or max(unlike.values()) <= 4
-                good &= alike
-                lines.append(f"model {row}: " + ("the same" if not different else
-                             f"{different}; its means are at most {max(unlike.values()):.1f} standard deviations from "
-                             "those of the bank, 4 are allowed"))
+                apart = {name: _unlikeness(array, row, anew[name][0]) for name, array in bank.arrays.items() if different}
+                good &= all(far <= 4 and nearest for far, nearest in apart.values())
+                lines.append(f"model {row}: " + (f"{different}. " if different else "the same") + "; ".join(
+                    f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
+                    f"{'' if nearest else 'NOT '}most like the model's own" for name, (far, nearest) in apart.items()))
         finally:
             os.environ.pop("MIA_CACHE") if before is None else os.environ.update(MIA_CACHE=before)
     return good, f"{name}, {len(rows)} of {len(bank)} models measured again\n" + "\n".join(lines)
 
 
-def _deviations(bank: np.ndarray, anew: np.ndarray) -> float:
-    """How far the mean of a model's array is from the means of a bank's, in their standard deviations."""
+def _unlikeness(bank: np.ndarray, row: int, anew: np.ndarray) -> tuple[float, bool]:
+    """How far the mean of a model's array is from the means of a bank's, in their standard deviations; and whether it
+    correlates most with that of model `row`, beyond chance."""
     if anew.shape != bank.shape[1:]:
-        return float("inf")
-    means = bank.reshape(len(bank), -1).astype(np.float64).mean(1)
-    gap = abs(float(np.asarray(anew, np.float64).mean()) - means.mean())
-    return 0.0 if gap == 0 else float(gap / max(means.std(), 1e-12))
+        return float("inf"), False
+    flat, anew = bank.reshape(len(bank), -1).astype(np.float64), anew.ravel().astype(np.float64)
+    gap = abs(anew.mean() - flat.mean())
+    correlations = [np.corrcoef(anew, other)[0, 1] for other in flat]
+    nearest = int(np.argmax(correlations)) == row and correlations[row] > 4 / np.sqrt(anew.size)
+    return (0.0 if gap == 0 else float(gap / max(flat.mean(1).std(), 1e-12))), nearest or np.array_equal(anew, flat[row])

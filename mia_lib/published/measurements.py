@@ -430,6 +430,9 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
         MiaError: nothing such is published, or fewer models; several sets of parameters answer; a damaged file.
     """
     there = groups()
+    if not there:
+        raise MiaError(f"name = {name!r}: nothing is published in {folder()}. A clone of the book's repository has it in "
+                       "data/published; MIA_PUBLISHED names another folder.")
     choose("name", name, sorted({one.name for one, _, _ in there}))
     named = [(said, pieces) for one, said, pieces in there if one.name == name]
     meant = [(said, pieces) for said, pieces in named if all(said.get(key) == value for key, value in parameters.items())]

@@ -29,8 +29,8 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
 
 
 def references(target: int, count: int, models: int) -> np.ndarray:
-    """So many references against a target: pairs of `membership.references_of`, from the one after the target's own on, so that
-    no two targets have the same few. A single one is the first of the first pair."""
+    """So many references against a target: pairs of `membership.references_of`, from the one after the target's own on, so
+    that no two targets have the same few. A single one is the first of the first pair."""
     pairs = membership.references_of(target, models).reshape(-1, 2)
     return np.roll(pairs, -(target // 2), 0).ravel()[:count]
 
