@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mia_lib import published
 from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import find_root
 
@@ -249,6 +250,12 @@ def _lacks_opacus() -> str:
     return private.lacking()
 
 
+def _probes(device: str) -> dict[str, np.ndarray]:
+    """The numbers that the probe of every measurement gives; who was in which model is no question to a card."""
+    return {f"{measurement.name} {name}": array for measurement in published.catalogue().values()
+            for name, array in measurement.run_probe().items() if array.dtype.kind == "f"}
+
+
 CHECKS = (
     Check("training one by one", ("training.backends.loop",), lambda device: _trained(device, False), TRAINED),
     Check("training many stacked", ("training.backends.loop", "training.stacking"), lambda device: _trained(device, True),
@@ -262,7 +269,8 @@ CHECKS = (
     Check("curvature", ("signals.curvature",), _curvature, COMPUTED),
     Check("Hessians, their spectrum and solves", ("signals.hessian",), _hessian, COMPUTED),
     Check("regressors on a backbone from ImageNet", ("attacks.quantile.networks",), _regressors, WALKED, _lacks_backbone),
-    Check("private training", ("training.private",), _private, TRAINED, _lacks_opacus))
+    Check("private training", ("training.private",), _private, TRAINED, _lacks_opacus),
+    Check("probes of what is published", ("published.measurements",), _probes, WALKED))
 
 
 def card(device: str) -> str:
