@@ -244,11 +244,11 @@ def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 
 class _Long(nn.Module):
-    """What comes in bfloat16 goes on in float32, as batch normalisation wants it: PyTorch does not differentiate that of
-    several networks at once, on a card, in short numbers with statistics in long ones."""
+    """What comes in bfloat16 goes on in float32 into batch normalisation; but on a card, which takes short numbers beside
+    statistics in long ones, and where a larger type would cost most of what a short one gains. `Stacked` sees to its own."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.float() if x.dtype == torch.bfloat16 else x
+        return x.float() if x.dtype == torch.bfloat16 and x.device.type != "cuda" else x
 
 
 def _normalisation(filters: int) -> nn.Sequential:
@@ -362,6 +362,44 @@ def _batchnorm_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     return Network(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), nn.Linear(widths[-1], classes))
 
 
+class _Added(nn.Module):
+    """The input and what layers make of it."""
+
+    def __init__(self, *layers: nn.Module):
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.layers(x)
+
+
+class _Peak(nn.Module):
+    """The largest value of each filter over the image, an eighth of it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.amax((2, 3)) / 8
+
+
+def _resnet9(shape: tuple, classes: int, widths: list[int]) -> Network:
+    """The ResNet-9 of Page (2018, "How to train your ResNet"), made to be trained in seconds on a graphics card.
+
+    Eight 3x3 convolutions, each with batch normalisation and ReLU; pooling, where there is some, comes before the
+    normalisation, which then has a quarter of the values to read. His widths are 64, 128, 256 and 512. Features are divided by
+    8, as he divides the logits: short trainings with a high rate need them small at first.
+    """
+    def block(inputs: int, outputs: int, *pool: nn.Module) -> nn.Sequential:
+        convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+        return nn.Sequential(convolution, *pool, nn.BatchNorm2d(outputs), nn.ReLU())
+
+    stem, first, second, third = widths
+    body = nn.Sequential(
+        block(shape[2], stem),
+        block(stem, first, nn.MaxPool2d(2)), _Added(block(first, first), block(first, first)),
+        block(first, second, nn.MaxPool2d(2)),
+        block(second, third, nn.MaxPool2d(2)), _Added(block(third, third), block(third, third)), _Peak())
+    return Network(body, nn.Linear(third, classes, bias=False))
+
+
 def _vgg16(shape: tuple, classes: int, widths: list[int]) -> Network:
     """torchvision's VGG-16, for ImageNet."""
     net = _torchvision("vgg16", classes)
@@ -386,6 +424,7 @@ _KNOWN: ByName = {
     "strided_cnn": _Known(_strided_cnn, (16, 32, 64), 4),
     "pooled_cnn": _Known(_pooled_cnn, (32, 2), 2),
     "batchnorm_cnn": _Known(_batchnorm_cnn, (24, 48, 96), 8),
+    "resnet9": _Known(_resnet9, (32, 64, 256, 256), 8),
     "resnet10": _Known(_resnet10, smallest=8),
     "resnet18": _Known(_resnet18, smallest=8),
     "resnet34": _Known(_resnet34, smallest=8),
@@ -458,8 +497,10 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
             layers, any number); `tanh_cnn:32,64,128` (two 5x5 convolutions, hidden layer); `watson_cnn:32,64,64,128` (four 3x3
             convolutions); `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `strided_cnn:16,32,64`
             (two 4x4 convolutions of stride 2, hidden layer); `pooled_cnn:32,2` (filters, and how many blocks of a 3x3
-            convolution and max-pooling); `resnet10`, `resnet18`, `resnet34`, `resnet50` and `wide_resnet28:2` (WRN-28, how
-            many times as wide), for small images; `resnet101` and `vgg16` (for ImageNet). The widths shown are the defaults.
+            convolution and max-pooling); `batchnorm_cnn:24,48,96` (three strided convolutions with batch normalisation);
+            `resnet9:32,64,256,256` (trained in seconds on a graphics card), `resnet10`, `resnet18`, `resnet34`, `resnet50` and
+            `wide_resnet28:2` (WRN-28, how many times as wide), for small images; `resnet101` and `vgg16` (for ImageNet). The
+            widths shown are the defaults.
         shape: shape of one record, (H, W, C) or (D,).
         classes: number K of classes.
         seed: gives bit-identical weights whatever was drawn before, and leaves the global generator as it

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 from mia_lib import models
 from mia_lib.data import _torchvision
 from mia_lib.errors import MiaError
+from mia_lib.training.stacking import Stacked
 
 ROOT = Path(__file__).resolve().parents[1]
 GREY, COLOUR, TABLE = (28, 28, 1), (32, 32, 3), (20,)
@@ -64,6 +66,8 @@ COUNTS = [
     ("pooled_cnn", GREY, 10, conv(1, 32, 3) + conv(32, 32, 3) + linear(32 * 7 * 7, 10)),
     ("pooled_cnn:32,1", COLOUR, 10, conv(3, 32, 3) + linear(32 * 16 * 16, 10)),
     ("pooled_cnn:32,3", COLOUR, 100, conv(3, 32, 3) + 2 * conv(32, 32, 3) + linear(32 * 4 * 4, 100)),
+    ("resnet9:64,128,256,512", COLOUR, 10, 6_573_120),  # Page's, to the weight
+    ("resnet9", COLOUR, 10, 9 * (3 * 32 + 32 * 64 + 2 * 64**2 + 64 * 256 + 3 * 256**2) + 2 * 1248 + 2560),
     ("resnet10", COLOUR, 10, 4_903_242),
     ("resnet34", COLOUR, 10, 21_282_122),  # the usual counts of the CIFAR forms, here and below
     ("wide_resnet28:1", COLOUR, 10, 369_498),
@@ -178,7 +182,7 @@ def weights(model):
 
 @pytest.mark.parametrize(
     "architecture", ["mlp:5", "tanh_cnn:2,3,4", "watson_cnn:2,2,2,2", "leino_cnn:2,3,4", "strided_cnn:2,3,4", "resnet18",
-                     "resnet10", "wide_resnet28:1", "pooled_cnn:2,3"]
+                     "resnet9:2,3,4,5", "resnet10", "wide_resnet28:1", "pooled_cnn:2,3"]
 )
 def test_a_seed_fixes_the_weights_and_leaves_the_global_generator(architecture):
     torch.manual_seed(0)
@@ -308,3 +312,25 @@ def test_batch_normalisation_is_in_float32_where_the_rest_is_in_bfloat16(archite
     seen.clear()
     network.double()(x.double())
     assert seen == {(torch.float64, torch.float64)}, "what is longer stays so"
+
+
+def test_on_a_card_one_network_is_normalised_in_bfloat16():
+    short = SimpleNamespace(dtype=torch.bfloat16, device=torch.device("cuda"))
+    assert models._Long()(short) is short
+    assert models._Long()(torch.ones(2, dtype=torch.bfloat16)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("architecture", ["batchnorm_cnn:2,3,4", "resnet9:2,3,4,5"])
+def test_stacked_networks_are_normalised_in_float32(architecture, monkeypatch):
+    seen, real = set(), nn.functional.batch_norm
+    monkeypatch.setattr(nn.functional, "batch_norm", lambda x, *rest: seen.add(x.dtype) or real(x, *rest))
+    networks = [models.build(architecture, (8, 8, 1), 3, seed=seed) for seed in (0, 1)]
+    x = torch.rand(2, 4, 1, 8, 8)
+    together = Stacked(networks).train()
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs = together(x)
+        outputs.float().sum().backward()
+        assert seen == {torch.float32}
+        alone = torch.stack([network(one) for network, one in zip(networks, x, strict=True)])
+    assert seen == {torch.float32, torch.bfloat16}
+    torch.testing.assert_close(outputs.float(), alone.float(), rtol=0.1, atol=0.05)

@@ -37,8 +37,7 @@ class Stacked(nn.Module):
         # A list keeps the skeleton out of the parameters of this module.
         self._skeleton = [copy.deepcopy(networks[0]).to("meta")]
         for layer in self._skeleton[0].modules():
-            if type(layer) is nn.Linear:
-                layer.__class__ = _Linear
+            layer.__class__ = {nn.Linear: _Linear, nn.BatchNorm2d: _BatchNorm2d}.get(type(layer), type(layer))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs [G, B, K] of inputs [G, B, ...], each network its own batch."""
@@ -66,6 +65,14 @@ class _Linear(nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         product = (self.weight @ x.mT).mT
         return product if self.bias is None else product + self.bias
+
+
+class _BatchNorm2d(nn.BatchNorm2d):
+    """The layer in float32: PyTorch does not differentiate that of several networks at once, on a card, in short numbers with
+    statistics in long ones."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.float() if x.dtype == torch.bfloat16 else x)
 
 
 def _flat(name: str) -> str:
