@@ -63,6 +63,31 @@ def test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(stacked,
     assert found == [2, 2], "the sums of the loss and of what was right"
 
 
+@pytest.mark.parametrize("stacked, recipe", [(True, "mlp"), (False, "cnn"), (True, "dropout")])
+def test_a_group_renewed_trains_its_next_models_as_a_new_one_would(stacked, recipe, monkeypatch):
+    monkeypatch.setattr(loop, "record", lambda step, device, pool: [step() for _ in range(4)] and step)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(devices, "replays", lambda device: True)
+    with cards.fake(monkeypatch):
+        new, old = (group(stacked, recipe, optimizer="sgd", momentum=0.9, batch_size=7) for _ in range(2))
+        assert old.size % 7 > 1, "a last batch of another size"
+        rows, numbers = [np.arange(10, 31)] * len(old.indices), [7, 8][:len(old.indices)]
+        new._begin(rows, numbers, None)
+        new.network.load_state_dict(new._fresh(numbers, None).state_dict())
+        old.run_epoch()
+        recorded = dict(old._recorded)
+        assert len(recorded) == 2 and old.renew(rows, numbers)
+        for one in (new, old):
+            one.run_epoch()
+            one.run_epoch()
+        assert all(old._recorded[size] is recorded[size] for size in recorded)
+        np.testing.assert_array_equal(old.history, new.history)
+        for a, b in zip(old.outcomes(0.0), new.outcomes(0.0), strict=True):
+            for name in a.arrays:
+                np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
+        assert not old.renew(rows[:1] * 3, [1, 2, 3]), "three where one or two were"
+
+
 def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatch):
     found = {}
     with cards.fake(monkeypatch) as card:

@@ -369,7 +369,7 @@ def test_the_number_at_once_is_found_by_trying():
 @pytest.mark.parametrize("config", [TrainConfig("mlp:4"), TrainConfig("mlp:4", optimizer="sgd", momentum=0.9)])
 def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
     """With a recording that runs its steps at once, as a CUDA graph does before it is replayed."""
-    def fake(step, device):
+    def fake(step, device, pool):
         for _ in range(4):
             step()
         return step

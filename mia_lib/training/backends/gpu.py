@@ -89,6 +89,7 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
     for size in sorted({len(r) for r in rows}):
         same = [k for k, r in enumerate(rows) if len(r) == size]
         waiting += [same[k:k + together] for k in range(0, len(same), together)]
+    kept: list[Group] = []
     with progress.Bar(label, len(rows)) as bar:
         while waiting:
             group = waiting.pop(0)
@@ -97,7 +98,7 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
                 outcomes = fit_group(x, y, [rows[k] for k in group], classes, config, numbers, device,
                                      stacked=len(group) > 1, checkpoint=checkpoint(numbers),
                                      start=start and [start[k] for k in group],
-                                     validation=validation and [validation[k] for k in group])
+                                     validation=validation and [validation[k] for k in group], kept=kept)
             except RuntimeError as error:
                 if not devices.out_of_memory(error):
                     raise
@@ -107,6 +108,7 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
                 half = -(-len(group) // 2)  # for those that wait, too: they would not fit either
                 waiting = [one[k:k + half] for one in [group, *waiting] for k in range(0, len(one), half)]
                 outcomes = []
+                kept.clear()
             if not outcomes:
                 devices.release()
                 continue

@@ -22,6 +22,7 @@ from mia_lib.training.stacking import Stacked, stackable
 STACKED_BELOW = 30_000
 CHECKPOINT_SECONDS = 60.0
 VALIDATED_AT_ONCE = 1000  # records
+HELD_WHOLE = 2 << 30  # bytes: data sets up to this size lie on a card whole, so that models to come find their records there
 LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
 
 
@@ -67,32 +68,65 @@ class Group:
     def __init__(self, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
                  indices: list[int], device: torch.device, stacked: bool, start: list[dict[str, np.ndarray]] | None = None,
                  validation: list[np.ndarray] | None = None):
-        self.config, self.indices, self.device = config, list(indices), device
-        self.size = len(rows[0])
-        used, places = np.unique(np.concatenate([*rows, *(validation or [])]), return_inverse=True)
-        places = torch.from_numpy(places).to(device)
-        self._rows = places[:len(rows) * self.size].view(len(rows), -1)
-        self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
+        self.config, self.device, self._stacked = config, device, stacked
+        used = np.unique(np.concatenate([*rows, *(validation or [])]))
+        if devices.is_card(device) and x.nbytes <= HELD_WHOLE:
+            used = np.arange(len(x))
+        self._used, self._form, self._classes = used, x.shape[1:], classes
         raw = torch.from_numpy(np.ascontiguousarray(x[used]))
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
         self._x = raw.to(device) if devices.is_card(device) else _channels_last(architectures.to_input(raw, config.scaling))
         self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
-        seeds = [recipe.seed_of(config, index) for index in indices]
-        networks = [architectures.build(config.architecture, x.shape[1:], classes, seed=seed) for seed in seeds]
-        for network, weights in zip(networks, start or (), strict=bool(start)):
-            network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
-        self._stacked = stacked
-        self.network = (Stacked(networks) if stacked else networks[0]).to(device).train()
+        self.network = self._fresh(indices, start).to(device).train()
         if not stacked and x.ndim == 4 and not architectures.is_own(config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
-        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self._total = torch.zeros(len(rows), device=device)
         self._right = torch.zeros(len(rows), dtype=torch.long, device=device)
-        self.history = np.zeros((len(rows), config.epochs, 2), np.float32)
-        self.validated = np.zeros((len(rows), config.epochs), np.float32)
+        self._recorded: dict[int, tuple] = {}
+        self._pool = torch.cuda.graph_pool_handle() if devices.replays(device) else None
+        self._begin(rows, indices, validation)
+
+    def _fresh(self, indices: list[int], start: list[dict[str, np.ndarray]] | None) -> torch.nn.Module:
+        """The models as they are before training."""
+        seeds = [recipe.seed_of(self.config, index) for index in indices]
+        networks = [architectures.build(self.config.architecture, self._form, self._classes, seed=seed) for seed in seeds]
+        for network, weights in zip(networks, start or (), strict=bool(start)):
+            network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+        return Stacked(networks) if self._stacked else networks[0]
+
+    def _begin(self, rows: list[np.ndarray], indices: list[int], validation: list[np.ndarray] | None) -> None:
+        self.indices, self.size = list(indices), len(rows[0])
+        places = torch.from_numpy(np.searchsorted(self._used, np.concatenate([*rows, *(validation or [])]))).to(self.device)
+        self._rows = places[:len(rows) * self.size].view(len(rows), -1)
+        self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
+        self._generators = [torch.Generator().manual_seed(recipe.seed_of(self.config, index)) for index in indices]
+        self.history = np.zeros((len(rows), self.config.epochs, 2), np.float32)
+        self.validated = np.zeros((len(rows), self.config.epochs), np.float32)
         self._best = self._states() if validation else None
-        self.epoch, self._replay = 0, None
+        self.epoch = 0
+
+    def renew(self, rows: list[np.ndarray], indices: list[int], start: list[dict[str, np.ndarray]] | None = None,
+              validation: list[np.ndarray] | None = None) -> bool:
+        """Make place for as many other models of the same records and recipe, for which what was recorded is replayed.
+
+        Args:
+            rows, indices, start, validation: as for the group.
+
+        Returns:
+            whether there is place for them: not so where records are wanted that are not held, or of another number.
+        """
+        wanted = np.concatenate([*rows, *(validation or [])])
+        if len(rows) != len(self.indices) or not np.isin(wanted, self._used).all():
+            return False
+        with torch.no_grad():
+            self.network.load_state_dict(self._fresh(indices, start).state_dict())
+            for entry in self.optimizer.state.values():
+                for value in entry.values():
+                    if isinstance(value, torch.Tensor):
+                        value.zero_()
+        self._begin(rows, indices, validation)
+        return True
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         config, weights = self.config, list(self.network.parameters())
@@ -136,7 +170,7 @@ class Group:
         config = self.config
         orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(self.device)
         views = torch.stack([recipe.draw_views(config.augmentation, self.size, g) for g in self._generators])
-        views = views.to(self.device)
+        everything, views = self._rows.gather(1, orders), views.to(self.device)
         self._total.zero_()
         self._right.zero_()
         seen = 0
@@ -146,9 +180,8 @@ class Group:
             if start == 0 or config.schedule == "one_cycle":
                 self._set_rate(recipe.learning_rate(config, self.epoch + start / self.size))
             part = slice(start, start + config.batch_size)
-            picked = self._rows.gather(1, orders[:, part])
-            whole = devices.replays(self.device) and picked.shape[1] == min(config.batch_size, self.size)
-            (self._recorded_step if whole else self.step)(picked, views[:, part])
+            picked = everything[:, part]
+            (self._recorded_step if devices.replays(self.device) else self.step)(picked, views[:, part])
             seen += picked.shape[1]
         self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
         self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
@@ -180,18 +213,22 @@ class Group:
             self._best = [new if is_better else old for new, old, is_better in zip(now, self._best, better, strict=True)]
 
     def _recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
-        """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them."""
-        if self._replay is None:
+        """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them.
+
+        There is one for batches of each size, that of the last one, too."""
+        if picked.shape[1] not in self._recorded:
             before = [tensor.clone() for tensor in self._tensors()]
-            self._picked, self._views = picked.clone(), views.clone()
-            self._replay = record(lambda: self.step(self._picked, self._views), self.device)
+            given = picked.clone(), views.clone()
+            replay = record(lambda: self.step(*given), self.device, self._pool)
+            self._recorded[picked.shape[1]] = *given, replay
             # Recording took steps. What the optimiser had not held before starts from zero, as it would have.
             held = self._tensors()
             for tensor, value in zip(held, before + [None] * (len(held) - len(before)), strict=True):
                 tensor.zero_() if value is None else tensor.copy_(value)
-        self._picked.copy_(picked)
-        self._views.copy_(views)
-        self._replay()
+        own_picked, own_views, replay = self._recorded[picked.shape[1]]
+        own_picked.copy_(picked)
+        own_views.copy_(views)
+        replay()
 
     def _tensors(self) -> list[torch.Tensor]:
         """All that a step changes: weights, buffers, counts, and what the optimiser keeps."""
@@ -212,6 +249,7 @@ class Group:
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `state` returned."""
+        self._recorded = {}  # they know the optimiser's tensors, which are others from here on
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
         self.network.load_state_dict({name.removeprefix("network."): value for name, value in tensors.items()
                                       if name.startswith("network.")})
@@ -260,8 +298,11 @@ def _channels_second(x: torch.Tensor) -> torch.Tensor:
     return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
 
-def record(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """A function that replays the work `step` gives the card, without Python in between."""
+def record(step: Callable[[], None], device: torch.device, pool: tuple | None = None) -> Callable[[], None]:
+    """A function that replays the work `step` gives the card, without Python in between.
+
+    Recordings of one pool (`torch.cuda.graph_pool_handle`) use the same memory: none may count on what another left in it.
+    """
     with torch.cuda.device(device):
         usual, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(usual)
@@ -271,7 +312,7 @@ def record(step: Callable[[], None], device: torch.device) -> Callable[[], None]
                     step()
             usual.wait_stream(side)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=side):
+            with torch.cuda.graph(graph, pool=pool, stream=side):
                 step()
         finally:
             torch.cuda.set_stream(usual)  # a recording that fails leaves its own behind
@@ -286,12 +327,14 @@ def slots(checkpoint: dict) -> list[dict]:
 def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
               device: torch.device | None = None, stacked: bool | None = None,
               checkpoint: dict | None = None, start: list[dict[str, np.ndarray]] | None = None,
-              validation: list[np.ndarray] | None = None) -> list[Outcome]:
+              validation: list[np.ndarray] | None = None, kept: list[Group] | None = None) -> list[Outcome]:
     """Train models whose training sets are equally large.
 
     Args:
         x, y, rows, classes, config, indices, device, stacked, start, validation: as for `Group`; by default on the CPU,
             stacked when `stacks` says so.
+        kept: of earlier calls for the same records, recipe and device; a group in it with place for these models serves again,
+            and one that had to be made is put there instead.
         checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
 
     Returns:
@@ -308,7 +351,14 @@ def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int
         start, validation = (given and [*given, *given[-1:] * spare] for given in (start, validation))
     started = time.perf_counter()
     with devices.plain_float32():
-        group = Group(x, y, rows, classes, config, indices, device, stacked, start, validation)
+        if kept and kept[0].renew(rows, indices, start, validation):
+            group = kept[0]
+        else:
+            if kept:
+                kept.clear()  # and its memory, before there is another
+            group = Group(x, y, rows, classes, config, indices, device, stacked, start, validation)
+            if kept is not None:
+                kept.append(group)
         found = [store.look_up(slot) for slot in slots(checkpoint)] if checkpoint else []
         stopped = max(filter(None, found), key=lambda entry: int(entry.arrays["epoch"]), default=None)
         if stopped:
