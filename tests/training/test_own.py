@@ -248,7 +248,7 @@ REFUSED = [
     ("no such module", lambda: TrainConfig("no_such_module:Net"), "no module no_such_module here. Put its folder on PYTHON"),
     ("no such class", lambda: TrainConfig("mia_lib.models:Net"), "has no Net"),
     ("a call as argument", lambda: TrainConfig("mia_lib.models:Network(print())"), "cannot be read: MODULE:NAME"),
-    ("a name of neither", lambda: TrainConfig("resnet9"), "Did you mean 'resnet"),
+    ("a name of neither", lambda: TrainConfig("resnet8"), "Did you mean 'resnet"),
     ("widths that are text", lambda: models.build("mlp:wide", (5,), 2), "widths are whole numbers"),
     ("scaling of a table", lambda: ensemble(TABLE, "mlp:3", scaling="0 to 1"), "a table is a table, which is fed as it is"),
     ("unknown scaling", lambda: TrainConfig("mlp", scaling="0-1"), "scaling = '0-1' is not known"),
