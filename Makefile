@@ -1,8 +1,9 @@
 # The membership-inference book. `make` alone prints what there is.
 #
-# Everything runs in .venv, made once from constraints.txt and again when that or pyproject.toml changes.
+# Everything runs in .venv, made once from constraints.txt and again when that or pyproject.toml changes. uv installs, with
+# what pip is configured to (.ci/install.py), or pip itself where uv is not to be had.
 # PYTHON    the Python to make it with; otherwise the first of python3, python3.13, python3.12, python3.11 that will do
-# PIP_ARGS  more arguments for pip. On Linux the package index gives torch with several GB of CUDA libraries; where
+# PIP_ARGS  more arguments for pip and uv. On Linux the package index gives torch with several GB of CUDA libraries; where
 #           there is no GPU, say
 #           make setup PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 
@@ -60,5 +61,6 @@ clean: ## remove what was built and run; trained models stay in the store
 	echo "Making .venv with $$chosen"; \
 	"$$chosen" -m venv .venv || { rm -rf .venv; \
 	  echo "$$chosen cannot make virtual environments (on Debian: apt-get install python3-venv)." >&2; exit 1; }
-	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e ".[test,lab]"
+	@$(BIN)/python -m pip install -q --only-binary uv $(PIP_ARGS) -c constraints.txt uv 2>/dev/null || true
+	$(BIN)/python .ci/install.py $(PIP_ARGS) -c constraints.txt -e ".[test,lab]"
 	@touch $@

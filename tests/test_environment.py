@@ -132,6 +132,60 @@ def test_make_passes_over_an_old_python3_for_a_newer_one_by_name(fresh):
     assert (fresh / ".venv" / ".ready").exists()
 
 
+CONFIGURED = r"""
+:env:.find-links='/wheels /more'
+global.cert='ca.crt'
+global.find-links='/old'
+global.index-url='https://mirror/simple'
+global.timeout='9'
+install.constraint='a.txt\nb.txt'
+install.no-index='false'
+"""
+PIP = f"""import sys
+print({CONFIGURED.strip()!r} if sys.argv[1:] == ["config", "list"] else " ".join(["pip", *sys.argv[1:]]))
+"""
+
+
+@pytest.fixture
+def beside(tmp_path) -> Path:
+    """Folder of a Python with a pip that is configured and prints what it is asked; a test lays a uv beside them."""
+    (tmp_path / "python").symlink_to(sys.executable)
+    (tmp_path / "pip.py").write_text(PIP)
+    return tmp_path
+
+
+def install(repo: Path, beside: Path, *wanted: str) -> list[str]:
+    asked = [beside / "python", repo / ".ci" / "install.py", *wanted]
+    env = {**os.environ, "PYTHONPATH": str(beside)}
+    return subprocess.run(asked, env=env, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def a_uv(beside: Path, code: int) -> None:
+    (beside / "uv").write_text(f'#!/bin/sh\necho uv "$@"\nexit {code}\n')
+    (beside / "uv").chmod(0o755)
+
+
+def test_uv_is_told_what_pip_is_configured_to(repo, beside):
+    a_uv(beside, 0)
+    (said,) = install(repo, beside, "--extra-index-url", "https://here/cpu", "-e", ".")
+    assert said.startswith(f"uv pip install --python {beside / 'python'} --index-strategy unsafe-best-match")
+    assert said.endswith(" --index-url=https://mirror/simple --find-links=/wheels --find-links=/more --constraint=a.txt "
+                         "--constraint=b.txt --cert=ca.crt --extra-index-url https://here/cpu -e .")
+    assert "--no-index" not in said and "timeout" not in said
+
+
+def test_pip_installs_where_uv_is_not_or_cannot(repo, beside):
+    alone = install(repo, beside, "-e", ".")
+    assert alone == ["uv cannot install here: pip does, which takes longer.", "pip install -e ."]
+    a_uv(beside, 2)
+    assert install(repo, beside, "-e", ".")[1:] == alone
+
+
+def test_setup_brings_uv_as_a_wheel_and_goes_on_without(repo, constraints):
+    assert "--only-binary uv $(PIP_ARGS) -c constraints.txt uv 2>/dev/null || true" in (repo / "Makefile").read_text()
+    assert "uv" in constraints
+
+
 def test_mia_refuses_an_old_python_before_importing_anything(repo):
     cli = str(repo / "mia_lib" / "publish" / "cli.py")
     pretend = f"import sys, runpy; sys.version_info = (3, 10, 2); runpy.run_path({cli!r})"
