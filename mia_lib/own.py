@@ -1,7 +1,7 @@
 """Architectures of the user's own: a class of networks or a function that makes one, written as text.
 
 "my_models:Net(hidden=32)" names a module, what in it makes the network, and its arguments. Processes that train models import
-the module and find the same; the store keeps models under this text and the fingerprint of the code behind it.
+the module and find the same; the store keeps models under this text and the hash of the module's code (`modules`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import ast
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import math
 import re
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from mia_lib import definitions
@@ -147,6 +149,25 @@ def arguments_of(made: Own, shape: tuple, classes: int) -> dict:
     free = {name for name in GIVEN if name in parameters and name not in bound
             and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}
     return {**made.keywords, **{name: known[name] for name in free}}
+
+
+@functools.lru_cache
+def modules(text: str) -> tuple[Path, ...]:
+    """Files with the code of an architecture: its module and those that it imports, but no installed packages."""
+    waiting, found = [FORM.fullmatch(text)[1]], {}
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if module is None or name in found or not definitions.follows(name) or name.startswith(f"{__package__}."):
+            continue
+        found[name] = Path(module.__file__)
+        for node in ast.walk(ast.parse(found[name].read_bytes())):
+            if isinstance(node, ast.ImportFrom):
+                base = importlib.util.resolve_name("." * node.level + (node.module or ""), module.__package__ or None)
+                waiting += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+    return tuple(found.values())
 
 
 @functools.lru_cache

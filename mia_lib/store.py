@@ -1,17 +1,18 @@
 """Results under the hash of what determines them: nothing is computed twice, nothing damaged is used.
 
-An entry is a set of named arrays, the spec (plain data) that says what was asked for, and in it, as "code", the fingerprint
-of the definitions that compute it (`definitions`). Look-up goes working cache -> `data/recorded/` (read-only) -> compute, and
-no layer serves an entry of other code. On disk an entry is `KEY.npz` (or `KEY.safetensors` for weights) with a manifest
+An entry is a set of named arrays and the spec (plain data) that says what was asked for. Look-up goes working cache ->
+`data/recorded/` (read-only) -> compute. On disk an entry is `KEY.npz` (or `KEY.safetensors` for weights) with a manifest
 `KEY.json` beside it, which holds the spec, the file's sha256 and how the arrays came about. In the working cache KEY is the
-hash of the whole spec; in `data/recorded/` it is the spec's address, its hash without the code: so a record stays where it is
-when code moves or changes, and its manifest says which code it is of.
+hash of the whole spec, and in that as "code" the hash of the code that computes it: coarse for models and signals
+(`code_of`), by definition for the studies of chapters (`definitions`). In `data/recorded/` KEY is the spec's address, its
+hash without the code: what is recorded is served whatever the code is by now.
 The manifest is written last, so a file without a matching manifest is a write that never ended. Recorded ensembles are
 one file each, read model by model.
 """
 
 from __future__ import annotations
 
+import ast
 import errno
 import hashlib
 import io
@@ -36,7 +37,10 @@ from mia_lib import definitions, progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-RECORDED = definitions.LIBRARY.parent / "data" / "recorded"
+LIBRARY = Path(__file__).resolve().parent
+RECORDED = LIBRARY.parent / "data" / "recorded"
+MODELS = ("data", "membership", "models", "own", "training")  # rooms of the library that determine what a model is
+PIECES = (*MODELS, "signals")  # and what is asked of one
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,78 @@ def size() -> int:
     return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file()) if cache_dir().is_dir() else 0
 
 
+# -------------------------------------------------------------------------------------------------- the hash of code
+
+_taken: dict[Path, tuple[tuple[int, int], str]] = {}  # file -> its state and the digest of its code, at its first use
+_behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
+
+
+def code_of(rooms: Sequence[str], *modules: Path) -> str:
+    """One hash of all code in some rooms and modules, as it was when this process first asked.
+
+    Comments, docstrings and formatting are not in it, nor the names of files and what they import from the library, so that a
+    module can be moved.
+
+    Args:
+        rooms: files and folders of the library, without the package's name: `MODELS`, `PIECES`.
+        modules: further files, such as an architecture of the user's own.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        MiaError: no such room.
+    """
+    files = sorted({*modules, *(path for room in rooms for path in _files(room))})
+    for path in files:
+        if path not in _taken:
+            _taken[path] = _state(path), _digest(path)
+    code = hashlib.sha256(" ".join(sorted(_taken[path][1] for path in files)).encode()).hexdigest()[:16]
+    _behind[code] = files
+    return code
+
+
+@lru_cache
+def _files(room: str) -> list[Path]:
+    found = [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").is_file() else sorted((LIBRARY / room).rglob("*.py"))
+    if not found:
+        raise MiaError(f"There is no room {room!r} in {LIBRARY}.")
+    return found
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _digest(path: Path) -> str:
+    """sha256 of a module's statements, without docstrings and imports from the library."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+                node, clean=False) is not None:
+            del body[0]
+        if isinstance(body, list):
+            node.body = [one for one in body if not _is_import_of_ours(one)]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def _is_import_of_ours(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == LIBRARY.name
+
+
+def _check_unedited(code: str) -> None:
+    """See to it that what this process runs is what the files say, before something is kept under the hash of their code."""
+    for path in _behind.get(code, ()):
+        state, digest = _taken[path]
+        if not path.is_file() or (_state(path) != state and _digest(path) != digest):
+            raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
+                           "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
+
+
 def under(spec: dict, *things) -> dict:
-    """A spec with the fingerprint of the code that computes it.
+    """The spec of a chapter's study, or of a part of one, with the fingerprint of the definitions that compute it.
 
     Args:
         spec: plain data.
@@ -112,7 +186,7 @@ def fingerprint(array: np.ndarray) -> str:
 
 def _paths(folder: Path, spec: dict, name: str) -> tuple[Path, Path]:
     if "code" not in spec:
-        raise MiaError(f"The spec of a {spec['kind']} has no code: say what computes it, store.under(spec, function, ...).")
+        raise MiaError(f"The spec of a {spec['kind']} has no code: store.code_of or store.under says what computes it.")
     suffix = "safetensors" if spec["kind"] == "model" else "npz"
     place = folder / spec["kind"] / name[:2]
     return place / f"{name}.{suffix}", place / f"{name}.json"
@@ -141,8 +215,6 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
     path, manifest_path = _paths(folder, spec, address(spec) if source == "recorded" else key(spec))
     try:
         manifest = json.loads(manifest_path.read_bytes())
-        if manifest["code"] != spec["code"] and not _any_code():
-            return None
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")
@@ -154,22 +226,9 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
         return None
 
 
-def _any_code() -> bool:
-    """Whether records of other code are taken, too: by `mia record --check`, which is to find out whether they give the same.
-
-    The variable names the working cache, one that is thrown away, so that nothing made from them is ever found again. What is
-    computed within another computation is not taken: a result that rests on a record of other code is not one of this code.
-    """
-    named = os.environ.get("MIA_RECORDS_OF_ANY_CODE")
-    return bool(named) and named == os.environ.get("MIA_CACHE") and _inside.get() is None
-
-
 def look_up(spec: dict) -> Entry | None:
-    """The entry under `spec` if the cache or the recorded results hold an undamaged one, made by the same code."""
-    entry, found = _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded"), _inside.get()
-    if entry and found is not None and spec["kind"] != "checkpoint":
-        found.setdefault(address(spec), entry.manifest["seconds"])
-    return entry or _read_pack(spec)
+    """The entry under `spec` if the cache holds an undamaged one made by the same code, or the recorded results any."""
+    return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec)
 
 
 def write(path: Path, data: bytes, lasting: bool = True) -> None:
@@ -214,7 +273,7 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     """Write an entry into the working cache.
 
     Args:
-        spec: plain data with a `kind` and a `code`, see `under`.
+        spec: plain data with a `kind` and a `code`, see `code_of` and `under`.
         arrays: name -> array.
         seconds: what computing them took.
         notes: further plain data for the manifest.
@@ -223,25 +282,17 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
         MiaError: the disk is full or the cache cannot be written; the code was edited after this process had begun.
     """
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
+    _check_unedited(spec["code"])
     definitions.check(spec["code"])
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
-        "spec": spec, **made_by(spec), "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
+        "spec": spec, "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
         "seconds": round(seconds, 3), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "numpy": np.__version__,
         "python": platform.python_version(), **notes,
     }
     put(path, data)
     put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
-    if (found := _inside.get()) is not None:
-        found[address(spec)] = 0.0  # the clock of that computation has it
     return Entry(arrays, manifest, "computed")
-
-
-def made_by(spec: dict) -> dict:
-    """For a manifest: the code of a spec and where it starts, from which `definitions.Sources.reach` finds it again."""
-    reached = definitions.known(spec["code"])
-    where = {"roots": list(reached.roots), "words": list(reached.words), "own": reached.own} if reached else {}
-    return {"code": spec["code"], **where}
 
 
 def discard(spec: dict) -> None:
@@ -286,9 +337,7 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         held.release()
 
 
-# Of another fetch's computation: address -> seconds of what it found, and zero for what it computed on the way.
-_inside: ContextVar[dict[str, float] | None] = ContextVar("inside", default=None)
-_anew: set[str] = set()  # computed anew by this process because MIA_RECOMPUTE said so
+_inside: ContextVar[bool] = ContextVar("inside", default=False)  # another fetch's computation
 
 
 def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None) -> Entry:
@@ -304,10 +353,10 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float 
         MiaError: another process has held the lock for longer than `wait`.
     """
     spec = under(spec, compute)
-    found = _look_up_unless_asked_anew(spec)
+    found = look_up(spec)
     if found is None:
         with lock(spec, wait):
-            found = _look_up_unless_asked_anew(spec) or _compute(spec, compute)
+            found = look_up(spec) or _compute(spec, compute)
     _note(spec, found)
     return found
 
@@ -331,15 +380,11 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
     """The arrays of many entries that are computed together: what is kept is left out, what is done is kept at once.
 
     Args:
-        specs: complete ones, see `under`.
+        specs: complete ones, with their code.
         compute: called with the positions of those that no layer holds, if any, and with `done(position, arrays, seconds)`,
             to be called as soon as one of them is there.
         notes: into the manifests.
-
-    Raises:
-        MiaError: `compute` reaches code that no spec was made with.
     """
-    _check_named(specs, compute)
     found = [look_up(spec) for spec in specs]
 
     def done(position: int, arrays: dict[str, np.ndarray], seconds: float) -> None:
@@ -351,46 +396,13 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
     return [entry.arrays for entry in found]
 
 
-def _check_named(specs: Sequence[dict], compute: Callable) -> None:
-    """See to it that what `compute` reaches, the function around it included, is in what the specs are kept under: where it
-    starts in each, and the rest in some, for which entries by name it reaches goes by the settings of each."""
-    if not specs:
-        return
-    codes = {spec["code"]: definitions.known(spec["code"]) for spec in specs}
-    if None in codes.values():
-        raise MiaError(f"The code of a {specs[0]['kind']} was not taken by this process: make its spec by store.under here.")
-    reached, all_named = definitions.of(compute), dict(pair for one in codes.values() for pair in one.definitions.items())
-    missed = {name for name, digest in reached.definitions.items() if all_named.get(name) != digest
-              and (".<locals>" not in name or name.partition(".<locals>")[0] not in all_named)}  # whose bytes hold it
-    starts = set(reached.roots) & reached.definitions.keys()
-    missed = sorted(missed.union(*(starts - one.definitions.keys() for one in codes.values())))
-    if missed:
-        more = " and more" * (len(missed) > 4)
-        raise MiaError(f"The code of a {specs[0]['kind']} lacks {', '.join(missed[:4])}{more}, or has it otherwise: name the "
-                       "function that computes it, store.under(spec, function, ...), and the objects that this holds.")
-
-
-def _look_up_unless_asked_anew(spec: dict) -> Entry | None:
-    name = address(spec)
-    if name in os.environ.get("MIA_RECOMPUTE", "").split(",") and name not in _anew:
-        return None
-    return look_up(spec)
-
-
 def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    """Compute an entry. Its manifest says what that took, "seconds", and what it takes where nothing is kept, "needs": with
-    the seconds of all models and entries that were found on the way, but for recorded weights."""
-    around, found = _inside.get(), {}
-    start, token = time.perf_counter(), _inside.set(found)
+    start, token = time.perf_counter(), _inside.set(True)
     try:
         arrays = compute()
     finally:
         _inside.reset(token)
-    seconds = time.perf_counter() - start
-    _anew.add(address(spec))
-    if around is not None:
-        around |= {name: took for name, took in found.items() if name not in around}
-    return keep(spec, arrays, seconds, needs=round(seconds + sum(found.values()), 3), **_computed_by())
+    return keep(spec, arrays, time.perf_counter() - start, **_computed_by())
 
 
 def _computed_by() -> dict[str, str]:
@@ -406,46 +418,15 @@ def _computed_by() -> dict[str, str]:
 
 def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
     """Append to the file that `MIA_TRACE` names what a page asked for, leaving out what that asked for in turn."""
-    if os.environ.get("MIA_TRACE") and (nested or _inside.get() is None):
-        line = {"key": address(spec), "cached": key(spec), **made_by(spec), "kind": spec["kind"],
-                "study": spec.get("study", ""), "source": entry.source, "seconds": entry.manifest["seconds"],
-                "needs": entry.manifest.get("needs", entry.manifest["seconds"]),
-                "date": entry.manifest["date"], "card": entry.manifest.get("card", ""),
-                "versions": {name: entry.manifest[name] for name in ("python", "torch", "numpy") if name in entry.manifest},
-                "other_code": entry.source != "recorded" and _recorded_otherwise(spec)}
+    if os.environ.get("MIA_TRACE") and (nested or not _inside.get()):
+        line = {"key": address(spec), "kind": spec["kind"], "source": entry.source, "date": entry.manifest["date"],
+                "card": entry.manifest.get("card", ""),
+                "versions": {name: entry.manifest[name] for name in ("python", "torch", "numpy") if name in entry.manifest}}
         with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
 
 
-def _recorded_otherwise(spec: dict) -> bool:
-    """Whether a record holds what a spec asks for, made by other code."""
-    return spec["kind"] != "model" and _paths(RECORDED, spec, address(spec))[1].is_file()
-
-
 # -------------------------------------------------------------------------------------------- ensembles in one file
-
-
-def write_pack(folder: Path, ensemble: str, models: list[str], arrays: dict[str, np.ndarray], **notes) -> Path:
-    """Write the weights of an ensemble as one file, for the recorded layer.
-
-    Args:
-        folder: the layer.
-        ensemble: its key.
-        models: addresses of its M models.
-        arrays: name -> [M, ...].
-        notes: plain data for the manifest, `made_by` among them.
-
-    Returns:
-        the manifest's path; the weights lie beside it, in the file it names, which no older manifest does.
-    """
-    data = _encode(arrays, ".safetensors")
-    sha256 = hashlib.sha256(data).hexdigest()
-    path = folder / "ensemble" / ensemble[:2] / f"{ensemble}.json"
-    manifest = {"kind": "ensemble", "schema": SCHEMA, "file": f"{ensemble[:12]}-{sha256[:12]}.safetensors", "sha256": sha256,
-                "models": models, **notes}
-    write(path.with_name(manifest["file"]), data)
-    write(path, json.dumps(manifest, indent=1, sort_keys=True).encode())
-    return path
 
 
 @lru_cache
@@ -474,16 +455,14 @@ def _sound(path: Path, sha256: str, changed: int) -> bool:
     return sound
 
 
-def _read_pack(spec: dict, of_any_code: bool = False) -> Entry | None:
-    """A model of a recorded ensemble; of any code only to compare it with one trained anew."""
+def _read_pack(spec: dict) -> Entry | None:
+    """A model of a recorded ensemble."""
     folder = RECORDED / "ensemble"
     if spec["kind"] != "model" or not folder.is_dir():
         return None
     manifests = tuple((str(p), p.stat().st_mtime_ns) for p in sorted(folder.glob("*/*.json")))
     path, manifest, row = _pack_index(manifests).get(address(spec), (None, None, 0))
-    if path is None or (manifest["code"] != spec["code"] and not of_any_code):
-        return None
-    if not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
+    if path is None or not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
         return None
     from safetensors import safe_open
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,26 +47,6 @@ def test_an_entry_comes_back_as_it_was_and_is_computed_once():
     assert store.look_up(spec) is not None and store.look_up({**spec, "a": 2}) is None
     assert store.look_up({**spec, "code": "other"}) is None
     assert store.size() > 0
-
-
-def test_an_entry_knows_what_it_takes_where_nothing_is_kept():
-    models = [store.under({"kind": "test", "model": m}, kept) for m in range(3)]
-    store.keep(models[0], ARRAYS, seconds=100.0)
-    store.keep(models[1], ARRAYS, seconds=50.0)
-    inner = store.fetch({"kind": "test", "of": "models"}, lambda: store.look_up(models[1]).arrays).manifest
-
-    def compute():
-        for _ in range(2):  # asked for twice, needed once
-            store.look_up(models[0])
-        store.keep(models[2], ARRAYS, seconds=30.0)  # trained on the way, which the clock has seen
-        assert store.look_up(models[2]) and store.look_up(store.under({"kind": "test", "model": 9}, kept)) is None
-        return store.fetch({"kind": "test", "of": "one of them"}, lambda: store.look_up(models[1]).arrays).arrays
-
-    outer = store.fetch({"kind": "test", "of": "all"}, compute).manifest
-    assert inner["needs"] == pytest.approx(50 + inner["seconds"], abs=0.01) and inner["seconds"] < 5
-    assert outer["needs"] == pytest.approx(150 + outer["seconds"], abs=0.01) and outer["seconds"] < 5
-    before = store.look_up(models[0])
-    assert "needs" not in before.manifest and before.manifest["seconds"] == 100
 
 
 def test_an_entry_knows_the_card_and_the_torch_that_it_was_computed_with(monkeypatch, tmp_path):
@@ -116,26 +97,86 @@ def record(spec, folder):
     return target
 
 
-def test_a_record_made_by_other_code_is_computed_anew_and_serves_only_who_asks_for_any(tmp_path, monkeypatch):
-    spec, _ = kept({"x": np.zeros(3)})
-    manifest = record(spec, tmp_path / "recorded").with_suffix(".json")
-    manifest.write_text(manifest.read_text().replace(spec["code"], "0" * 16))
+def test_a_record_is_served_by_its_address_whatever_code_made_it(tmp_path, monkeypatch):
+    spec, _ = kept()
+    record(spec, tmp_path / "recorded")
     monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
-    assert store.look_up(spec) is None and store._recorded_otherwise(spec)
-    monkeypatch.setenv("MIA_RECORDS_OF_ANY_CODE", str(tmp_path / "a check's own cache"))
-    assert store.look_up(spec) is None, "not into a cache that stays"
-    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "a check's own cache"))
-    assert store.look_up(spec).source == "recorded"
-    within = store.fetch({"kind": "test", "of": "it"}, lambda: kept({"x": np.full(3, 2.0)})[1].arrays)
-    assert within.arrays["x"][0] == 2, "nothing is computed from a record of other code"
-    monkeypatch.delenv("MIA_CACHE")
-    for empty in ("", None):
-        monkeypatch.setenv("MIA_RECORDS_OF_ANY_CODE", "")
-        monkeypatch.setenv("MIA_CACHE", "") if empty is not None else monkeypatch.delenv("MIA_CACHE")
-        assert not store._any_code()
-    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("MIA_RECORDS_OF_ANY_CODE")
-    assert kept({"x": np.ones(3)})[1].source == "computed"
+    assert store.look_up({**spec, "code": "of today"}).source == "recorded" and store.look_up({**spec, "a": 2}) is None
+    within = store.fetch({"kind": "test", "of": "it"}, lambda: kept({"x": np.zeros(3)})[1].arrays)
+    assert (within.arrays["x"] == ARRAYS["x"]).all(), "and to what is computed within another computation"
+
+
+def test_models_of_the_ensembles_that_come_with_the_library_are_served_whatever_the_code_is_by_now(monkeypatch):
+    from mia_lib.training import shared
+
+    monkeypatch.setattr(store, "code_of", lambda *_: "of another time")
+    models = shared.get("german_credit_mlp")
+    assert models.missing() == [] and store.look_up(models.spec(7)).source == "recorded"
+
+
+def test_a_damaged_ensemble_is_reported_once_and_its_models_are_to_be_trained(tmp_path, monkeypatch):
+    from mia_lib.training import shared
+
+    shutil.copytree(store.RECORDED / "ensemble", tmp_path / "ensemble")
+    monkeypatch.setattr(store, "RECORDED", tmp_path)
+    models = shared.get("german_credit_mlp").part(range(3))
+    [pack] = [path.with_name(one["file"]) for path in tmp_path.glob("ensemble/*/*.json")
+              if (one := json.loads(path.read_text()))["name"] == "german_credit_mlp"]
+    content = bytearray(pack.read_bytes())
+    content[-5] ^= 1
+    pack.write_bytes(content)
+    with pytest.warns(UserWarning, match="is damaged") as said:
+        assert models.missing() == [0, 1, 2]
+    assert len(said) == 1
+
+
+MODULE = '''"""Says what."""
+
+from mia_lib.training.backends import loop
+
+
+def step(x, rate=0.1):
+    """Says more."""
+    return x - rate * loop.gradient(x)  # why
+'''
+SAME = {
+    "a comment": ("# why", "# because"), "a docstring": ("Says more", "Says less"), "a moved import": (".backends", ""),
+    "the module's own": ("Says what", "Says who"), "formatting": ("x - rate * loop", "x \\\n        - rate * loop"),
+}
+OTHER = {"a formula": ("x - rate", "x + rate"), "a default": ("0.1", "0.2"), "a decorator": ("def step", "@cache\ndef step")}
+
+
+@pytest.mark.parametrize("what", [*SAME, *OTHER])
+def test_the_hash_of_code_knows_what_runs_from_how_it_is_written(tmp_path, what):
+    old, new = (SAME | OTHER)[what]
+    assert old in MODULE
+    paths = tmp_path / "one.py", tmp_path / "two" / "other_name.py"
+    for path, text in zip(paths, (MODULE, MODULE.replace(old, new)), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    one, other = (store.code_of((), path) for path in paths)
+    assert (one == other) is (what in SAME)
+    assert store.code_of(("metrics",), paths[0]) not in {store.code_of(("metrics",)), one}
+
+
+def test_a_room_that_does_not_exist_is_refused():
+    with pytest.raises(MiaError, match="no room 'trainings'"):
+        store.code_of(("trainings",))
+
+
+def test_nothing_is_kept_under_the_hash_of_code_that_was_edited_since(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MODULE)
+    spec = {"kind": "test", "code": store.code_of((), path)}
+    path.write_text(MODULE.replace("# why", "# because"))
+    store.keep(spec, ARRAYS)
+    path.write_text(MODULE.replace("0.1", "0.2"))
+    assert store.look_up(spec) and store.code_of((), path) == spec["code"], "it is the code that this process runs"
+    with pytest.raises(MiaError, match="mine.py was edited after this process had begun"):
+        store.keep({**spec, "a": 2}, ARRAYS)
+    path.unlink()
+    with pytest.raises(MiaError, match="mine.py was edited after this process had begun"):
+        store.keep({**spec, "a": 2}, ARRAYS)
 
 
 def test_what_is_kept_without_code_is_refused():
@@ -167,28 +208,10 @@ def _each(specs: list[dict]) -> list[dict[str, np.ndarray]]:
     return store.each(specs, compute)
 
 
-def test_results_kept_one_by_one_are_of_all_that_computes_them():
-    lacking = [store.under({"kind": "test", "m": m}, _seeded) for m in range(2)]
-    with pytest.raises(MiaError, match="The code of a test lacks test_store:_each, or has it otherwise: name"):
-        _each(lacking)
-    whole = [store.under({"kind": "test", "m": m}, _each) for m in range(2)]
-    assert [found["x"][0] for found in _each(whole)] == [0, 7919] and _each([]) == []
-    assert store.look_up(whole[1]) and not store.look_up(lacking[1])
-    with pytest.raises(MiaError, match="lacks test_store:_each"):
-        _each([whole[0], lacking[1]])  # each of them, not one for all
-    with pytest.raises(MiaError, match="was not taken by this process"):
-        _each([{"kind": "test", "code": "0123456789abcdef"}])
-
-
-def test_in_a_notebook_a_function_within_the_one_that_is_named_is_named():
-    text = "def run(specs):\n    def compute(missing, done):\n        for k in missing:\n            " \
-           "done(k, {'x': np.ones(1)}, 0.0)\n    return store.each(specs, compute)\n"
-    space = {"__name__": "__main__", "store": store, "np": np}
-    exec(text, space)
-    assert len(space["run"]([store.under({"kind": "test", "m": m}, space["run"]) for m in range(2)])) == 2
-    other = store.under({"kind": "test"}, lambda: 1)
-    with pytest.raises(MiaError, match="lacks __main__:run"):
-        space["run"]([other])
+def test_results_kept_one_by_one_are_computed_once():
+    specs = [store.under({"kind": "test", "m": m}, _each) for m in range(2)]
+    assert [found["x"][0] for found in _each(specs)] == [0, 7919] and _each([]) == []
+    assert [found["x"][0] for found in _each(specs[::-1])] == [7919, 0]
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list"])
@@ -333,3 +356,22 @@ def test_fingerprints_tell_type_shape_and_values_apart():
 def test_default_cache_is_the_users(monkeypatch):
     monkeypatch.delenv("MIA_CACHE")
     assert store.cache_dir().name == "mia_lib"
+
+
+HOLDER = """
+import time
+from mia_lib import store
+with store.lock({"kind": "study", "study": "slow"}):
+    print("held", flush=True)
+    time.sleep(1.5)
+"""
+
+
+def test_who_waits_for_another_process_is_told(capsys):
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
+    holder.stdout.readline()
+    started = time.monotonic()
+    with store.lock({"kind": "study", "study": "slow"}):
+        assert time.monotonic() - started > 0.5
+    holder.communicate()
+    assert "waiting for another process that is computing the study slow" in capsys.readouterr().err

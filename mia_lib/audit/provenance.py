@@ -11,8 +11,8 @@ import scipy
 import sklearn
 import torch
 
-from mia_lib import definitions, store
-from mia_lib.audit import attacks, judging, remedies
+from mia_lib import store
+from mia_lib.audit import remedies
 from mia_lib.audit.given import Given
 
 
@@ -26,7 +26,7 @@ def gather(given: Given, seconds: float) -> dict:
         "versions": {"mia_lib": sys.modules["mia_lib"].__version__, "python": platform.python_version(),
                      "numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__,
                      "torch": torch.__version__},
-        "code": definitions.of(judging.judge, attacks.score, list(attacks.ATTACKS.values())).fingerprint,
+        "code": store.code_of(("attacks", "audit", "metrics")),
         "model": {"kind": given.target.kind, "outputs": given.target.outputs, "parameters": given.target.parameters,
                   "weights": given.target.fingerprint, "answers": store.fingerprint(said)},
         "data": {name: {"records": len(one), "fingerprint": one.fingerprint} for name, one in sets.items() if one is not None},

@@ -18,10 +18,12 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 # isort: split
 
 import copy
+import inspect
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -204,7 +206,8 @@ def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable
     if records.shape != models.records.shape:
         raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
                        f"{models.records.shape}.")
-    spec = store.under({**spec, "records": records.fingerprint}, per_model, function, models, arguments)
+    asks = set() if function.__module__.startswith("mia_lib.signals.") else {Path(inspect.getfile(function))}
+    spec = {**spec, "records": records.fingerprint, "code": store.code_of(store.PIECES, *models.modules(), *asks)}
     specs = [{**spec, "model": store.address(models.spec(m))} for m in range(len(models))]
     rows: list = [None] * len(models)
     if judged is not None:

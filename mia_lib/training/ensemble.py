@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from mia_lib import definitions, store
 from mia_lib import models as architectures
+from mia_lib import own, store
 from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -167,11 +167,16 @@ class Ensemble:
 
     @cached_property
     def _code(self) -> str:
-        """Fingerprint of the code that trains them."""
-        return definitions.of(self).fingerprint
+        """Hash of the code that trains them."""
+        return store.code_of(store.MODELS, *self.modules())
+
+    def modules(self) -> set[Path]:
+        """Files with the code of architectures of the user's own."""
+        own_here = own.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
+        return {*own_here, *(self.start[0].modules() if self.start else ())}
 
     def __definitions__(self) -> tuple:
-        """What of an ensemble bears on its models' code: neither its label nor who trains it."""
+        """What of an ensemble bears on the code of a study: neither its label nor who trains it."""
         return self.config, self.start and self.start[0]
 
     @property

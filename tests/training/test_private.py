@@ -235,7 +235,6 @@ def test_privacy_is_part_of_what_determines_a_model():
     assert len({plain.key, *(ensemble.key for ensemble in private_ones)}) == 5
     assert dp.train(TABLE, members, MLP, Privacy(1.0, clip=1)).key == private_ones[0].key
     private, other = private_ones[0].spec(0), plain.spec(0)
-    assert private.pop("code") != other.pop("code")  # another training
     assert {**private, "privacy": None} == {**other, "privacy": None}
     assert set(private_ones[0].spec(0)) - set(plain.spec(0)) == {"privacy"}
 
