@@ -1,7 +1,6 @@
 """Types of arguments, by the names that annotations use.
 
-An annotation that says nothing but these bears on no number and is in no fingerprint (`mia_lib.definitions`): it can be added
-to a function without making stale what was computed before.
+An annotation that says nothing but these bears on no number and is in no fingerprint of `mia_lib.definitions`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ One room in four steps: `text` (one text's definitions), `sources` (names follow
 `running` (the modules of this process, by their text at import) and `walk` (from objects to definitions). Of functions of a
 notebook, which lie in no file, the bytes count, and by value what they hold.
 
-Not followed are modules that carry results, or refuse input, and compute none (`CARRIERS`); where numbers are asked for and
-not pages, also `READERS`, since what they read enters every result by its content, and `DRAWING`.
+Not followed are modules that carry results, or refuse input, and compute none (`CARRIERS`).
+
+It decides two things: which notebook runs again, and which studies of chapters in the working cache are computed anew. Models
+and signals go by `store.code_of`, and what is recorded by its address alone.
 """
 
 from __future__ import annotations
@@ -25,16 +27,10 @@ from importlib.machinery import SourceFileLoader
 from mia_lib.definitions.running import RUNNING, otherwise
 from mia_lib.definitions.sources import (
     CARRIERS,
-    DRAWING,
-    FOR_NUMBERS,
-    FOR_PAGES,
     LIBRARY,
     PACKAGE,
-    READERS,
     Reached,
     Sources,
-    fingerprint,
-    left_out,
     of_cells,
     of_folder,
 )
@@ -42,9 +38,8 @@ from mia_lib.definitions.text import ByName, Definition
 from mia_lib.definitions.walk import Walk
 from mia_lib.errors import MiaError
 
-__all__ = ["CARRIERS", "DRAWING", "FOR_NUMBERS", "FOR_PAGES", "LIBRARY", "PACKAGE", "READERS", "ByName", "Definition",
-           "Reached", "Sources", "check", "check_loaded", "check_running", "fingerprint", "follows", "known", "left_out", "of",
-           "of_cells", "of_folder"]
+__all__ = ["CARRIERS", "LIBRARY", "PACKAGE", "ByName", "Definition", "Reached", "Sources", "check", "check_loaded",
+           "check_running", "follows", "of", "of_cells", "of_folder"]
 _memo: dict[tuple, Reached] = {}
 _known: dict[str, Reached] = {}  # by fingerprint
 
@@ -61,8 +56,7 @@ def of(*things) -> Reached:
         walk.see(thing)
     asked = frozenset(walk.roots), frozenset(walk.words), tuple(sorted(walk.own.items()))
     if asked not in _memo:
-        found = RUNNING.reach(walk.roots, walk.words, FOR_NUMBERS)
-        _memo[asked] = Reached({**found.definitions, **walk.own}, found.roots, found.words, bool(walk.own))
+        _memo[asked] = Reached({**RUNNING.reach(walk.roots, walk.words).definitions, **walk.own})
         _known[_memo[asked].fingerprint] = _memo[asked]
     return _memo[asked]
 
@@ -75,11 +69,6 @@ def check(code: str) -> None:
     """
     if code in _known:
         RUNNING.check(_known[code])
-
-
-def known(code: str) -> Reached | None:
-    """What stood behind a fingerprint that this process has taken."""
-    return _known.get(code)
 
 
 def follows(module: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import re
 import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,10 +17,6 @@ PACKAGE, NOTEBOOK = "mia_lib", "notebook"
 LIBRARY = Path(__file__).resolve().parent.parent
 CARRIERS = frozenset({"errors", "checks", "processes", "progress", "store", "definitions", "own", "training.backends.pool",
                       "publish"})
-READERS = frozenset({"data.readers", "data.given", "data._torchvision", "data.sets:load", "data.sets:get",
-                      "data.sets:describe", "data.sets:names"})
-DRAWING = frozenset({"evidence.panels", "evidence.plotting"})
-FOR_PAGES, FOR_NUMBERS = CARRIERS, CARRIERS | READERS | DRAWING
 
 
 @dataclass(frozen=True)
@@ -30,25 +25,14 @@ class Reached:
 
     Attributes:
         definitions: full name -> digest.
-        roots: where it starts, full names.
-        words: names of the entries by name that were reached.
-        own: whether code took part that lies in no file, such as a function of a notebook's cell.
     """
 
     definitions: Mapping[str, str]
-    roots: tuple[str, ...]
-    words: tuple[str, ...]
-    own: bool = False
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """Of the definitions, wherever they lie: 16 hexadecimal digits."""
-        return fingerprint(self.definitions.values())
-
-
-def fingerprint(digests: Iterable[str]) -> str:
-    """One for many, in any order: 16 hexadecimal digits."""
-    return digest_of(" ".join(sorted(digests)))
+        return digest_of(" ".join(sorted(self.definitions.values())))
 
 
 def digest_of(text: str) -> str:
@@ -150,17 +134,6 @@ class Sources:
         first, *rest = module.split(".")
         return first != PACKAGE and any((folder / first).joinpath(*rest).is_dir() for folder in self.beside)
 
-    def find(self, name: str) -> str:
-        """A full name as it is now, of a definition that may have moved: the one of that name in another module."""
-        if self.definition(name) is not None:
-            return name
-        module, _, here = name.partition(":")
-        modules = [".".join((PACKAGE, *path.relative_to(self.library).with_suffix("").parts)).removesuffix(".__init__")
-                   for path in sorted(self.library.rglob("*.py"))]
-        moved = [one for one in modules if here in getattr(self.text(one), "nodes", ())]
-        parts = set(re.split("[._]", module)[1:])
-        return f"{max(moved, key=lambda one: len(parts & set(re.split('[._]', one))))}:{here}" if moved else name
-
     def definition(self, name: str) -> Definition | None:
         """The definition of a full name, `module:name` or `module:name[entry]`."""
         if name not in self._definitions:
@@ -215,20 +188,19 @@ class Sources:
         own = {table.partition(":")[0]}
         return [key for key in self.entries(table) if heard.get(key, own) - own]
 
-    def reach(self, roots: Iterable[str], words: Iterable[str] = (), but: frozenset[str] = FOR_NUMBERS) -> Reached:
+    def reach(self, roots: Iterable[str], words: Iterable[str] = ()) -> Reached:
         """All definitions that bear on what starts at `roots`.
 
         Args:
             roots: full names.
             words: texts that the computation was given.
-            but: modules, and names in modules, that are not followed, without the package's name.
         """
         # A word counts for a table where it is said outside of the table's own module.
         heard, found, tables = {word.partition(":")[0]: {""} for word in words}, {}, set()
         waiting = list(roots)
         while waiting:
             name = waiting.pop()
-            if name in found or left_out(name, but):
+            if name in found or _left_out(name):
                 continue
             definition = self.definition(name)
             if definition is None:
@@ -243,19 +215,18 @@ class Sources:
             if self.entries(name):
                 tables.add(name)
             waiting += [f"{table}[{key}]" for table in tables for key in self._asked(table, heard)]
-        used = sorted({key for table in tables for key in self._asked(table, heard)})
-        return Reached({name: digest for name, digest in found.items() if digest}, tuple(sorted(roots)), tuple(used))
+        return Reached({name: digest for name, digest in found.items() if digest})
 
 
-def left_out(name: str, but: frozenset[str]) -> bool:
-    """Whether a definition is not followed: it, its module or its room is named in `but`, without the package's name."""
-    module, _, here = name.partition(":")
+def _left_out(name: str) -> bool:
+    """Whether a definition is not followed: its module or its room is one of `CARRIERS`."""
+    module = name.partition(":")[0]
     inside = module.removeprefix(f"{PACKAGE}.") if module.startswith(f"{PACKAGE}.") else None
-    return inside is not None and not but.isdisjoint({inside, f"{inside}:{here}", inside.partition(".")[0]})
+    return inside is not None and not CARRIERS.isdisjoint({inside, inside.partition(".")[0]})
 
 
-def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRARY, beside: Iterable[Path] = (),
-             but: frozenset[str] = FOR_PAGES) -> Reached:
+def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRARY,
+             beside: Iterable[Path] = ()) -> Reached:
     """All that bears on what the code of a notebook shows.
 
     Args:
@@ -263,7 +234,6 @@ def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRAR
         words: texts among its parameters.
         library: folder of the package that it runs with.
         beside: folders from which it imports modules of the user's own.
-        but: what is not followed.
     """
     held, cells, lost, ends = of_folder(library, beside), list(cells), {}, [0]
     sources = held.copy()
@@ -281,9 +251,9 @@ def of_cells(cells: list[str], words: Iterable[str] = (), library: Path = LIBRAR
         cells[number] = code.rstrip("\n") + "\n"
         ends.append(ends[-1] + cells[number].count("\n"))
     roots = sources.add_cells(NOTEBOOK, "".join(cells), ends)
-    found = sources.reach(roots, words, but)
+    found = sources.reach(roots, words)
     held.take(sources)
-    return Reached({**found.definitions, **lost}, found.roots, found.words)
+    return Reached({**found.definitions, **lost})
 
 
 def read(path: Path) -> str:

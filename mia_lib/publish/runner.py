@@ -112,18 +112,17 @@ def processor() -> str:
     return f"{os.cpu_count()} CPU cores" + (f" ({named})" if named else "")
 
 
-def bearing(name: str, values: dict, root: Path | None = None, but: frozenset[str] = definitions.FOR_PAGES) -> Reached:
+def bearing(name: str, values: dict, root: Path | None = None) -> Reached:
     """The definitions that a notebook reaches: its own cells, and what they name.
 
     Args:
         name: of the notebook.
         values: all its parameters, as `validate` returns them.
         root: folder of the book.
-        but: what bears on no page or, `definitions.FOR_NUMBERS`, on no number.
     """
     root = find_root(root)
     cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
-    return definitions.of_cells(cells, texts_of(values), library_of(root), beside(root), but)
+    return definitions.of_cells(cells, texts_of(values), library_of(root), beside(root))
 
 
 def beside(root: Path) -> list[Path]:
@@ -169,7 +168,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
         root: folder of the book.
     """
     root = find_root(root)
-    # Recorded results are left out: they are what the library computes, so with or without them a page is the same.
+    # Recorded results are left out: nothing writes them any more.
     data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
     spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy")}
@@ -181,9 +180,9 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
 def store_key(preset: str = QUICK, root: Path | None = None) -> str:
     """Hash of all that determines what the store holds once the book is built, as 16 hexadecimal digits.
 
-    It is for a cache that is kept between machines: under the same key it holds all that the book asks for. An entry of the
-    store goes by its spec and the definitions that compute it; here are those of all notebooks, so drawing, sentences and
-    what the papers printed are not among them.
+    It is for a cache that is kept between machines: under the same key it holds all that the book asks for. A study goes by
+    its spec and the definitions that compute it, of which here are those of all notebooks, and a model or signal by the code
+    of their rooms; sentences and what the papers printed are not among them.
 
     Args:
         preset: name of the preset of every notebook.
@@ -191,10 +190,10 @@ def store_key(preset: str = QUICK, root: Path | None = None) -> str:
     """
     root = find_root(root)
     data = [path for path in (root / "data" / "embedded").rglob("*") if path.is_file()]
-    spec = {"schema": store.SCHEMA, "data": digest(data, root)}
+    spec = {"schema": store.SCHEMA, "data": digest(data, root), "code": store.code_of(store.PIECES)}
     for name in notebooks(root):
         values = validate(name, {}, preset, root)
-        spec[name] = [bearing(name, values, root, definitions.FOR_NUMBERS).fingerprint, values]
+        spec[name] = [bearing(name, values, root).fingerprint, values]
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -447,7 +446,7 @@ class _Session:
         return found[-1].strip() if found else ""
 
     def asked_for(self) -> list[dict]:
-        """What the cells asked the store for, each entry once: key, kind, study, source, date, section."""
+        """What the cells asked the store for, each entry once: key, kind, source, date, card, versions, section."""
         found, start = {}, 0
         lines = [json.loads(line) for line in self._traced()]
         for end, section in [*self._ended, (len(lines), "")]:

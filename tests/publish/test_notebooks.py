@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from mia_lib.definitions import CARRIERS, READERS, left_out
 from mia_lib.evidence import claims, tables
 
 pytestmark = pytest.mark.book
@@ -153,20 +152,6 @@ def test_audit_has_a_verdict_a_claim_its_exhibits_and_its_reports(built_book):
         text = (built_book / report).read_text(encoding="utf-8")
         assert len(text) < 500_000 and "<h1>Audit of" in text and not re.search(r'(?:src|href)="(?:https?:)?//', text)
         assert (built_book / report).with_name("audit.json").is_file()
-
-
-def test_what_is_called_while_something_is_computed_is_part_of_what_it_is_kept_under(calls):
-    """Of a process of the pool, which does not know what it computes for, of what anything is kept under."""
-    reached = {line["code"]: set(line["reached"]) for line in calls if "reached" in line}
-    everything, unknown = set().union(*reached.values()), set()
-    for line in (line for line in calls if "called" in line):
-        module, _, name = line["called"].removeprefix("mia_lib.").partition(":")
-        aside = left_out(line["called"], CARRIERS | READERS) or module == "mia_lib" or name.startswith(("<", "__getattr__"))
-        known = reached.get(line["code"], everything) if line["code"] else everything
-        if not aside and line["called"] not in known:
-            unknown.add(line["called"])
-    assert not unknown
-    assert len(reached) > 40 and sum("called" in line for line in calls) > 1000
 
 
 def test_a_page_runs_what_it_shows(calls):

@@ -1,9 +1,7 @@
 """Python imports this at its start where its folder is on `PYTHONPATH`: notes which functions of the library are called.
 
-Into the file that `MIA_CALLS` names go lines of JSON: {"code", "reached"} for each fingerprint under which something is kept,
-and {"code", "called"} for each function, "module:name", that is called while it is computed; in a process of the pool, which
-does not know what for, the code is "". And {"page", "ran"} for each function that ran at all, with the number of the kernel
-for which it did, and {"page", "said"} for each that the page displays, or names as an attack.
+Into the file that `MIA_CALLS` names go lines of JSON: {"page", "ran"} for each function that ran, with the number of the
+kernel for which it did, and {"page", "said"} for each that the page displays, or names as an attack.
 
 The library's modules are compiled with a call of `NOTE` at the head of each function, so that the rest of Python, Torch first,
 runs as fast as ever; `sys.settrace` made a run of a notebook a third longer.
@@ -20,10 +18,8 @@ import os
 import sys
 from pathlib import Path
 
-NOTE, LEAVE = "__mia_note__", "__mia_leave__"
-STORE = "mia_lib.store"  # which computes nothing itself
-COMPUTES, KEEPS = f"{STORE}:_compute", f"{STORE}:keep"
-SEES = {COMPUTES, KEEPS, "mia_lib.evidence.tables:show_source", "mia_lib.attacks:threat_model"}
+NOTE = "__mia_note__"
+SEES = {"mia_lib.evidence.tables:show_source", "mia_lib.attacks:threat_model"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -46,12 +42,10 @@ def noting(tree: ast.Module, module: str) -> ast.Module:
             name = f"{scope}{child.name}"
             walk(child, f"{name}." if isinstance(child, ast.ClassDef) else f"{name}.<locals>.")
             full = f"{module}:{name}"
-            if isinstance(child, ast.ClassDef) or module == STORE and full not in SEES:
+            if isinstance(child, ast.ClassDef):
                 continue
             begins = int(ast.get_docstring(child, clean=False) is not None)
             head, rest = child.body[:begins], child.body[begins:]
-            if full == COMPUTES:
-                rest = [ast.copy_location(ast.Try(rest, [], [], [_at(child, f"{LEAVE}()")]), child)]
             given = ", locals()" if full in SEES else ""
             child.body = [*head, _at(child, f"{NOTE}({full!r}{given})"), *rest]
 
@@ -93,8 +87,8 @@ class Finder(importlib.machinery.PathFinder):
 def begin(path: str) -> None:
     """Note what this process calls."""
     worker = "ipykernel_launcher" not in started_as
-    library, page = os.environ["MIA_CALLS_LIBRARY"], os.getppid() if worker else os.getpid()
-    within, noted, ran, called = [], set(), set(), set()
+    page = os.getppid() if worker else os.getpid()
+    noted, ran = set(), set()
 
     def write(line: dict) -> None:
         text = json.dumps(line, sort_keys=True)
@@ -103,15 +97,6 @@ def begin(path: str) -> None:
             with open(path, "a", encoding="utf-8") as out:
                 out.write(text + "\n")
 
-    def importing() -> bool:
-        """Whether a module of the library that is being imported calls: a constant's statement counts with the constant."""
-        frame = sys._getframe(2)
-        while frame is not None:
-            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(library):
-                return True
-            frame = frame.f_back
-        return False
-
     def said(given: dict) -> None:
         """Note what `show_source` is to display, or `threat_model` to declare."""
         values = [one for value in given.values() for one in (value.values() if isinstance(value, dict) else value)]
@@ -119,28 +104,13 @@ def begin(path: str) -> None:
             write({"page": page, "said": f"{one.__module__}:{one.__qualname__}"})
 
     def note(name: str, given: dict | None = None) -> None:
-        if name == COMPUTES:
-            within.append(given["spec"]["code"])
-            return
-        if name == KEEPS:
-            found = sys.modules["mia_lib.definitions"].known(given["spec"]["code"])
-            if found is not None:
-                write({"code": found.fingerprint, "reached": sorted(found.definitions)})
-            return
         if name not in ran:
             ran.add(name)
             write({"page": page, "ran": name})
-        if within or worker:
-            code = within[-1] if within else ""
-            if (code, name) not in called and not importing():
-                called.add((code, name))
-                module, _, inside = name.partition(":")
-                write({"code": code, "called": f"{module}:{inside.partition('.')[0]}"})
         if given is not None:
             said(given)
 
     setattr(builtins, NOTE, note)
-    setattr(builtins, LEAVE, lambda: within.pop())
     sys.meta_path.insert(0, Finder)
 
 
