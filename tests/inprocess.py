@@ -29,7 +29,6 @@ from matplotlib_inline.config import InlineBackend
 from nbformat.v4 import new_output, output_from_msg
 from traitlets.config import Config
 
-from mia_lib import store
 from mia_lib.publish import parameters, runner
 
 INLINE = "module://matplotlib_inline.backend_inline"  # what a kernel sets when nobody else does
@@ -67,11 +66,11 @@ class Stream(io.TextIOBase):
 
 @contextlib.contextmanager
 def _as_in_a_kernel(folder: str, environment: dict[str, str]):
-    """A process like a kernel's as long as it lasts: folder, environment, path, warnings, a computation of its own."""
+    """A process like a kernel's as long as it lasts: folder, environment, path, warnings."""
     import matplotlib
     import matplotlib.pyplot as plt
 
-    kept, path, backend, anew = dict(os.environ), list(sys.path), matplotlib.get_backend(), store._anew
+    kept, path, backend = dict(os.environ), list(sys.path), matplotlib.get_backend()
     vars(builtins).pop("_", None)  # what an example in a docstring showed last; a shell would not set its own
     plt.close("all")  # what another test left open would be shown
     with contextlib.chdir(folder), warnings.catch_warnings(), matplotlib.rc_context():
@@ -83,12 +82,11 @@ def _as_in_a_kernel(folder: str, environment: dict[str, str]):
                 warnings.simplefilter("ignore", unsaid)
             warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
             os.environ |= environment
-            store._anew = set()
             yield
         finally:
             os.environ.clear()
             os.environ |= kept
-            sys.path[:], store._anew = path, anew
+            sys.path[:] = path
             plt.close("all")
             InlineBackend.clear_instance()
             plt.switch_backend(backend)

@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `slides`, `run`, `sweep`, `record`, `scorecard`, `audit`, `params`, `data`, `course`, `sync`,
+"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`, `course`, `sync`,
 `key`, `doctor`, `serve`."""
 
 from __future__ import annotations
@@ -204,47 +204,6 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     typer.echo(said)
     if not good:
         raise typer.Exit(1)
-
-
-@app.command()
-def record(name: str | None = typer.Argument(None, help="A notebook or a shared ensemble; `mia record --missing` lists them."),
-           preset: str = typer.Option("paper", help="The notebook's preset to record; any but quick and smoke."),
-           missing: bool = typer.Option(False, "--missing", help="List what is not recorded, cheapest first."),
-           check: bool = typer.Option(False, "--check", help="Compute a random sample of the record anew and compare."),
-           minutes: float = typer.Option(5.0, min=0.01, help="What --check may take."),
-           seed: int = typer.Option(0, min=0, help="Of the sample of --check."),
-           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
-    """Run what takes long once, and keep in data/recorded/ what every reader needs of it."""
-    from mia_lib.publish import readme
-    from mia_lib.publish.records import make, state
-
-    if missing:
-        _list_missing(state.missing())
-    elif check:
-        agrees, said = make.check(name, preset, minutes, seed)
-        readme.sync()
-        typer.echo(said)
-        if not agrees:
-            raise typer.Exit(1)
-    elif name is None:
-        raise MiaError("Say what to record: `mia record NAME`; `mia record --missing` lists what is lacking.")
-    else:
-        typer.echo(make.record(name, preset))
-        readme.sync()
-
-
-def _list_missing(states: list) -> None:
-    from rich import print as show
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title="Not recorded, cheapest first" if states else "Everything is recorded")
-    for column in ("state", "minutes, CPU", "minutes, GPU", "command"):
-        table.add_column(column, overflow="fold")
-    for one in states:
-        minutes = ["–" if m is None else f"{m:g}" for m in (one.cpu_minutes, one.gpu_minutes)]
-        table.add_row(*map(Text, (one.state + (f": {one.why}" if one.why else ""), *minutes, one.command)))
-    show(table)
 
 
 FIELDS = """

@@ -24,11 +24,9 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, reference, runner, scorecard
+from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, recorded, reference, runner, scorecard
 from mia_lib.publish.parameters import QUICK, find_root, validate
-from mia_lib.publish.records import make
-from mia_lib.publish.records import state as recorded
-from mia_lib.publish.records.state import State
+from mia_lib.publish.recorded import Recorded
 
 MARKER = "<!-- generated -->"
 FIGURES = prose.FIGURES
@@ -226,31 +224,30 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     claims, shown_by, charts = [], {}, {}
     runs_of = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
-        held = recorded.exhibits(name, root)
-        beside = {state.preset: prose.run_of_record(name, state.preset, state.manifest["parameters"], shown)
-                  for state, shown, _ in held}
+        held = recorded.runs(name, root)
+        beside = {one.preset: prose.run_of_record(name, one.preset, one.manifest["parameters"], one.shown) for one in held}
         apart = next((text for cell in notebook["cells"] if exhibits.DIFFERS in (text := "".join(cell["source"]))), "")
         notebook = prose.told(notebook, runs_of[name], beside)
         own, _ = prose.named(notebook)
         shown_by[name] = [exhibits.Shown(run.preset, shown["tables"], shown["figures"], _differences(apart, run))
-                          for run, shown in [(runs_of[name], own), *((beside[s.preset], shown) for s, shown, _ in held)]]
+                          for run, shown in [(runs_of[name], own), *((beside[one.preset], one.shown) for one in held)]]
         claims += scorecard.of_notebook(notebook)
         files |= collect_figures(notebook)
         files |= {f"{AUDITS}{file}": text.encode() for file, text in collect_audits(notebook).items()}
         charts |= collect_charts(notebook)
         runs = _other(held, notebook)
-        for state, shown, figures in runs:
-            claims += [{"notebook": name, "preset": state.preset, "recorded": True, **claim} for claim in shown["claims"]]
-            files |= {f"{FIGURES}{figure}-{state.preset}.png": content for figure, content in figures.items()}
-        paged = page(notebook, [(state, shown) for state, shown, _ in runs])
+        for one in runs:
+            claims += [{"notebook": name, "preset": one.preset, "recorded": True, **claim} for claim in one.shown["claims"]]
+            files |= {f"{FIGURES}{figure}-{one.preset}.png": content for figure, content in one.figures.items()}
+        paged = page(notebook, runs)
         files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
     generated = {f"{reference.FOLDER}/index.md": lambda: reference.overview(library),
                  "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
                  "book/play.md": lambda: play_page.game(executed.values()),
-                 "book/recorded.md": lambda: records(recorded.states(root)),
+                 "book/recorded.md": lambda: records(recorded.every(root), recorded.ensembles(root)),
                  "book/exhibits.md": lambda: exhibits.index(shown_by, claims, THUMBNAILS.removeprefix("book/").rstrip("/"))}
     if "book/exhibits.md" in files:
-        files |= {f"{THUMBNAILS}{name}.png": make.reduced(files[f"{FIGURES}{name}.png"], pictures.thumbnail)
+        files |= {f"{THUMBNAILS}{name}.png": pictures.thumbnail(files[f"{FIGURES}{name}.png"])
                   for name in exhibits.pictures(shown_by)}
     if "book/scorecard.md" in files:
         judged = scorecard.rows(claims)
@@ -284,15 +281,16 @@ def _differences(text: str, run: prose.Run) -> list[exhibits.Difference]:
         return [replace(one, here="") for one in exhibits.differences(text)]
 
 
-def _other(runs: list[tuple[State, dict, dict]], notebook: dict) -> list[tuple[State, dict, dict]]:
+def _other(runs: list[Recorded], notebook: dict) -> list[Recorded]:
     """Recorded runs without the tables and figures that the page's own run shows just so."""
     own, images = prose.named(notebook)
     kept = []
-    for state, shown, figures in runs:
-        tables = {k: v for k, v in shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
-        drawn = {k: v for k, v in shown["figures"].items()
-                 if v != own["figures"].get(k) or figures[k] != make.shrunk(images[v["file"]])}
-        kept.append((state, {**shown, "tables": tables, "figures": drawn}, {k: figures[k] for k in drawn}))
+    for one in runs:
+        tables = {k: v for k, v in one.shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
+        drawn = {k: v for k, v in one.shown["figures"].items()
+                 if v != own["figures"].get(k) or one.figures[k] != pictures.shrunk(images[v["file"]])}
+        kept.append(replace(one, shown={**one.shown, "tables": tables, "figures": drawn},
+                            figures={k: one.figures[k] for k in drawn}))
     return kept
 
 
@@ -368,7 +366,7 @@ def shown_again(text: str, where: str, charts: dict[str, tuple[dict, str]]) -> s
     return SHOWN_AGAIN.sub(again, text)
 
 
-def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bool = True,
+def page(notebook: dict, runs: Sequence[Recorded] = (), explorable: bool = True,
          audits: str = "../audits/", again: str | None = None) -> dict:
     """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
 
@@ -398,11 +396,11 @@ def page(notebook: dict, runs: Sequence[tuple[State, dict]] = (), explorable: bo
             named = [name for output in part.get("outputs", []) for name in _names(output)]
             named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
             cells += _charts(part, explorable)
-            cells += [_folded(state, shown, name) for state, shown in runs for name in named if name in _exhibits(shown)]
+            cells += [_folded(one, name) for one in runs for name in named if name in _exhibits(one)]
             folded |= set(named)
     cells = in_depth(cells)
     # What this run does not show, such as a table of a study that it leaves out.
-    cells += [_folded(state, shown, name) for state, shown in runs for name in _exhibits(shown) if name not in folded]
+    cells += [_folded(one, name) for one in runs for name in _exhibits(one) if name not in folded]
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record, again)})
     notebook["cells"] = cells
     return notebook
@@ -467,8 +465,8 @@ def _counted(cell: dict) -> list[str]:
     return ["table"] * len(tables) + ["figure"] * ("figure" in cell["metadata"].get("mystnb", {}))
 
 
-def _exhibits(shown: dict) -> dict:
-    return shown["tables"] | shown["figures"]
+def _exhibits(one: Recorded) -> dict:
+    return one.shown["tables"] | one.shown["figures"]
 
 
 def _names(output: dict) -> list[str]:
@@ -477,22 +475,18 @@ def _names(output: dict) -> list[str]:
     return re.findall(r"^:name: (\S+)$", markdown, re.MULTILINE)
 
 
-def _folded(state: State, shown: dict, name: str) -> dict:
+def _folded(one: Recorded, name: str) -> dict:
     """A cell with an exhibit of a recorded run, folded under a line that says where it comes from."""
-    manifest, label = state.manifest, f"{name}-{state.preset}"
-    if name in shown["tables"]:
-        exhibit = shown["tables"][name]["markdown"].replace(f":name: {name}\n", f":name: {label}\n", 1)
+    manifest, label = one.manifest, f"{name}-{one.preset}"
+    if name in one.shown["tables"]:
+        exhibit = one.shown["tables"][name]["markdown"].replace(f":name: {name}\n", f":name: {label}\n", 1)
     else:
-        figure = shown["figures"][name]
+        figure = one.shown["figures"][name]
         exhibit = (f":::{{figure}} /{FIGURES}{label}.png\n:name: {label}\n:alt: {figure.get('alt', '')}\n:width: 100%\n\n"
                    f"{figure['caption']}\n:::\n")
-    title = (f"The same, recorded at preset `{state.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
+    title = (f"The same, recorded at preset `{one.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
              f"{manifest['date'][:10]}")
-    since = {recorded.OTHER_CODE: " The code behind it has changed since.",
-             recorded.OTHER_EXHIBITS: " What draws and judges it has changed since.",
-             "stale": f" It was recorded with other values than the preset has now ({state.why})."}.get(state.state, "")
-    again = (f"Anew: `mia run {state.name} --preset {state.preset}`; a sample of it: `mia record {state.name} --preset "
-             f"{state.preset} --check`.{since} [All records, and what changed](../book/recorded.md).")
+    again = f"Anew: `mia run {one.name} --preset {one.preset}`. [All recorded runs](../book/recorded.md)."
     return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
             "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
 
@@ -590,42 +584,28 @@ def provenance(record: dict, again: str | None = None) -> str:
 
 def _read_from_records(record: dict) -> str:
     """Of which parts of the page how much was not computed by this run, nor by an earlier one on the same machine."""
-    entries, parts = record.get("entries", []), {}
-    for entry in entries:
+    parts, said = {}, []
+    for entry in record.get("entries", []):
         parts.setdefault(entry.get("section", ""), []).append(entry)
-    anew, said = sum(e.get("other_code", False) for e in entries), []
     for section, asked in parts.items():
         found = sorted(e["date"][:10] for e in asked if e["source"] == "recorded")
         if found:
             days = found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
             said.append(f"{f'under *{section}*, ' if section else ''}{len(found)} of {len(asked)} results, of {days}")
-    return ("; ".join(said).replace("|", "\\|") or "nothing: all was computed by this code") + (
-        f"; {anew} that are recorded were computed by this run, since their code has changed" if anew else "")
+    return "; ".join(said).replace("|", "\\|") or "nothing: all was computed by this code"
 
 
 def _versions(record: dict) -> str:
     return ", ".join(f"{name} {version}" for name, version in record["versions"].items())
 
 
-def records(states: list[State]) -> str:
-    """The table of all that can be recorded, in MyST Markdown."""
-    lines = [":::{table}", ":class: mia-recorded", "",
-             "| what | preset | state | run | device | date | size |", "| --- " * 7 + "|"]
-    for one in states:
-        m = one.manifest
-        what = f"{{doc}}`/notebooks/{one.name}`" if one.preset != "ensemble" else f"`{one.name}`"
-        state = one.state + (f" ({one.why})" if one.why else "")
-        state += f", confirmed {m['confirmed']}" if "confirmed" in m else ""
-        ran = duration(m["seconds"]) if m else (f"expected {one.cpu_minutes:g} min" if one.cpu_minutes else "–")
-        cells = [what, one.preset, state, ran, m.get("device", "–"), m.get("date", "–")[:10], _held(m)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ":::"])
-
-
-def _held(manifest: dict) -> str:
-    if "models" in manifest:
-        return f"{len(manifest['models'])} models"
-    return f"{len(manifest['entries'])} results, {len(manifest['files']) - 1} figures" if manifest else "–"
+def records(runs: Sequence[Recorded], ensembles: Sequence[Mapping]) -> str:
+    """The table of all that is recorded, in MyST Markdown."""
+    what = [(f"{{doc}}`/notebooks/{one.name}`", one.preset, one.manifest) for one in runs]
+    what += [(f"`{one['name']}`", f"{len(one['models'])} models", one) for one in ensembles]
+    rows = [f"| {name} | {of} | {duration(m['seconds'])} | {m['device']} | {m['date'][:10]} |" for name, of, m in what]
+    return "\n".join([":::{table}", ":class: mia-recorded", "", "| what | preset | run | device | date |", "| --- " * 5 + "|",
+                      *rows, ":::"])
 
 
 def status(records: list[dict]) -> str:

@@ -10,9 +10,8 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import readme
+from mia_lib.publish import readme, recorded
 from mia_lib.publish.parameters import find_root, notebooks
-from mia_lib.publish.records import state
 
 ROOT = find_root()
 
@@ -21,15 +20,14 @@ def test_readme_is_in_step_with_the_records():
     assert readme.sync(check=True) == [], "run `mia sync`"
 
 
-def test_every_claim_of_a_recorded_run_is_counted_once():
+def test_a_chapter_has_one_row_and_every_claim_of_its_run_is_counted_once():
     rows = [line for line in readme.found().splitlines() if line.startswith("| ") and "preset" in line]
-    recorded = [(one, shown) for name in notebooks(ROOT) for one, shown, _ in state.exhibits(name)]
-    assert len(rows) == len(recorded)
-    for one, shown in recorded:
-        [row] = [line for line in rows if f"`{one.name.split('.')[0]}`, preset `{one.preset}`" in line]
+    assert len(rows) == len(readme.NEAREST) and readme.NEAREST.keys() <= set(notebooks(ROOT))
+    for name, preset in readme.NEAREST.items():
+        [row] = [line for line in rows if f"`{name}`, preset `{preset}`" in line]
         counts = re.findall(r"\b(\d+) (?:reproduced|contradicted|no difference|inconclusive|not run)", row)
         total = sum(map(int, counts))
-        assert total == sum(record["verdict"] != claims.CHECKED for record in shown["claims"])
+        assert total == sum(record["verdict"] != claims.CHECKED for record in recorded.run(name, preset).shown["claims"])
 
 
 def test_the_figure_is_in_the_repository_and_described():

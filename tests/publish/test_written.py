@@ -201,7 +201,6 @@ FACTS = {
         "0.6": "of an exercise", "0.05": "of an exercise", "0.001": "of an exercise", "five times": "mathematics",
         "four points": "of a probe", "1 %": "a rate", "0.1 %": "a rate", "three times": "arithmetic on printed precisions",
     },
-    "recorded": {"8": "MB a file may have", "60": "MB they may have together"},
     "how_to_read": {"95 %": "level of intervals", "twenty minutes": "of a preset's runs, which say theirs",
                     "two hours": "likewise"},
 }

@@ -1,1 +1,0 @@
-"""Recorded runs: what state each is in, and how they are made."""
