@@ -151,9 +151,9 @@ def arguments_of(made: Own, shape: tuple, classes: int) -> dict:
     return {**made.keywords, **{name: known[name] for name in free}}
 
 
-@functools.lru_cache
 def modules(text: str) -> tuple[Path, ...]:
     """Files with the code of an architecture: its module and those that it imports, but no installed packages."""
+    read(text)  # imports it
     waiting, found = [FORM.fullmatch(text)[1]], {}
     while waiting:
         name = waiting.pop()

@@ -116,7 +116,7 @@ def test_stored_signals_are_found_under_their_keys():
     expected = signals.loss(ensemble, TABLE)
     for m in range(4):
         spec = {"kind": "signals", "model": store.address(ensemble.spec(m)), "records": TABLE.fingerprint}
-        entry = store.look_up(store.under(spec, model_signals.per_model, model_signals._outputs_task, ensemble))
+        entry = store.look_up({**spec, "code": store.code_of(store.PIECES)})
         assert (entry.arrays["loss"] == expected[m]).all() and entry.manifest["device"] == devices.describe(CPU)
 
 
