@@ -353,8 +353,8 @@ def _pooled_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
 def _batchnorm_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     """Three strided convolutions, each with batch normalisation and ReLU, the mean over the image, linear.
 
-    54,298 parameters with the default widths on CIFAR-10: small enough that a laptop trains dozens, and good enough to be worth
-    attacking. The banks of small models are made of it.
+    54,298 parameters with the default widths on CIFAR-10: small enough that a laptop trains dozens, and good enough to be
+    worth attacking. The banks of small models are made of it.
     """
     layers: list[nn.Module] = []
     for inputs, outputs, kernel in zip((shape[2], *widths), widths, (4, 3, 3), strict=False):

@@ -133,7 +133,7 @@ def _is_import_of_ours(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == LIBRARY.name
 
 
-def _check_unedited(code: str) -> None:
+def check_unedited(code: str) -> None:
     """See to it that what this process runs is what the files say, before something is kept under the hash of their code."""
     for path in _behind.get(code, ()):
         state, digest = _taken[path]
@@ -228,7 +228,23 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
 
 def look_up(spec: dict) -> Entry | None:
     """The entry under `spec` if the cache holds an undamaged one made by the same code, or the recorded results any."""
-    return _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec)
+    entry, met = _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec), _met.get()
+    if entry and met is not None and spec["kind"] != "checkpoint":
+        met.setdefault(key(spec), entry.manifest["seconds"])
+    return entry
+
+
+_met: ContextVar[dict[str, float] | None] = ContextVar("met", default=None)
+
+
+@contextmanager
+def seconds_of_others() -> Iterator[dict[str, float]]:
+    """Within, the seconds that entries took which were found, and not computed within: by their keys."""
+    token = _met.set({})
+    try:
+        yield _met.get()
+    finally:
+        _met.reset(token)
 
 
 def write(path: Path, data: bytes, lasting: bool = True) -> None:
@@ -282,7 +298,7 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
         MiaError: the disk is full or the cache cannot be written; the code was edited after this process had begun.
     """
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
-    _check_unedited(spec["code"])
+    check_unedited(spec["code"])
     definitions.check(spec["code"])
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
@@ -292,6 +308,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     }
     put(path, data)
     put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
+    if (met := _met.get()) is not None:
+        met[key(spec)] = 0.0
     return Entry(arrays, manifest, "computed")
 
 

@@ -76,7 +76,8 @@ def test_a_bank_is_measured_once_and_grows_by_what_is_missing():
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
-    ({"scal": 2.0}, "Did you mean 'scale'"), ({"scale": float("nan")}, "plain values"), ({"source": Path("x")}, "plain values")])
+    ({"scal": 2.0}, "Did you mean 'scale'"), ({"scale": float("nan")}, "plain values"),
+    ({"source": Path("x")}, "plain values")])
 def test_a_wrong_call_is_refused_before_anything_is_measured(wrong, said):
     with pytest.raises(MiaError, match=said):
         PARENT(**{"models": 2, **wrong})
@@ -222,7 +223,7 @@ def test_other_code_retrains_in_the_working_cache_and_leaves_published_pieces_al
     PARENT.publish(range(2), {})
     PARENT(4)
     CALLS.clear()
-    monkeypatch.setattr(store, "code_of_pieces", lambda *modules: "edited")
+    monkeypatch.setattr(store, "code_of", lambda rooms, *modules: "edited")
     PARENT(4)
     assert CALLS == [2, 3]
 
@@ -360,3 +361,15 @@ def test_published_banks_are_read_without_torch():
 def test_model_7_is_the_same_in_a_bank_of_16_and_of_256():
     assert (membership.balanced_halves(100, 16, 3)[7] == membership.balanced_halves(100, 256, 3)[7]).all()
     assert (membership.random_subsets(100, 30, 16, 3)[7] == membership.random_subsets(100, 30, 256, 3)[7]).all()
+
+
+def test_models_that_were_found_count_with_what_they_took():
+    spec = {"kind": "model", "m": 1, "code": "x"}
+    store.keep(spec, {"w": np.zeros(1)}, seconds=30.0)
+
+    def asks(index: range):
+        store.look_up(spec), store.look_up(spec)
+        return {"margin": np.zeros((len(index), 1))}
+
+    [manifest] = made(asks, "toy/asks")(1).manifests
+    assert manifest["seconds"] == pytest.approx(30 / pieces.processes(), abs=0.1)

@@ -1,5 +1,5 @@
-"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`, `course`, `sync`,
-`key`, `doctor`, `serve`."""
+"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`,
+`course`, `sync`, `key`, `doctor`, `serve`."""
 
 from __future__ import annotations
 

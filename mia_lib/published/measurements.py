@@ -118,7 +118,7 @@ class Measurement:
 
     def _code(self) -> str:
         """Hash of the code that measures: the rooms below, and the module of the function."""
-        return store.code_of_pieces(Path(inspect.getfile(self.function)))
+        return store.code_of(store.PIECES, Path(inspect.getfile(self.function)))
 
     def lacking(self, index: Sequence[int], parameters: dict, *, published: bool = False) -> list[int]:
         """Numbers in `index` of which there is no sound piece, or none that is published."""
@@ -149,10 +149,12 @@ class Measurement:
     def _measure_chunk(self, index: range, parameters: dict) -> None:
         began, code, token = time.perf_counter(), self._code(), _served.set([])
         try:
-            arrays = {name: np.asarray(array) for name, array in self.function(index, **parameters).items()}
+            with store.seconds_of_others() as others:
+                arrays = {name: np.asarray(array) for name, array in self.function(index, **parameters).items()}
             parents = _served.get()
         finally:
             _served.reset(token)
+        seconds = time.perf_counter() - began + sum(others.values()) / disk.processes()
         for name, array in arrays.items():
             if array.shape[:1] != (len(index),):
                 raise MiaError(f"{self.name} gave {name} of shape {array.shape} for {len(index)} models: a row a model is "
@@ -160,8 +162,9 @@ class Measurement:
         own, of = _own_content(parameters), [
             {key: piece.manifest[key] for key in ("name", "edition", "index", "sha256")} for piece in parents]
         manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
-                    "seconds": round(time.perf_counter() - began, 1), "code": code,
+                    "seconds": round(seconds, 1), "code": code,
                     **({"own": own} if own else {}), **({"parents": of} if of else {})}
+        store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
     def _stem(self, index: range, parameters: dict) -> str:

@@ -194,6 +194,13 @@ def device_kind() -> str:
     return devices.describe(where) if devices.is_card(where) else "cpu"
 
 
+def processes() -> int:
+    """How many work side by side: on a card one."""
+    from mia_lib.training.backends import pool
+
+    return pool.default_workers() if device_kind() == "cpu" else 1
+
+
 def circumstances() -> dict:
     """For a manifest: device, memory, versions, date, commit."""
     import torch
