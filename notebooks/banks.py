@@ -28,7 +28,7 @@ from mia_lib.papers.bank import study
 plotting.set_style()
 
 # %% tags=["parameters", "hide-input"]
-bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar100-small | bank/fashion-small]
+bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar10 | bank/cifar100-small | bank/fashion-small]
 targets: int = 8  # models that are attacked [4..32; even]
 references: list[int] = [1, 2, 4, 8, 16, 32, 62]  # other models that an attack may use, as far as the bank has them [1..1000; ascending; not empty]
 draws: int = 20  # resamples behind each interval [10..10000]
@@ -50,7 +50,8 @@ held
 # are the test records of the data set. No model was trained on them.
 
 # %% tags=["hide-input"]
-banks = [published.load(name) for name in ("bank/cifar10-small", "bank/cifar100-small", "bank/fashion-small")]
+names = ["bank/cifar10-small", "bank/cifar10", "bank/cifar100-small", "bank/fashion-small"]
+banks = [published.load(name) for name in names]
 results.show_table(
     study.describe(banks), name="banks-there",
     caption="The banks of small models: how many, on what, how often they are right on their own members and on test records, "
