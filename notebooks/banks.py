@@ -15,7 +15,9 @@
 # threshold on the loss finds {ours}`malt`. With {ours}`most` other models to compare with, {ours}`best` finds {ours}`best-most`.**
 #
 # You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number on this page is computed from the
-# published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/fashion-small`.
+# published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/fashion-small`
+# ([how to rerun](../book/rerun.md)). On Colab, add a cell before the first one, and in it:
+# `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 
 # %%
 import numpy as np
@@ -37,7 +39,7 @@ draws: int = 20  # resamples behind each interval [10..10000]
 # %%
 held = published.load(bank)
 counts = [count for count in references if count <= len(held) - 2]
-frame = study.by_references(held, targets, counts, draws)  # a row an attack, number of references and metric
+frame = study.by_references(held, targets, counts, draws)
 
 # %% tags=["hide-input"]
 names = list(frame["attack"].unique())
@@ -103,21 +105,22 @@ results.show_table(
 
 # %%
 models, target = len(held), 0
-train = held.members.any(0)  # the training records of the set, of which each model has half
+train = held.members.any(0)  # the training records, of which each model has half
 margin, members = held.margin[:, train], held.members[:, train]
 loss = signals.loss_of(margin)  # cross-entropy in nats
-others = membership.references_of(target, models)  # all but the target and its partner
+others = membership.references_of(target, models)  # all but it and its partner
 
 probability = np.exp(-loss)
-population = np.exp(-signals.loss_of(held.margin[:, ~train]))  # of test records, for RMIA
+population = np.exp(-signals.loss_of(held.margin[:, ~train]))  # of test records
 
 # %%
-theirs, inside = margin[others], members[others]
+spread, inside = {"fixed_variance": True}, members[others]
 scores = {
     "MALT": bayes.malt(loss[target]),
     "MAST": bayes.mast(loss[target], loss[others], inside),
-    "LiRA": baselines.lira_online(margin[target], theirs, inside, fixed_variance=True),
-    "LiRA, offline": baselines.lira_offline(margin[target], theirs, inside, fixed_variance=True),
+    "LiRA": baselines.lira_online(margin[target], margin[others], inside, **spread),
+    "LiRA, offline": baselines.lira_offline(margin[target], margin[others], inside,
+                                            **spread),
     "RMIA": baselines.rmia(probability[target], probability[others], inside,
                            population[target], population[others]),
 }

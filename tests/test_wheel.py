@@ -98,8 +98,8 @@ import importlib
 from mia_lib import data
 for module in ("training", "signals", "models", "curvature", "attacks.quantile.networks"):
     try:
-        importlib.import_module("mia_lib." + module).loss if module == "signals" else (
-            importlib.import_module("mia_lib." + module) if module != "curvature" else getattr(__import__("mia_lib"), module))
+        one = getattr(__import__("mia_lib"), module) if module == "curvature" else importlib.import_module("mia_lib." + module)
+        getattr(one, {"signals": "loss", "training": "train"}.get(module, "__name__"))  # these two import PyTorch when asked
     except ModuleNotFoundError as error:
         print(module, error.name, "pip install 'mia_lib[train]'" in str(error))
 try:

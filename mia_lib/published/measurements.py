@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from mia_lib import progress, store
 from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _served: ContextVar[list[Piece] | None] = ContextVar("served", default=None)  # what a measurement in progress was made from
 
@@ -398,7 +402,7 @@ def groups() -> list[tuple[Measurement, dict, list[Piece]]]:
     return found
 
 
-def ls():
+def ls() -> pd.DataFrame:
     """What is published: a DataFrame with a row a measurement and set of parameters.
 
     Columns: name; models, how many; dataset, "" where it has none; parameters; arrays, their names; device; minutes that it
