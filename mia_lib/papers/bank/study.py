@@ -84,7 +84,8 @@ def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) ->
     judged = np.isfinite(next(iter(scores.values())))
     if judged.all():
         return metrics.evaluate(scores, members, draws=draws, metrics=tuple(METRICS))
-    places = np.stack([np.flatnonzero(row) for row in judged])
+    size = judged.sum(1).min()  # of an odd number of records one half has one more
+    places = np.stack([np.flatnonzero(row)[:size] for row in judged])
     inside = np.take_along_axis(members, places, 1)
     return pd.DataFrame([
         {"attack": name, "metric": metric, "value": found.value, "low": found.low, "high": found.high,

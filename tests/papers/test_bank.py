@@ -1,0 +1,143 @@
+"""Banks: what half precision costs, what lies in data/published, and the page that attacks it, without PyTorch."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from absent import WITHOUT_TORCH
+
+from mia_lib import data, membership, metrics, models, published, signals
+from mia_lib.attacks import baselines, bayes
+from mia_lib.errors import MiaError
+from mia_lib.papers.bank import measure, study
+from mia_lib.publish.parameters import code_cells, validate
+from mia_lib.published import pieces
+
+SMALL = "bank/cifar10-small"
+
+
+def rates(margin, members):
+    """AUC and true positive rates at 1 and 0.1 % of MALT and LiRA on the first two models."""
+    found = []
+    for target in (0, 1):
+        others = membership.references_of(target, len(margin))
+        loss = signals.loss_of(margin[target])
+        for score in (bayes.malt(loss), baselines.lira_online(margin[target], margin[others], members[others], True)):
+            found.append([metrics.auc(score, members[target]), metrics.tpr_at_fpr(score, members[target], 0.01),
+                          metrics.tpr_at_fpr(score, members[target], 0.001)])
+    return np.array(found)
+
+
+def test_half_precision_of_the_log_odds_moves_no_rate_where_that_of_the_loss_ruins_low_ones():
+    """In half precision small losses are few numbers, so the most confident records tie. The log odds keep them apart."""
+    rng = np.random.default_rng(0)
+    members = membership.balanced_halves(40_000, 8)
+    margin = 4 * rng.normal(size=40_000) + 3 + rng.normal(size=(8, 40_000)) + 1.0 * members
+    exact, rounded = rates(margin, members), rates(margin.astype(np.float16).astype(np.float32), members)
+    assert (np.abs(exact - rounded).max(0) <= [1e-4, 5e-4, 5e-4]).all()
+    confident = margin[0] > 13
+    kinds = [len(np.unique(one[confident].astype(np.float16))) for one in (signals.loss_of(margin[0]), margin[0])]
+    assert 2 * kinds[0] < kinds[1]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Six models on halves of 1,000 records, and these."""
+    return measure.models_of(range(6), "fashion_mnist_20k", "batchnorm_cnn:8,16,32", epochs=30, batch_size=64, records=1000)
+
+
+def test_half_precision_of_weights_moves_no_rate(trained):
+    ensemble, pool = trained
+    exact = signals.logit_scaled_confidence(ensemble, pool)
+    held = measure.weights(range(6), dataset="fashion_mnist_20k", architecture="batchnorm_cnn:8,16,32", epochs=30, batch_size=64,
+                           records=1000)
+    import torch
+
+    rounded = np.empty_like(exact)
+    for row in range(6):
+        network = models.build("batchnorm_cnn:8,16,32", pool.shape, 10, seed=0)
+        state = {name: torch.from_numpy(array[row].astype(np.float32)) for name, array in held.items()}
+        network.load_state_dict(network.state_dict() | state)
+        rounded[row] = signals.scalars(signals.model_outputs(network.eval(), pool.x), pool.y)["logit_scaled_confidence"]
+    assert not np.array_equal(exact, rounded)
+    apart = np.abs(rates(exact, ensemble.members) - rates(rounded, ensemble.members)).max(0)
+    assert (apart[:2] <= [2e-3, 1e-2]).all()  # one in a thousand is not resolved here
+
+
+def test_published_weights_give_the_published_answers():
+    """Of the whole data set, where it is here: half precision of the weights moves rates by less than one in a thousand."""
+    try:
+        pool = data.load("cifar10")
+    except MiaError:
+        pytest.skip("CIFAR-10 is not here (MIA_DATA names its folder)")
+    bank, [network] = published.load(SMALL, models=8), measure.networks(SMALL, 1)
+    answers = signals.scalars(signals.model_outputs(network, pool.x), pool.y)
+    train = bank.members.any(0)
+    again = bank.margin.copy()
+    again[0] = answers["logit_scaled_confidence"]
+    apart = np.abs(rates(bank.margin[:, train], bank.members[:, train]) - rates(again[:, train], bank.members[:, train]))
+    assert (apart[:2].max(0) <= [2e-4, 1e-3, 1e-3]).all()
+    assert np.mean(bank.correct[0] != (answers["correctness"] > 0.5)) < 1e-3
+
+
+def test_models_of_a_bank_do_not_depend_on_which_are_asked_for(trained):
+    ensemble, pool = trained
+    recipe = {"architecture": "batchnorm_cnn:8,16,32", "epochs": 30, "batch_size": 64, "records": 1000}
+    alone, _ = measure.models_of(range(3, 4), "fashion_mnist_20k", **recipe)
+    assert alone.spec(0) == ensemble.spec(3) and (ensemble.members[0] ^ ensemble.members[1]).all() and len(pool) == 1000
+
+
+# ------------------------------------------------------------------------------------------------------------ what is there
+
+
+def test_all_that_is_published_is_sound_served_and_within_its_limits():
+    files = [path for path in published.folder().rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= pieces.TOTAL_LIMIT
+    assert max(path.stat().st_size for path in files) <= pieces.FILE_LIMIT
+    served = {piece.path for _, _, blocks in published.groups() for piece in blocks if piece.is_sound()}
+    assert served == {path for path in files if path.suffix == ".json"}, "a piece that nothing serves is to be removed"
+    assert len(files) == 2 * len(served) + len(list((published.folder() / "probes").rglob("*.npz"))) + 2  # README, queue
+
+
+@pytest.mark.parametrize("name", sorted(set(published.ls()["name"])))
+def test_a_bank_is_of_complementary_pairs_and_no_model_saw_a_test_record(name):
+    if name.endswith("-weights"):
+        bank = published.load(name)
+        assert all(np.isfinite(array).all() for array in bank.arrays.values()) and len(bank) >= 32
+        return
+    bank = published.load(name)
+    train = bank.members.any(0)
+    assert train.sum() == train.nonzero()[0].max() + 1 and not bank.members[:, ~train].any()
+    assert (bank.members[0::2, train] ^ bank.members[1::2, train]).all()
+    assert np.isfinite(bank.margin).all() and (bank.correct[bank.margin > 0]).all()
+    inside = bank.correct[bank.members].mean()
+    assert inside > bank.correct[:, ~train].mean() > 2 / 100
+
+
+def test_one_reference_is_judged_on_those_that_it_left_out():
+    bank = published.load(SMALL, models=6)
+    few = published.Bank(bank.name, bank.parameters, {k: a[:, np.r_[:400, 50_000:50_100]] for k, a in bank.arrays.items()}, [])
+    [other] = study.references(0, 1, 6)
+    scores = study.attack(few, 0, np.array([other]))
+    assert scores.keys() == {"LiRA, offline", "RMIA, offline"}
+    assert (np.isnan(scores["LiRA, offline"]) == few.members[other, :400]).all()
+    assert {tuple(sorted(study.references(t, 2, 6))) for t in range(0, 6, 2)} == {(2, 3), (4, 5), (0, 1)}
+    assert not any(t - t % 2 <= r <= t - t % 2 + 1 for t in range(6) for r in study.references(t, 4, 6))
+    with pytest.warns(UserWarning, match="resolution"):
+        frame = study.by_references(few, 4, [1, 2, 4], draws=10)
+    assert set(frame["references"]) == {1, 2, 4} and frame["value"].between(0, 1).all()
+    assert frame[frame["attack"] == "MALT"].groupby("metric")["value"].nunique().eq(1).all()
+    assert set(frame[frame["references"] == 1]["attack"]) == {"MALT", "LiRA, offline", "RMIA, offline"}
+
+
+def test_the_page_runs_where_there_is_no_torch(repo, tmp_path):
+    values = validate("banks", {}, "smoke", repo)
+    cells = code_cells((repo / "notebooks" / "banks.py").read_text(encoding="utf-8"))
+    code = "\n".join(cells).replace("draws: int = 20", f"draws: int = {values['draws']}")
+    code = code.replace("references: list[int] = [1, 2, 4, 8, 16, 32, 62]", f"references: list[int] = {values['references']}")
+    code = code.replace("targets: int = 8", f"targets: int = {values['targets']}")
+    script = tmp_path / "page.py"
+    script.write_text(WITHOUT_TORCH + "import matplotlib; matplotlib.use('agg')\n" + code)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=repo)
+    assert done.returncode == 0, done.stderr[-2000:]
