@@ -50,8 +50,8 @@ def trained():
 def test_half_precision_of_weights_moves_no_rate(trained):
     ensemble, pool = trained
     exact = signals.logit_scaled_confidence(ensemble, pool)
-    held = measure.weights(range(6), dataset="fashion_mnist_20k", architecture="batchnorm_cnn:8,16,32", epochs=30, batch_size=64,
-                           records=1000)
+    held = measure.weights(range(6), dataset="fashion_mnist_20k", architecture="batchnorm_cnn:8,16,32", epochs=30,
+                           batch_size=64, records=1000)
     import torch
 
     rounded = np.empty_like(exact)
