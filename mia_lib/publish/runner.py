@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mia_lib import definitions, store
+from mia_lib import definitions, published, store
 from mia_lib.data import sets
 from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
@@ -160,7 +160,8 @@ def fetch(values: dict) -> None:
 
 def key(name: str, values: dict, root: Path | None = None) -> str:
     """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: the code that it reaches, the data and what
-    the paper printed, parameters, versions. Text and comments are not among them.
+    the paper printed, the published measurements where it reads any, parameters, versions. Text and comments are not among
+    them.
 
     Args:
         name: of the notebook.
@@ -170,8 +171,11 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     root = find_root(root)
     # Recorded results are left out: nothing writes them any more.
     data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
-    spec = {"code": bearing(name, values, root).fingerprint, "data": digest(data, root), "parameters": values,
+    reached = bearing(name, values, root)
+    spec = {"code": reached.fingerprint, "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy")}
+    if any(one.startswith(published.__name__) for one in reached.definitions):
+        spec["published"] = sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)
     if here := {one: lie for one in unpinned(values) if (lie := sets.lies(one))}:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]

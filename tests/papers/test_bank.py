@@ -11,6 +11,7 @@ from mia_lib import data, membership, metrics, models, published, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
 from mia_lib.papers.bank import measure, study
+from mia_lib.publish import runner
 from mia_lib.publish.parameters import code_cells, validate
 from mia_lib.published import pieces
 
@@ -129,6 +130,13 @@ def test_one_reference_is_judged_on_those_that_it_left_out():
     assert set(frame["references"]) == {1, 2, 4} and frame["value"].between(0, 1).all()
     assert frame[frame["attack"] == "MALT"].groupby("metric")["value"].nunique().eq(1).all()
     assert set(frame[frame["references"] == 1]["attack"]) == {"MALT", "LiRA, offline", "RMIA, offline"}
+
+
+def test_the_page_is_made_anew_when_what_is_published_is_another(repo, monkeypatch, tmp_path):
+    keys = [runner.key(name, validate(name, {}, "quick", repo), repo) for name in ("banks", "iha")]
+    monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path))
+    other = [runner.key(name, validate(name, {}, "quick", repo), repo) for name in ("banks", "iha")]
+    assert keys[0] != other[0] and keys[1] == other[1]
 
 
 def test_the_page_runs_where_there_is_no_torch(repo, tmp_path):
