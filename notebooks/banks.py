@@ -10,67 +10,75 @@
 
 # %% [markdown]
 # # Attack these models yourself
-# **This book comes with networks that were trained to be attacked, among them 64 small ones on halves of CIFAR-10. Here are their
-# answers, and twenty lines that attack them. At one false alarm in a hundred, where guessing finds 1 % of a model's members, one
-# threshold on the loss finds {ours}`malt`. With {ours}`most` other models to compare with, {ours}`best` finds {ours}`best-most`.**
+# **Here are the answers of {ours}`models` networks, each trained on half of a data set, and twenty lines that attack them. An attack
+# looks at a network's answer to a record and says whether the record was one of its members, those it was trained on. Allowed to
+# accuse one non-member in a hundred, guessing finds 1 % of the members, one threshold on the loss {ours}`malt`, and {ours}`best`, with
+# {ours}`most` other networks to compare with, {ours}`best-most`.**
 #
-# You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number on this page is computed from the
-# published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/fashion-small`
+# You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number on this page is computed from
+# published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/cifar10`
 # ([how to rerun](../book/rerun.md)). On Colab, add a cell before the first one, and in it:
 # `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 
 # %%
 import numpy as np
 import seaborn as sns
-from matplotlib import pyplot as plt
 
 from mia_lib import membership, metrics, plotting, published, results, signals
 from mia_lib.attacks import baselines, bayes
+from mia_lib.evidence import panels
 from mia_lib.papers.bank import study
 
 plotting.set_style()
 
 # %% tags=["parameters", "hide-input"]
 bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar10 | bank/cifar100-small | bank/fashion-small]
-targets: int = 8  # models that are attacked [4..32; even]
-references: list[int] = [1, 2, 4, 8, 16, 32, 62]  # other models that an attack may use, as far as the bank has them [1..1000; ascending; not empty]
+targets: int = 8  # models that are attacked [8..32; even]
+references: list[int] = [1, 2, 4, 8, 16, 32, 62, 126]  # other models that an attack may use, as far as the bank has them [1..1000; ascending; not empty]
 draws: int = 20  # resamples behind each interval [10..10000]
 
 # %%
 held = published.load(bank)
 counts = [count for count in references if count <= len(held) - 2]
-frame = study.by_references(held, targets, counts, draws)
+frame, most = study.by_references(held, targets, counts, draws)
 
 # %% tags=["hide-input"]
 names = list(frame["attack"].unique())
+looks = {name: plotting.style_of(name) for name in names}
+dashes = {"-": "", "--": (4, 2), ":": (1, 1)}
 look = {"hue": "attack", "style": "attack", "hue_order": names, "style_order": names,
-        "palette": {name: plotting.style_of(name)["color"] for name in names},
-        "markers": {name: plotting.style_of(name)["marker"] for name in names},
-        "dashes": {name: (3, 2) if "offline" in name else "" for name in names}}
-fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.4))
-for ax, (metric, title) in zip(axes, study.METRICS.items(), strict=True):
+        "palette": {name: one["color"] for name, one in looks.items()},
+        "markers": {name: one["marker"] for name, one in looks.items()},
+        "dashes": {name: dashes.get(one["linestyle"]) if isinstance(one["linestyle"], str) else one["linestyle"][1]
+                   for name, one in looks.items()}}
+fig, axes = panels.grid(list(study.METRICS.values()), height=6.2, rows=2, width=6.6)
+for ax, metric in zip(axes[:3], study.METRICS, strict=True):
     rows = frame[frame["metric"] == metric]
-    sns.lineplot(rows, x="references", y="value", ax=ax, legend=ax is axes[-1], **look)
+    sns.lineplot(rows, x="references", y="value", ax=ax, legend=ax is axes[2], **look)
     for name, each in rows.groupby("attack"):
         ax.fill_between(each["references"], each["low"], each["high"], color=look["palette"][name], alpha=0.15, lw=0)
-    ax.set(title=title, xlabel="References", ylabel="", xscale="log")
+    ax.set(xlabel="References", ylabel="", xscale="log")
     ax.set_xticks(counts, [str(count) for count in counts])
     ax.minorticks_off()
-sns.move_legend(axes[-1], "center left", bbox_to_anchor=(1, 0.5), title=None, frameon=False)
+handles, labels = axes[2].get_legend_handles_labels()
+axes[2].get_legend().remove()
+axes[3].legend(handles, labels, loc="center", frameon=False)
 plotting.show(
     fig, name="banks-references",
-    caption=f"What more references buy, on {bank}: means over {targets} targets; bands are 95 % intervals over targets and "
-    "records. MALT uses no references. With a single one, attacks are judged on the half of the records that it was not trained "
-    "on; the attacks drawn through need a model with the record and one without it, so two.",
-    alt="Three panels, AUC and the true positive rate at one percent and at one in a thousand false positives, against the "
-    "number of references from one to all on a logarithmic axis; a curve with a band for each of six attacks.")
+    caption=f"What more references buy, on {bank}: means over {targets} targets; bands are 95 % intervals over pairs of targets "
+    "and over records, not over other sets of references. FPR is the share of non-members that an attack accuses, TPR that of "
+    "members. MALT uses no references. The offline attacks use only those that left the record out, half of the number on the "
+    "axis, and the same one for one and for two; with a single reference they are judged on the records that it left out.",
+    alt=f"Three panels, AUC and the true positive rate at one percent and at one in a thousand false positives, against "
+    f"{counts[0]} to {counts[-1]} references on a logarithmic axis, a curve with a band for each of {len(names)} attacks.")
 
 # %% [markdown]
 # ## What is in a bank
 #
-# A bank is a set of models of one kind. Models come in pairs: a coin decides for each record which model of a pair is trained on
-# it. So each record is in half of the models. Whoever attacks one model has many others that were trained with the record, and as
-# many that were trained without it. These are the *references*.
+# A bank is a set of models of one kind. Models come in pairs: half of the training records, drawn at random, go to the first model
+# of a pair, the rest to the second. So each training record is in half of the models, and test records are in none. Whoever attacks
+# one model, the *target*, has all others but its partner to compare with, its *references*: half of them were trained with the
+# record, half without it.
 
 # %%
 held
@@ -78,7 +86,7 @@ held
 # %% [markdown]
 # `margin` is what each model says of each record: the log odds of the true class, $\log\frac{p}{1-p}$. `members` says which
 # records each model was trained on, and `correct` whether its most likely class was the right one. The last records of each row
-# are the test records of the data set. No model was trained on them.
+# are the test records of the data set.
 
 # %% tags=["hide-input"]
 listed = [name for name in published.ls()["name"] if name.startswith("bank/") and not name.endswith("-weights")]
@@ -89,9 +97,10 @@ results.show_table(
     formats={"right on members": ".3f", "right on test records": ".3f", "minutes": ".0f"})
 
 # %% [markdown]
-# The small models have three convolutions with batch normalisation and some 55,000 parameters, and were trained for 20 epochs.
-# `bank/cifar10` has networks as people use them, ResNet-9 with crops and flips. The gap between a model's members and test
-# records is what attacks live on.
+# The small models have three convolutions with batch normalisation and some 54,000 parameters, and were trained for 20 epochs.
+# `bank/cifar10` has networks as people use them, ResNet-9 with crops and flips. Models are right more often on their members than
+# on test records. How many members an attack finds at few false alarms does not follow from this gap alone: the first exercise
+# asks why.
 #
 # The weights of the small models are published, too, in half precision: `published.load("bank/cifar10-small-weights")`. Arrays
 # and weights are this book's, under its licence (MIT), and the images are not among them. CIFAR-10 and CIFAR-100 state no licence,
@@ -124,85 +133,115 @@ scores = {
     "RMIA": baselines.rmia(probability[target], probability[others], inside,
                            population[target], population[others]),
 }
-table = metrics.evaluate(scores, members[target], draws=draws)
-table.pivot(index="attack", columns="metric", values="value").round(4)
+table = metrics.evaluate(scores, members[target], draws=draws, metrics=study.METRICS)
+results.wide(table, digits=4).rename(columns=study.METRICS).set_index("attack")
 
 # %% tags=["hide-input"]
 plotting.show(
     plotting.roc(scores, members[target]), name="banks-roc",
-    caption=f"Five attacks on model {target} of {bank}, with {len(others)} references. Both axes are logarithmic, so the left "
-    "half of the picture is false positive rates below one percent. Grey: rates that so few records cannot show. Dashed: chance.",
+    caption=f"Five attacks on model {target} of {bank}, with {len(others)} references. Both axes are logarithmic, so false positive "
+    "rates below one percent take most of the picture. Grey: less than one record. Thin grey dashes: chance.",
     alt="True against false positive rate on logarithmic axes, a curve for each of five attacks, the diagonal of chance dashed.")
 
 # %% [markdown]
 # - **MALT** takes the loss as it is: a low loss means member ([Bayes-optimal attacks](bayes.ipynb)).
 # - **MAST** sets a threshold for each record, the one that best separates the references that saw it from those that did not.
 # - **LiRA** fits two Gaussians to each record's log odds, with and without training on it, and takes their likelihood ratio
-#   {cite}`carlini2022membership`. *Offline*, it does without models that saw the record, so that the attacker need not know the
-#   record beforehand.
-# - **RMIA** asks how far the record's probability is above its usual one, compared with records that no model has seen
-#   {cite}`zarifzadeh2024low`.
+#   {cite}`carlini2022membership`. `fixed_variance` fits one variance for all records, since a few references do not tell a record's
+#   own. *Offline*, it does without models that saw the record, so that the attacker need not know the record beforehand.
+# - **RMIA** divides the record's probability under the target by its usual one, the mean over the references. Then it counts how
+#   many of the test records, which no model has seen, have less than half of this ratio {cite}`zarifzadeh2024low`. *Offline*, it
+#   guesses the probability under models that saw the record from a constant, which we choose by attacking a reference.
+#
+# All attacks ask the target once for each record; RMIA asks it for the test records, too.
 #
 # ## How many references are enough?
 #
 # References are what an attack costs, since somebody has to train them. So how much does one more buy? We attack
-# {ours}`targets` models, each with few and with many references, and no two models with the same few. {numref}`banks-references` at
-# the top of this page shows what that gives. It is drawn from a table with a row for each number of references, attack and metric:
+# {ours}`targets` models. The two of a pair are attacked with the same references, and no two pairs with the same few.
+# {numref}`banks-references` shows what that gives. It is drawn from a table with a row for each number of references, attack and
+# metric:
 
 # %%
 columns = ["attack", "references", "metric", "value", "low", "high"]
 frame[frame["references"] == counts[-1]].tail(3)[columns]
 
 # %% [markdown]
-# The authors of RMIA claim that it needs few references. Here it has an AUC of {ours}`rmia-few` with {ours}`few` references, where
-# LiRA has {ours}`lira-few`. With {ours}`most` they have {ours}`rmia-auc` and {ours}`lira-auc`. A high AUC does not mean many members
-# found at few false alarms: {numref}`banks-most` has both.
+# The authors of RMIA claim that it needs few references. With {ours}`few` references it finds {ours}`rmia-few` of the members at 1 %
+# false alarms, where LiRA finds {ours}`lira-few`; with {ours}`middle` they find {ours}`rmia-middle` and {ours}`lira-middle`, with
+# {ours}`most` {ours}`rmia-most` and {ours}`lira-most`. LiRA has to estimate a mean for each record and kind, and with two references
+# each mean is a single number.
+#
+# {ours}`best` is first with {ours}`most` references. On the same records and targets it finds {ours}`lead` more than
+# {ours}`second`, the next one; an interval that covers zero leaves the order open. MALT has an AUC of {ours}`malt-auc` and still finds only {ours}`malt` of the members: the AUC does not tell
+# how many are found at few false alarms ({numref}`banks-most`).
 
 # %% tags=["hide-input"]
-most = frame[frame["references"] == counts[-1]]
+last = frame[frame["references"] == counts[-1]]
 results.show_table(
-    results.wide(most.assign(metric=most["metric"].map(study.METRICS)), digits=4), name="banks-most",
-    caption=f"With {counts[-1]} references: means over {targets} targets, 95 % intervals over targets and records.")
+    results.wide(last.assign(metric=last["metric"].map(study.METRICS)), digits=4), name="banks-most",
+    caption=f"With {counts[-1]} references: means over {targets} targets, 95 % intervals over pairs of targets and records. "
+    "Differences of two attacks are known better than each alone, since both are judged on the same records.")
 
+first, second, ahead = study.lead(most, held.members[:targets, held.members.any(0)], draws)
 value = frame.set_index(["metric", "attack", "references"])["value"].sort_index()
-at_one, few = value["tpr_at_fpr=0.01"].xs(counts[-1], level="references"), min(c for c in counts if c > 1)
-results.name({"targets": targets, "few": few, "most": counts[-1], "best": at_one.idxmax()})
-results.name({"malt": at_one["MALT"], "best-most": at_one.max()}, ".1%")
-results.name({"rmia-few": value["auc", "RMIA", few], "lira-few": value["auc", "LiRA", few],
-              "rmia-auc": value["auc", "RMIA", counts[-1]], "lira-auc": value["auc", "LiRA", counts[-1]]})
+at_one = value["tpr_at_fpr=0.01"]
+several = [count for count in counts if count > 1]
+chosen = {"few": several[0], "middle": several[len(several) // 2], "most": several[-1]}
+results.name({"targets": targets, "models": models, "best": first, "second": second, **chosen})
+results.name({"malt": at_one["MALT", counts[-1]], "best-most": at_one[first, counts[-1]]}, ".1%")
+results.name({f"{name.lower()}-{word}": at_one[name, count] for name in ("RMIA", "LiRA") for word, count in chosen.items()}, ".1%")
+results.name({"lead": ahead}, ".2%")
+results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
 
 # %% [markdown]
 # ## Exercises
 #
 # ````{exercise} Other models
-# :label: banks-exercise-fashion
-# Before running: FashionMNIST is easier than CIFAR-10, and its models are right more often. Will attacks find more members, or
-# fewer? Then run `mia run banks -p bank bank/fashion-small`, and compare the gap between members and test records in
-# {numref}`banks-there` with what the attacks find.
+# :label: banks-exercise-models
+# The networks of `bank/cifar10` are right far more often than the small ones, and the gap between their members and test records is
+# half as wide ({numref}`banks-there`). Will attacks find more of their members at 1 % false alarms, or fewer? Which attack will be
+# first? Then run `mia run banks -p bank bank/cifar10`.
 # ````
 #
 # ````{exercise} Your own attack
 # :label: banks-exercise-own
-# Write a function that takes the target's margins [N], the references' margins [R, N] and their members, and gives a score [N].
-# A first one to try: the target's margin minus the mean margin of the references that left the record out. Where does it stand
-# in {numref}`banks-most`?
+# Write a function `own(margin, others, inside)` that takes the target's margins [N], the references' margins [R, N] and whether they
+# were trained on each record [R, N], and gives a score [N]. A first one to try: the target's margin minus the mean margin of the
+# references that left the record out. Which row of {numref}`banks-most` is it? This judges it on all targets:
+#
+# ```python
+# mine = np.stack([own(margin[t], margin[o], members[o]) for t in range(targets)
+#                  for o in [study.references(t, counts[-1], models)]])
+# metrics.evaluate({"mine": mine}, members[:targets], draws=draws)
+# ```
+# ````
+#
+# ````{solution} banks-exercise-own
+# :class: dropdown
+# It is LiRA, offline: with one variance for all records, that ranks by this difference. Now improve on it. What do the references
+# that were trained on the record add?
 # ````
 #
 # ````{exercise} The partner
 # :label: banks-exercise-partner
-# Take the target's partner into the references, `others = [m for m in range(models) if m != target]`, and run the attacks again.
-# The library refuses. Why must it?
-# ````
-#
-# ````{exercise} A signal that is not published
-# :label: banks-exercise-weights
-# This one needs PyTorch and the images. `measure.networks("bank/cifar10-small", 16)` of `mia_lib.papers.bank` gives sixteen of the
-# networks from their published weights. Ask them for the log odds of the mirrored images, and give LiRA both views. What does
-# the second query buy, compared with sixteen more references?
+# Take the target's partner into the references, `others = [m for m in range(models) if m != target]`, and run the attacks again. Which
+# one finds more members than before? Then write a score that uses `members[others]` alone, no model's answer, and has an AUC of 1.
 # ````
 #
 # ````{solution} banks-exercise-partner
 # :class: dropdown
 # A record that the target was trained on is missing from its partner, and the other way round. So among all other models a member
-# has one model fewer that was trained on it than a non-member has. The count alone tells who is a member, without any model's answer.
+# has one model fewer that was trained on it than a non-member has, and `-members[others].sum(0)` tells them apart without any answer.
+# MAST gains most, because the place of its threshold depends on this count. The library cannot notice: it refuses the target among
+# its own references, and does not know who its partner is.
+# ````
+#
+# ````{exercise} A signal that is not published
+# :label: banks-exercise-weights
+# This one needs PyTorch and the images. After `from mia_lib.papers.bank import measure`, `measure.networks("bank/cifar10-small", 16)`
+# gives a target, its partner and fourteen references from their published weights. With `pool = data.load("cifar10")` the mirrored
+# images are `pool.x[:, :, ::-1]`, and `signals.scalars(signals.model_outputs(network, x), pool.y)["logit_scaled_confidence"]` gives
+# the log odds. Stack both views of the training records to `[N, 2]` and `[14, N, 2]` and give them to LiRA. Does the second query buy
+# as much as fourteen more references?
 # ````

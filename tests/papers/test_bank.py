@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -125,9 +126,15 @@ def test_one_reference_is_judged_on_those_that_it_left_out():
     assert (np.isnan(scores["LiRA, offline"]) == few.members[other, :400]).all()
     assert {tuple(sorted(study.references(t, 2, 6))) for t in range(0, 6, 2)} == {(2, 3), (4, 5), (0, 1)}
     assert not any(t - t % 2 <= r <= t - t % 2 + 1 for t in range(6) for r in study.references(t, 4, 6))
-    with pytest.warns(UserWarning, match="resolution"):
-        frame = study.by_references(few, 4, [1, 2, 4], draws=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # so few records resolve no rate
+        frame, most = study.by_references(few, 4, [1, 2, 4, 8], draws=10)
     assert set(frame["references"]) == {1, 2, 4} and frame["value"].between(0, 1).all()
+    assert most.keys() == set(frame["attack"]) and most["RMIA"].shape == (4, 400)
+    first, second, ahead = study.lead(most, few.members[:4, :400], draws=10)
+    assert {first, second} < most.keys() and ahead.value >= 0
+    with pytest.raises(MiaError, match="from 2 to 4 is needed"):
+        study.by_references(few, 4, [1])
     assert frame[frame["attack"] == "MALT"].groupby("metric")["value"].nunique().eq(1).all()
     assert set(frame[frame["references"] == 1]["attack"]) == {"MALT", "LiRA, offline", "RMIA, offline"}
 
@@ -143,7 +150,7 @@ def test_the_page_runs_where_there_is_no_torch(repo, tmp_path):
     values = validate("banks", {}, "smoke", repo)
     cells = code_cells((repo / "notebooks" / "banks.py").read_text(encoding="utf-8"))
     code = "\n".join(cells).replace("draws: int = 20", f"draws: int = {values['draws']}")
-    code = code.replace("references: list[int] = [1, 2, 4, 8, 16, 32, 62]", f"references: list[int] = {values['references']}")
+    code = code.replace("= [1, 2, 4, 8, 16, 32, 62, 126]", f"= {values['references']}")
     code = code.replace("targets: int = 8", f"targets: int = {values['targets']}")
     script = tmp_path / "page.py"
     script.write_text(WITHOUT_TORCH + "import matplotlib; matplotlib.use('agg')\n" + code)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from mia_lib import membership, metrics, signals
 from mia_lib.attacks import baselines, bayes
+from mia_lib.errors import MiaError
 from mia_lib.published import Bank
 
 METRICS = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR", "tpr_at_fpr=0.001": "TPR at 0.1 % FPR"}
@@ -30,7 +31,7 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
 
 def references(target: int, count: int, models: int) -> np.ndarray:
     """So many references against a target: pairs of `membership.references_of`, from the one after the target's own on, so
-    that no two targets have the same few. A single one is the first of the first pair."""
+    that no two pairs of targets have the same few. A single one is the first of the first pair."""
     pairs = membership.references_of(target, models).reshape(-1, 2)
     return np.roll(pairs, -(target // 2), 0).ravel()[:count]
 
@@ -38,11 +39,10 @@ def references(target: int, count: int, models: int) -> np.ndarray:
 def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]:
     """Scores [N] of the training records by every attack that these references allow; of records that the one reference was
     trained on, where there is one alone, they are not a number."""
-    trained = bank.members.any(0)
-    margin, members = bank.margin[:, trained], bank.members[:, trained]
-    loss, inside = signals.loss_of(margin[[target, *others]]), members[others]
-    odds, population = margin[[target, *others]], np.exp(-signals.loss_of(bank.margin[[target, *others]][:, ~trained]))
-    probability = np.exp(-loss)
+    rows, trained = [target, *others], bank.members.any(0)
+    odds, inside = bank.margin[rows][:, trained], bank.members[others][:, trained]
+    loss = signals.loss_of(odds)
+    probability, population = np.exp(-loss), np.exp(-signals.loss_of(bank.margin[rows][:, ~trained]))
     judged = ~inside.all(0)  # whom a reference left out
 
     def offline(function, *arrays, **settings):
@@ -54,7 +54,8 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
         return baselines.rmia(own, theirs, theirs_inside, population[0], population[1:], **settings)
 
     scores = {"LiRA, offline": offline(baselines.lira_offline, odds[0], odds[1:], inside, fixed_variance=True),
-              "RMIA, offline": offline(rmia, probability[0], probability[1:], inside, a=0.3)}
+              "RMIA, offline": offline(rmia, probability[0], probability[1:], inside,
+                                       a=_a(probability[1:], population[1:], inside))}
     if inside.any(0).all():
         scores |= {"MAST": bayes.mast(loss[0], loss[1:], inside),
                    "LiRA": baselines.lira_online(odds[0], odds[1:], inside, fixed_variance=True),
@@ -62,33 +63,58 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
     return scores
 
 
-def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 20) -> pd.DataFrame:
-    """A row for each number of references, attack and metric: value, low and high over targets and records.
+def _a(probability: np.ndarray, population: np.ndarray, inside: np.ndarray) -> float:
+    """The constant of RMIA, offline, as an attacker finds it without the target: with it the others but its partner attack the
+    first reference best, on a fifth of the records. With two references or fewer the authors' value for CIFAR-10."""
+    if len(probability) < 4:
+        return 0.3
+    some, kinds = probability[:, ::5], inside[:, ::5]
+    return max((0.0, 0.3, 0.6, 0.9), key=lambda a: metrics.auc(
+        baselines.rmia(some[0], some[2:], kinds[2:], population[0], population[2:], a=a), kinds[0]))
 
-    MALT, which takes no reference, is repeated at each number.
+
+def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 20
+                  ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """What attacks find with few and with many references.
+
+    Returns:
+        a row for each number of references, attack and metric: value, low and high over targets and records; and the scores
+        [T, N] of each attack with the largest number.
+
+    Raises:
+        MiaError: no number of references from 2 that the bank has, which all attacks can use.
     """
-    trained, rows = bank.members.any(0), []
-    members = bank.members[:targets, trained]
-    alone = {"MALT": bayes.malt(signals.loss_of(bank.margin[:targets, trained]))}
-    malt = metrics.evaluate(alone, members, draws=draws, metrics=tuple(METRICS))
+    counts = [count for count in counts if count <= len(bank) - 2]
+    if not counts or counts[-1] < 2:
+        raise MiaError(f"references: at least one number from 2 to {len(bank) - 2} is needed, the models of {bank.name} but "
+                       "the target and its partner.")
+    trained = bank.members.any(0)
+    members, alone = bank.members[:targets, trained], {"MALT": bayes.malt(signals.loss_of(bank.margin[:targets, trained]))}
+    malt, frames = _evaluate(alone, members, draws), []
     for count in counts:
         each = [attack(bank, target, references(target, count, len(bank))) for target in range(targets)]
         scores = {name: np.stack([one[name] for one in each]) for name in each[0]}
-        rows += [malt, _evaluate(scores, members, draws)]
-        rows[-2:] = [one.assign(references=count) for one in rows[-2:]]
-    return pd.concat(rows, ignore_index=True)
+        frames += [malt.assign(references=count), _evaluate(scores, members, draws).assign(references=count)]
+    return pd.concat(frames, ignore_index=True), alone | scores
 
 
 def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) -> pd.DataFrame:
     """`metrics.evaluate`, each target on the records that have a score."""
-    judged = np.isfinite(next(iter(scores.values())))
-    if judged.all():
-        return metrics.evaluate(scores, members, draws=draws, metrics=tuple(METRICS))
-    size = judged.sum(1).min()  # of an odd number of records one half has one more
-    places = np.stack([np.flatnonzero(row)[:size] for row in judged])
-    inside = np.take_along_axis(members, places, 1)
-    return pd.DataFrame([
-        {"attack": name, "metric": metric, "value": found.value, "low": found.low, "high": found.high,
-         "resolution": 1 / (~inside).sum(1).min()}
-        for name, score in scores.items() for metric in METRICS
-        for found in [metrics.bootstrap(metric, np.take_along_axis(score, places, 1), inside, draws=draws, records=places)]])
+    judged = {name: np.isfinite(score) for name, score in scores.items()}
+    rows = [metrics.evaluate(whole, members, draws=draws, metrics=tuple(METRICS))] if (
+        whole := {name: score for name, score in scores.items() if judged[name].all()}) else []
+    for name in scores.keys() - whole.keys():
+        size = judged[name].sum(1).min()  # of an odd number of records one half has one more
+        places = np.stack([np.flatnonzero(row)[:size] for row in judged[name]])
+        inside, score = (np.take_along_axis(array, places, 1) for array in (members, scores[name]))
+        found = {metric: metrics.bootstrap(metric, score, inside, draws=draws, records=places) for metric in METRICS}
+        rows.append(pd.DataFrame([{"attack": name, "metric": metric, "value": one.value, "low": one.low, "high": one.high,
+                                   "resolution": 1 / (~inside).sum(1).min()} for metric, one in found.items()]))
+    return pd.concat(rows, ignore_index=True)
+
+
+def lead(scores: dict[str, np.ndarray], members: np.ndarray, draws: int = 20) -> tuple[str, str, metrics.Interval]:
+    """The two attacks that find most members at 1 % false positives, and how far the first is ahead, on the same records."""
+    rates = {name: np.mean(metrics.tpr_at_fpr(score, members, 0.01)) for name, score in scores.items()}
+    first, second = sorted(rates, key=rates.get, reverse=True)[:2]
+    return first, second, metrics.compare("tpr_at_fpr", scores[first], scores[second], members, 0.01, draws=draws)
