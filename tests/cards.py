@@ -13,6 +13,7 @@ What is not here: CUDA graphs, streams, other rounding, memory that runs out.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import contextmanager
 
@@ -158,10 +159,11 @@ def fake(patch, refused: tuple[torch.dtype, ...] = ()):
     def pick(device: str | None = None) -> torch.device:
         if device not in (None, "cpu", "cuda", "cuda:0"):
             raise MiaError(f"device = {device!r}")
-        return torch.device("cpu") if device == "cpu" else DEVICE
+        return torch.device("cpu") if (device or os.environ.get("MIA_DEVICE")) == "cpu" else DEVICE
 
     with patch.context() as mine, Fake(refused) as mode:
         mine.setattr(devices, "pick", pick)
+        mine.delenv("MIA_DEVICE", raising=False)
         # `module.to` would change what a wrapper says of itself, and not what it holds.
         before = torch.__future__.get_overwrite_module_params_on_conversion()
         torch.__future__.set_overwrite_module_params_on_conversion(True)

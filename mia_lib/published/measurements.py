@@ -349,10 +349,11 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
     return found
 
 
-def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.01) -> str:
+def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.005) -> str:
     """In words, where arrays differ by more than processors do; "" where they do not.
 
-    Numbers may be apart by a share `tolerance` of the spread of their array, and one in a hundred truth values another.
+    Numbers may be apart (root of the mean square) by a share `tolerance` of the spread of their array, and one in a hundred
+    truth values another.
     """
     apart = []
     for name in sorted(before.keys() | now.keys()):
@@ -361,7 +362,7 @@ def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray],
             apart.append(f"{name} is {_form(b)}, it was {_form(a)}")
         elif a.dtype.kind == "f":
             a, b = a.astype(np.float64), b.astype(np.float64)
-            gap = float(np.max(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b)), initial=0))
+            gap = float(np.sqrt(np.mean(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, a - b) ** 2))) if a.size else 0.0
             spread = float(np.std(a[np.isfinite(a)])) if np.isfinite(a).any() else 0.0
             if not gap <= tolerance * max(spread, 1e-12):
                 apart.append(f"{name} is apart by {gap:.3g}, of a spread of {spread:.3g}")

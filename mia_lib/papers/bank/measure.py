@@ -12,8 +12,9 @@ import numpy as np
 
 from mia_lib.published import measurement
 
+# Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
-         "epochs": 2, "batch_size": 32}
+         "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
 
 
 def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
@@ -67,7 +68,8 @@ answers.__signature__ = weights.__signature__ = inspect.signature(models_of)  # 
 
 FAST = {"architecture": "resnet9:32,64,256,256", "epochs": 20, "batch_size": 512, "learning_rate": 0.4, "weight_decay": 1e-3,
         "augmentation": "flip_crop:4", "precision": "bfloat16"}  # for a graphics card: three seconds a model on an H200
-FAST_PROBE = {**PROBE, "architecture": "resnet9:4,8,8,8", "augmentation": "flip_crop:4", "precision": "float32"}
+FAST_PROBE = {**PROBE, "architecture": "resnet9:4,8,8,8", "augmentation": "flip_crop:4", "precision": "float32", "epochs": 1,
+              "batch_size": 200, "learning_rate": 0.4}  # a single step, for the same reason
 
 cifar10 = measurement("bank/cifar10", probe=FAST_PROBE, dataset="cifar10", **FAST)(answers)
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
