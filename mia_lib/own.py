@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import inspect
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mia_lib import definitions
+from mia_lib.definitions.running import INSTALLED
 from mia_lib.errors import MiaError
 
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
@@ -161,13 +163,52 @@ def modules(text: str) -> tuple[Path, ...]:
         if module is None or name in found or not definitions.follows(name) or name.startswith(f"{__package__}."):
             continue
         found[name] = Path(module.__file__)
-        for node in ast.walk(ast.parse(found[name].read_bytes())):
-            if isinstance(node, ast.ImportFrom):
-                base = importlib.util.resolve_name("." * node.level + (node.module or ""), module.__package__ or None)
-                waiting += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                waiting += [alias.name for alias in node.names]
+        waiting += _imported(found[name], module.__package__ or None)
     return tuple(found.values())
+
+
+def _imported(path: Path, package: str | None) -> list[str]:
+    """Modules that a file may import."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+    return found
+
+
+def sources(text: str) -> list[Path]:
+    """What `modules` finds, from files as they are now, by the names of their modules; nothing is imported. [] of a text that
+    names no module of the user's own."""
+    match = FORM.fullmatch(text)
+    waiting, found = [match[1]] if match else [], {}
+    importlib.invalidate_caches()
+    while waiting:
+        name = waiting.pop()
+        if name not in found and (path := _file(name)) is not None:
+            found[name] = path
+            try:
+                waiting += _imported(path, name if path.name == "__init__.py" else name.rpartition(".")[0] or None)
+            except (SyntaxError, ImportError, ValueError):
+                pass  # whoever imports it says so
+    return [found[name] for name in sorted(found)]
+
+
+def _file(module: str) -> Path | None:
+    """The file of a module that is neither Python's, nor installed, nor this library's."""
+    parts, places, spec = module.split("."), None, None
+    if parts[0] in sys.stdlib_module_names or parts[0] == __package__ or not all(parts):
+        return None
+    for count in range(1, len(parts) + 1):
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
+        if spec is None or (spec.submodule_search_locations is None and count < len(parts)):
+            return None
+        if (spec.origin or "").startswith(INSTALLED):
+            return None
+        places = spec.submodule_search_locations
+    return Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
 
 
 @functools.lru_cache

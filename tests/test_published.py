@@ -177,7 +177,7 @@ def test_a_probe_that_gives_something_else_stops_publishing_until_the_edition_is
 
 def test_what_was_made_from_a_piece_goes_when_that_is_measured_anew(monkeypatch):
     CHILD(2)
-    with pytest.raises(MiaError, match="toy/squares, which is not published"):
+    with pytest.raises(MiaError, match="toy/squares, of which the same is not published"):
         CHILD.publish(range(2), {})
     PARENT.publish(range(2), {})
     [other.unlink() for other in (pieces.cache() / "toy").glob("roots*")]
@@ -193,6 +193,134 @@ def test_what_was_made_from_a_piece_goes_when_that_is_measured_anew(monkeypatch)
     mine.unlink()
     [other.unlink() for other in (pieces.cache() / "toy").glob("squares*")]
     assert CHILD.available({}) == []
+
+
+def test_what_was_made_of_what_was_made_from_a_piece_goes_too(monkeypatch):
+    def fourth_roots(index: range):
+        return {"root": np.sqrt(CHILD(index=index).root)}
+
+    grandchild = made(fourth_roots, "toy/fourth")
+    register(monkeypatch, PARENT, CHILD, grandchild)
+    for one in (PARENT, CHILD, grandchild):
+        one.publish(range(2), {})
+    assert len(published.load("toy/fourth")) == 2
+    register(monkeypatch, made(edition=2), CHILD, grandchild)
+    assert grandchild.available({}) == []
+
+
+def test_what_was_measured_before_its_parent_was_published_is_published_after_it():
+    with pytest.raises(MiaError, match="Publish that first"):  # four models: two chunks in the cache, one published block
+        CHILD.publish(range(4), {})
+    [parent] = PARENT.publish(range(4), {})
+    CALLS.clear()
+    [path] = CHILD.publish(range(4), {})
+    assert CALLS == [0, 1] or CALLS == []  # the probe's
+    [named] = json.loads(path.read_text())["parents"]
+    assert named["sha256"] == json.loads(parent.read_text())["sha256"]
+
+
+def test_where_blocks_overlap_a_call_and_what_is_loaded_agree():
+    [path] = PARENT.publish(range(4), {})
+    manifest = json.loads(path.read_text()) | {"index": [2, 6]}
+    pieces.write(published.folder(), "toy/squares-002-005", ".npz",
+                 {"margin": np.full((4, 5), 99, np.float16), "members": np.zeros((4, 5), bool)}, manifest)
+    assert PARENT(6).margin[:, 0].tolist() == published.load("toy/squares").margin[:, 0].tolist() == [0, 1, 2, 3, 99, 99]
+
+
+def test_parameters_that_are_written_alike_in_a_name_have_files_of_their_own():
+    PARENT.publish(range(2), {"source": "a/b"})
+    PARENT.publish(range(2), {"source": "a b"})
+    assert len(manifests()) == 2 and published.load("toy/squares", source="a/b").margin.shape == (2, 5)
+
+
+def test_a_number_is_the_same_parameter_however_it_is_written():
+    PARENT.publish(range(2), {"scale": 2})
+    PARENT.publish(range(4), {"scale": np.float32(2.0)})
+    CALLS.clear()
+    assert PARENT(4, scale=np.int64(2)).parameters["scale"] == 2.0 and CALLS == []
+    assert len(published.load("toy/squares", scale=2)) == 4
+    PARENT(1, scale=1.0)
+    CALLS.clear()
+    PARENT(1, scale=True)
+    assert CALLS == [0]  # a yes is no number
+    with pytest.raises(MiaError, match="Did you mean 'scale'"):
+        published.load("toy/squares", scal=2)
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"index": [0, 5]}, "index is"), ({"index": [4, 8]}, "index is"), ({"index": [0, 4, 2]}, "damaged"),
+    ({"file": "/etc/hosts"}, "not beside it"), ({"file": None}, "file is None"), ({"parameters": None}, "parameters is None"),
+    ({"seconds": None}, "seconds is None"), ({"arrays": {}}, "holds margin, members"), ({"sha256": 3}, "sha256 is 3"),
+    ({"arrays": {"margin": {"dtype": "float16", "shape": [4, 5]}}}, "holds margin, members"),
+    ({"arrays": {"margin": {"dtype": "float16", "shape": [4, 5]}, "members": {"dtype": "bool", "shape": [4, 50]}}},
+     "members is"),
+    ({"arrays": {"margin": {"dtype": "float16", "shape": [4, 6]}, "members": {"dtype": "bool", "shape": [4, 5]}}},
+     "margin is")])
+def test_a_manifest_that_was_edited_by_hand_is_said_and_its_models_are_measured_anew(change, said):
+    [path] = PARENT.publish(range(4), {})
+    [one.unlink() for one in pieces.cache().rglob("*.*")]
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    CALLS.clear()
+    with pytest.warns(UserWarning, match=said):
+        assert PARENT(4).margin[:, 0].tolist() == [0, 1, 2, 3]
+    assert CALLS == [0, 1, 2, 3]
+    with pytest.warns(UserWarning, match=said):
+        PARENT.publish(range(4), {})
+    assert len(published.load("toy/squares")) == 4
+
+
+@pytest.mark.parametrize("wrong", [{}, {"models": 2, "index": range(2)}, {"index": range(0)}, {"index": 3},
+                                   {"index": range(-2, 0)}, {"index": "ab"}])
+def test_a_wrong_index_is_refused(wrong):
+    with pytest.raises(MiaError, match="index"):
+        PARENT(**wrong)
+    assert CALLS == []
+
+
+def test_a_probe_that_is_damaged_or_gone_stops_publishing():
+    PARENT.publish(range(2), {})
+    whole = PARENT.probe_path.read_bytes()
+    for content in (b"", b"junk", whole[:50]):
+        PARENT.probe_path.write_bytes(content)
+        with pytest.raises(MiaError, match="damaged.*Bring it back"):
+            PARENT.publish(range(4), {})
+    PARENT.probe_path.unlink()
+    with pytest.raises(MiaError, match="Bring .* back, or raise its edition"):
+        PARENT.publish(range(4), {})
+
+
+def test_a_probe_allows_the_last_digit_and_no_other_member():
+    assert published.differences({"a": np.float16([-2.2, -2.2, -2.199])}, {"a": np.float16([-2.2, -2.199, -2.199])}) == ""
+    one = {"members": np.zeros(1000, bool), "correct": np.zeros(1000, bool)}
+    other = {name: np.arange(1000) == 3 for name in one}
+    assert published.differences(one, other) == "members is another in 0.1% of its entries"
+
+
+def test_a_file_that_is_edited_while_it_is_measured_is_said(tmp_path):
+    own = tmp_path / "mine.csv"
+    own.write_text("1,2")
+
+    def slow(index: range, source: str = ""):
+        own.write_text("1,3")
+        return {"margin": np.zeros((len(index), 1))}
+
+    with pytest.raises(MiaError, match="was edited while"):
+        made(slow, "toy/slow")(1, source=str(own))
+    assert not list(pieces.cache().rglob("*.json"))
+
+
+def test_what_the_users_own_module_imports_is_known_by_its_content_and_a_package_too(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "__init__.py").write_text("")
+    (tmp_path / "my_package" / "nets.py").write_text("import torch\nfrom .sizes import width\nimport my_helper")
+    (tmp_path / "my_package" / "sizes.py").write_text("width = 3")
+    (tmp_path / "my_helper.py").write_text("depth = 2")
+    seen = [machinery._own_content({"architecture": "my_package.nets:Net(2)"})]
+    for path, text in (("my_package/sizes.py", "width = 4"), ("my_helper.py", "depth = 3")):
+        (tmp_path / path).write_text(text)
+        seen.append(machinery._own_content({"architecture": "my_package.nets:Net(2)"}))
+    assert len({one["architecture"] for one in seen}) == 3 and "my_package" not in sys.modules
 
 
 def test_the_users_own_file_is_known_by_its_content(tmp_path):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import io
 import json
+import os
 import re
 import time
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib import progress, store
+from mia_lib import own, progress, store
 from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
@@ -60,7 +61,7 @@ class Measurement:
         Raises:
             MiaError: an unknown parameter or one that is no plain value; what measuring raises.
         """
-        index, parameters = range(check_whole("models", models, 1)) if index is None else index, self.complete(parameters)
+        index, parameters = _numbers(models, index), self.complete(parameters)
         if self.lacking(index, parameters):
             self.measure(index, parameters)
         return self._collect(index, parameters)
@@ -71,9 +72,12 @@ class Measurement:
         used = []
         for piece in self.available(parameters):
             wanted = (set(index) & set(piece.index)) - rows.keys()
-            if wanted and piece.is_sound():
-                rows |= {number: arrays for number, arrays in piece.rows().items() if number in wanted}
+            if wanted and (held := piece.sound_rows()):
+                rows |= {number: arrays for number, arrays in held.items() if number in wanted}
                 used.append(piece)
+        if gone := set(index) - rows.keys():
+            raise MiaError(f"Model {min(gone)} of {self.name} was there and is gone: its file was changed meanwhile. Run "
+                           "again.")
         if (served := _served.get()) is not None:
             served.extend(used)
         return Bank(self.name, parameters, disk.stack(rows, index), [piece.manifest for piece in used])
@@ -87,11 +91,13 @@ class Measurement:
         known = [name for name in inspect.signature(self.function).parameters if name != "index"]
         for name in parameters:
             choose(f"parameter of {self.name}", name, known)
-        whole = {**self.usual(), **parameters}
+        usual = self.usual()
+        whole = {**usual, **parameters}
         if lacking := [name for name in known if name not in whole]:
             raise MiaError(f"{self.name} needs {', '.join(lacking)}.")
         try:
-            return json.loads(json.dumps({name: whole[name] for name in known}, allow_nan=False))
+            plain = json.loads(json.dumps({name: whole[name] for name in known}, allow_nan=False, default=_of_numpy))
+            return {name: _as_the_default(value, usual.get(name)) for name, value in plain.items()}
         except (TypeError, ValueError) as error:
             raise MiaError(f"parameters of {self.name}: {error}. Numbers, texts, lists of them, True, False and None are "
                            "plain values.") from error
@@ -107,18 +113,43 @@ class Measurement:
 
         return {"name": self.name, "edition": self.edition, "training_edition": training.EDITION}
 
-    def answers(self, manifest: Mapping, parameters: dict) -> bool:
-        """Whether a piece is of this measurement as it is now, at these parameters, and what it was made from still stands."""
+    def answers(self, manifest: Mapping, parameters: dict | None = None) -> bool:
+        """Whether a piece is of this measurement as it is now, at some parameters, and what it was made from stands."""
         try:
-            same = self.identity().items() <= manifest.items() and self.complete(manifest["parameters"]) == parameters
+            said = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
             return False
-        return same and manifest.get("own", {}) == _own_content(parameters) and _parents_stand(manifest)
+        same = self.identity().items() <= manifest.items() and (parameters is None or _text(said) == _text(parameters))
+        return same and manifest.get("own", {}) == _own_content(said) and _parents_stand(manifest)
 
     def available(self, parameters: dict) -> list[Piece]:
         """The pieces that answer: published ones first, then of the working cache those made by the code there is now."""
-        cached = [piece for piece in disk.pieces(self.name, disk.cache()) if piece.manifest["code"] == self._code()]
-        return [piece for piece in [*disk.pieces(self.name, folder()), *cached] if self.answers(piece.manifest, parameters)]
+        return [piece for piece in self._candidates() if self.answers(piece.manifest, parameters)]
+
+    def _candidates(self) -> list[Piece]:
+        cached = [piece for piece in disk.pieces(self.name, disk.cache()) if piece.manifest.get("code") == self._code()]
+        return [*disk.pieces(self.name, folder()), *cached]
+
+    def serves(self, parent: Mapping, *, published: bool = False) -> bool:
+        """Whether a piece that another was made from, as the manifest of that names it, is there and answers."""
+        return any(piece.manifest["sha256"] == parent["sha256"] and (piece.is_published or not published)
+                   and self.answers(piece.manifest) for piece in self._candidates())
+
+    def _published_of(self, parent: Mapping) -> list[dict]:
+        """What a manifest says of published pieces that hold what one in the working cache does; [] where none do."""
+        if self.serves(parent, published=True):
+            return [dict(parent)]
+        cached = next(piece for piece in self._candidates() if piece.manifest["sha256"] == parent["sha256"])
+        rows, left, found = cached.rows(), set(cached.index), []
+        for piece in self.available(self.complete(cached.manifest["parameters"])):
+            if piece.is_published and left & set(piece.index):
+                theirs = piece.rows()
+                if any(not np.array_equal(theirs[n][name], array, equal_nan=array.dtype.kind == "f")
+                       for n in left & set(piece.index) for name, array in rows[n].items()):
+                    return []
+                left -= set(piece.index)
+                found.append(_named(piece))
+        return [] if left else found
 
     def _code(self) -> str:
         """Hash of the code that measures: the rooms below, and the module of the function."""
@@ -151,7 +182,7 @@ class Measurement:
                 self._measure_chunk(run, parameters)
 
     def _measure_chunk(self, index: range, parameters: dict) -> None:
-        began, code, token = time.perf_counter(), self._code(), _served.set([])
+        mine, began, code, token = _own_content(parameters), time.perf_counter(), self._code(), _served.set([])
         try:
             with store.seconds_of_others() as others:
                 arrays = {name: np.asarray(array) for name, array in self.function(index, **parameters).items()}
@@ -163,20 +194,22 @@ class Measurement:
             if array.shape[:1] != (len(index),):
                 raise MiaError(f"{self.name} gave {name} of shape {array.shape} for {len(index)} models: a row a model is "
                                "needed.")
-        own, of = _own_content(parameters), [
-            {key: piece.manifest[key] for key in ("name", "edition", "index", "sha256")} for piece in parents]
+        if mine != _own_content(parameters):
+            raise MiaError(f"A file or module of your own was edited while {self.name} was measured of it: run again.")
+        of = [_named(piece) for piece in parents]
         manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
                     "seconds": round(seconds, 1), "code": code,
-                    **({"own": own} if own else {}), **({"parents": of} if of else {})}
+                    **({"own": mine} if mine else {}), **({"parents": of} if of else {})}
         store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
     def _stem(self, index: range, parameters: dict) -> str:
         """A readable name for a file: the measurement's, what of its parameters is not the default, the models."""
         usual = self.usual()
-        slug = re.sub(r"[^\w.,=-]+", "-", "-".join(f"{k}-{v}" for k, v in parameters.items() if v != usual.get(k, ...)))
-        if len(slug) > 60:
-            slug = f"{slug[:50]}-{hashlib.sha256(slug.encode()).hexdigest()[:8]}"
+        said = {k: v for k, v in parameters.items() if k not in usual or _text(v) != _text(usual[k])}
+        slug = re.sub(r"[^\w.,=-]+", "-", "-".join(f"{k}-{v}" for k, v in said.items()))
+        if len(slug) > 60 or any(re.search(r"[^\w.,=]", str(v)) for v in said.values()):  # which others could be written like
+            slug = f"{slug[:50]}-{hashlib.sha256(_text(said).encode()).hexdigest()[:8]}"
         return "-".join(filter(None, [self.name, slug, f"{index.start:03}-{index.stop - 1:03}"]))
 
     # ----------------------------------------------------------------------------------------------------------- publishing
@@ -210,15 +243,16 @@ class Measurement:
             absent = self.lacking(block, parameters)
             for run in _runs([n for n in self.lacking(block, parameters, published=True) if n not in absent], self.block):
                 bank = self._collect(run, parameters)
-                parents = [parent for manifest in bank.manifests for parent in manifest.get("parents", [])]
-                for parent in parents:
-                    if not _stands(parent, folder()):
-                        raise MiaError(f"{self.name} was measured from {parent['name']}, which is not published. Publish that "
-                                       "first.")
+                parents: dict[str, dict] = {}
+                for parent in [parent for manifest in bank.manifests for parent in manifest.get("parents", [])]:
+                    if not (public := catalogue()[parent["name"]]._published_of(parent)):
+                        raise MiaError(f"{self.name} was measured from {parent['name']}, of which the same is not published. "
+                                       "Publish that first.")
+                    parents |= {one["sha256"]: one for one in public}
                 seconds = sum(manifest["seconds"] * len({*run} & {*range(*manifest["index"])}) / len(range(*manifest["index"]))
                               for manifest in bank.manifests)
                 manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1)}
-                manifest |= {"parents": parents} if parents else {}
+                manifest |= {"parents": list(parents.values())} if parents else {}
                 manifest.pop("code", None)  # what it was, git knows
                 written.append(disk.write(folder(), self._stem(run, parameters), self.suffix, bank.arrays, manifest).path)
         return written
@@ -250,12 +284,19 @@ class Measurement:
         """Keep what the probe gives, once for each edition.
 
         Raises:
-            MiaError: it gives something else than was kept.
+            MiaError: it gives something else than was kept; none was, though pieces of this edition are published; it cannot
+                be written.
         """
         if self._kept_probe() is None:
+            if any(self.answers(piece.manifest) for piece in disk.pieces(self.name, folder())):
+                raise MiaError(f"{self.name} is published, but no probe of its edition, so nothing tells whether it means the "
+                               f"same. Bring {self.probe_path} back, or raise its edition.")
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **self.run_probe(), editions=self._editions())
-            store.write(self.probe_path, buffer.getvalue())
+            try:
+                store.write(self.probe_path, buffer.getvalue())
+            except OSError as error:
+                raise MiaError(f"{self.probe_path} cannot be written: {error.strerror or error}.") from error
         elif different := self.check_probe():
             raise MiaError(f"The probe of {self.name} does not give what it gave when it was first published: {different}. If "
                            "its meaning was changed, raise its edition; its pieces are then measured anew.")
@@ -263,9 +304,13 @@ class Measurement:
     def _kept_probe(self) -> dict[str, np.ndarray] | None:
         if not self.probe_path.is_file():
             return None
-        with np.load(self.probe_path, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
-        return arrays if np.array_equal(arrays.pop("editions"), self._editions()) else None
+        try:
+            with np.load(io.BytesIO(self.probe_path.read_bytes()), allow_pickle=False) as held:
+                arrays = {name: held[name] for name in held.files}
+            return arrays if np.array_equal(arrays.pop("editions"), self._editions()) else None
+        except (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+            raise MiaError(f"{self.probe_path} is damaged ({error}). Bring it back (in a clone: `git checkout -- "
+                           "data/published/probes`).") from error
 
     def _editions(self) -> np.ndarray:
         return np.array([value for value in self.identity().values() if isinstance(value, int)])
@@ -278,6 +323,7 @@ class Measurement:
         for piece in [*disk.pieces(self.name, folder()), *disk.pieces(self.name, disk.cache())]:
             measured = piece.manifest["parameters"]
             sizes = [(parameters.get(name), measured.get(name)) for name in ("records", "epochs")]
+            sizes = [pair for pair in sizes if not any(isinstance(size, str | list | dict) for size in pair)]
             if piece.manifest["device_kind"] != here or any(bool(a) != bool(b) for a, b in sizes):
                 continue  # of another device, or of all records where these are some
             apart = sum(measured.get(name) != value for name, value in parameters.items())
@@ -322,38 +368,67 @@ def _runs(numbers: Sequence[int], most: int) -> list[range]:
     return runs
 
 
-def _stands(parent: Mapping, *where: Path) -> bool:
-    return any(piece.manifest["sha256"] == parent["sha256"] for one in where for piece in disk.pieces(parent["name"], one))
-
-
 def _parents_stand(manifest: Mapping) -> bool:
-    """Whether each piece that this one was made from is still there, and of the edition that its measurement has now."""
+    """Whether each piece that this one was made from is still there and served, and so on up to what came first."""
     parents = manifest.get("parents", ())
     known = catalogue() if parents else {}
-    return all(parent["name"] in known and known[parent["name"]].edition == parent["edition"]
-               and _stands(parent, folder(), disk.cache()) for parent in parents)
+    return all(parent["name"] in known and known[parent["name"]].serves(parent) for parent in parents)
 
 
 def _own_content(parameters: Mapping) -> dict[str, str]:
-    """Of parameters that name a file or a module of the user's own: the hash of what it holds."""
+    """Of parameters that name a file or a module of the user's own: the hash of what it holds, and those that it imports."""
     found = {}
     for name, value in parameters.items():
-        if not isinstance(value, str):
-            continue
-        path = Path(value).expanduser()
-        if module := re.fullmatch(r"([A-Za-z_]\w*):[A-Za-z_].*", value, re.DOTALL):
-            spec = importlib.util.find_spec(module[1])
-            path = Path(spec.origin) if spec and spec.origin else path
-        if path.is_file():
-            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        if isinstance(value, str):
+            files, file = own.sources(value), os.path.expanduser(value)
+            if files or os.path.isfile(file):
+                content = b"".join(path.read_bytes() for path in files or [Path(file)])
+                found[name] = hashlib.sha256(content).hexdigest()
     return found
+
+
+def _named(piece: Piece) -> dict:
+    """What a manifest says of a piece that its own was made from."""
+    return {key: piece.manifest[key] for key in ("name", "edition", "index", "sha256")}
+
+
+def _text(plain) -> str:
+    return json.dumps(plain, sort_keys=True)
+
+
+def _of_numpy(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is of type {type(value).__name__}")
+
+
+def _as_the_default(value, usual):
+    """1 where the default is 1.0 is 1.0; elsewhere 1.0 is 1. So they are one parameter."""
+    if type(value) is int and isinstance(usual, float):
+        return float(value)
+    return int(value) if type(value) is float and value.is_integer() and not isinstance(usual, float) else value
+
+
+def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:
+    """The numbers of the models that are asked for."""
+    if (models is None) == (index is None):
+        raise MiaError("Give how many models, or the index of some, such as index=range(3, 5).")
+    if index is None:
+        return range(check_whole("models", models, 1))
+    try:
+        numbers = [check_whole("index", number, 0) for number in index]
+    except TypeError as error:
+        raise MiaError(f"index = {index!r}: numbers of models are needed, such as range(3, 5).") from error
+    if not numbers:
+        raise MiaError(f"index = {index!r}: the number of at least one model is needed.")
+    return numbers
 
 
 def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.005) -> str:
     """In words, where arrays differ by more than processors do; "" where they do not.
 
-    Numbers may be apart (root of the mean square) by a share `tolerance` of the spread of their array, and one in a hundred
-    truth values another.
+    Numbers may be apart by the last digit, and beyond it (root of the mean square) by a share `tolerance` of the spread of their
+    array; of truth values one in a hundred may be another, but not who is a member.
     """
     apart = []
     for name in sorted(before.keys() | now.keys()):
@@ -361,12 +436,14 @@ def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray],
         if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
             apart.append(f"{name} is {_form(b)}, it was {_form(a)}")
         elif a.dtype.kind == "f":
+            step = np.spacing(np.maximum(abs(a), abs(b)))  # what rounding alone may do
             a, b = a.astype(np.float64), b.astype(np.float64)
-            gap = float(np.sqrt(np.mean(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, a - b) ** 2))) if a.size else 0.0
+            beyond = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.maximum(np.abs(a - b) - step, 0))
+            gap = float(np.sqrt(np.mean(beyond**2))) if a.size else 0.0
             spread = float(np.std(a[np.isfinite(a)])) if np.isfinite(a).any() else 0.0
             if not gap <= tolerance * max(spread, 1e-12):
                 apart.append(f"{name} is apart by {gap:.3g}, of a spread of {spread:.3g}")
-        elif np.mean(a != b) > 0.01:
+        elif np.mean(a != b) > (0 if name == "members" else 0.01):
             apart.append(f"{name} is another in {np.mean(a != b):.1%} of its entries")
     return "; ".join(apart)
 
@@ -393,12 +470,8 @@ def groups() -> list[tuple[Measurement, dict, list[Piece]]]:
     for one in catalogue().values():
         by_parameters: dict[str, list[Piece]] = {}
         for piece in disk.pieces(one.name, folder()):
-            try:
-                parameters = one.complete(piece.manifest["parameters"])
-            except MiaError:  # of a parameter that there is no more
-                continue
-            if one.answers(piece.manifest, parameters):
-                by_parameters.setdefault(json.dumps(parameters, sort_keys=True), []).append(piece)
+            if one.answers(piece.manifest):
+                by_parameters.setdefault(_text(one.complete(piece.manifest["parameters"])), []).append(piece)
         found += [(one, json.loads(text), pieces) for text, pieces in by_parameters.items()]
     return found
 
@@ -443,7 +516,8 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
                        "data/published; MIA_PUBLISHED names another folder.")
     choose("name", name, sorted({one.name for one, _, _ in there}))
     named = [(said, pieces) for one, said, pieces in there if one.name == name]
-    meant = [(said, pieces) for said, pieces in named if all(said.get(key) == value for key, value in parameters.items())]
+    asked = next(one for one, _, _ in there if one.name == name).complete
+    meant = [(said, pieces) for said, pieces in named if _text(asked({**said, **parameters})) == _text(said)]
     if len(meant) != 1:
         raise MiaError(f"{name} is published with {len(named)} sets of parameters, of which {len(meant)} have {parameters}: "
                        f"name one of {[said for said, _ in named]}.")
@@ -458,7 +532,7 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     used, rows = [piece for piece in pieces if piece.index.start < models], {}
     try:
         for piece in used:
-            rows |= piece.rows(arrays)
+            rows = {**piece.rows(arrays), **rows}  # where two have a model, the first, as for a call
     except OSError as error:
         raise MiaError(f"{error}. Bring it back (in a clone: `git checkout -- data/published`).") from error
     return Bank(name, said, disk.stack(rows, range(models)), [piece.manifest for piece in used])

@@ -25,7 +25,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 def folder() -> Path:
     """Where published measurements lie: `$MIA_PUBLISHED`, or data/published of the repository."""
-    return Path(os.environ.get("MIA_PUBLISHED") or REPOSITORY / "data" / "published")
+    given = os.environ.get("MIA_PUBLISHED")
+    return Path(os.path.expanduser(given)) if given else REPOSITORY / "data" / "published"
 
 
 def cache() -> Path:
@@ -85,14 +86,17 @@ class Piece:
             raise OSError(f"{self.path.with_name(self.manifest['file'])} is damaged: its bytes do not match their sha256")
         return content
 
-    def is_sound(self) -> bool:
-        """Whether it is as it was written; if not, the person waiting is told."""
+    def sound_rows(self) -> dict[int, dict[str, np.ndarray]]:
+        """Its `rows` if it is as it was written, else {}; then the person waiting is told."""
         try:
-            self._content()
+            return self.rows()
         except OSError as error:
             progress.warn(f"{error}. It is not used; its models are measured anew.", stacklevel=4)
-            return False
-        return True
+            return {}
+
+    def is_sound(self) -> bool:
+        """Whether it is as it was written; if not, the person waiting is told."""
+        return bool(self.sound_rows())
 
     def rows(self, names: Sequence[str] = ()) -> dict[int, dict[str, np.ndarray]]:
         """Number of a model -> its arrays, or those with some names.
@@ -129,10 +133,17 @@ def decode(content: bytes, file: str, forms: Mapping[str, Mapping], names: Seque
             from safetensors.numpy import load
 
             held = load(content)
-            packed = {name: held[name] for name in names or forms}
+            packed, there = {name: held[name] for name in names or forms}, set(held)
         else:
             with np.load(io.BytesIO(content), allow_pickle=False) as held:
-                packed = {name: held[name] for name in names or forms}
+                packed, there = {name: held[name] for name in names or forms}, set(held.files)
+        if there != set(forms):
+            raise ValueError(f"it holds {', '.join(sorted(there))}, its manifest says {', '.join(sorted(forms))}")
+        for name, array in packed.items():
+            dtype, shape = forms[name]["dtype"], list(forms[name]["shape"])
+            written = ("uint8", [*shape[:-1], -(-shape[-1] // 8)]) if dtype == "bool" else (dtype, shape)
+            if (str(array.dtype), list(array.shape)) != written:
+                raise ValueError(f"{name} is {array.dtype}{list(array.shape)}, not as its manifest says {dtype}{shape}")
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise OSError(f"{file} cannot be read ({error})") from error
     return {name: np.unpackbits(array, axis=-1, count=forms[name]["shape"][-1]).astype(bool)
@@ -146,10 +157,33 @@ def pieces(name: str, where: Path) -> list[Piece]:
         try:
             manifest = json.loads(path.read_bytes())
             if manifest["name"] == name:
+                _check(manifest, path)
                 found.append((list(range(*manifest["index"])), Piece(path, manifest)))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             progress.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=3)
     return [piece for _, piece in sorted(found, key=lambda pair: (pair[0], str(pair[1].path)))]
+
+
+NEEDED = {"edition": int, "training_edition": int, "parameters": dict, "index": list, "device_kind": str, "device": str,
+          "seconds": int | float, "date": str, "file": str, "bytes": int, "arrays": dict, "sha256": str}  # of a manifest
+
+
+def _check(manifest: dict, path: Path) -> None:
+    """Raises ValueError for a manifest that was not written by `write`."""
+    for name, kind in NEEDED.items():
+        if not isinstance(manifest.get(name), kind):
+            raise ValueError(f"{name} is {manifest.get(name)!r}")
+    first, stop = manifest["index"]
+    if not 0 <= first < stop or not path.stem.endswith(f"-{first:03}-{stop - 1:03}"):
+        raise ValueError(f"index is {manifest['index']}")
+    if Path(manifest["file"]).name != manifest["file"]:
+        raise ValueError(f"file is {manifest['file']!r}, which is not beside it")
+    for name, form in manifest["arrays"].items():
+        if not isinstance(form["dtype"], str) or form["shape"][0] != stop - first:
+            raise ValueError(f"{name} is {form} of {stop - first} models")
+    for parent in manifest.get("parents", []):
+        if not {"name", "edition", "sha256"} <= parent.keys():
+            raise ValueError(f"it was made from {parent!r}")
 
 
 def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray], manifest: dict) -> Piece:
