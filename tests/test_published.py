@@ -365,6 +365,9 @@ def test_files_and_the_whole_are_limited(monkeypatch):
     with pytest.raises(MiaError, match="is the limit"):
         PARENT.publish(range(2), {})
     assert manifests() == []
+    monkeypatch.setattr(pieces, "TOTAL_LIMIT", 100_000)
+    (published.folder() / ".writing-1-x").write_bytes(bytes(200_000))  # of a process that was killed
+    assert len(PARENT.publish(range(2), {})) == 1
 
 
 def test_on_a_full_disk_nothing_finished_is_lost_and_nothing_half_is_left(monkeypatch):

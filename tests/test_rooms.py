@@ -25,7 +25,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "store": GROUND | {"progress", "definitions"},
     "training": GROUND | {"_torch", "processes", "progress", "definitions", "data", "membership", "own", "models", "store"},
     "signals": GROUND | {"_torch", "progress", "definitions", "data", "membership", "models", "store", "training"},
-    "published": GROUND | {"progress", "store", "training"},  # and by name the modules `measure` of the chapters
+    "published": GROUND | {"progress", "store", "own", "training"},  # and by name the modules `measure` of the chapters
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data._torchvision"},
     "metrics": GROUND | {"store"},

@@ -211,7 +211,7 @@ def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray],
 
 
 def _check_room(path: Path, size: int) -> None:
-    total = size + sum(f.stat().st_size for f in folder().rglob("*") if f.is_file() and f.stem != path.stem)
+    total = size + sum(f.stat().st_size for f in folder().rglob("[!.]*") if f.is_file() and f.stem != path.stem)
     if size > FILE_LIMIT:
         raise MiaError(f"{path.stem} would have {size / 1e6:.1f} MB; {FILE_LIMIT / 1e6:.0f} MB is the limit of a published "
                        "file. Publish blocks of fewer models (`block` of its measurement).")
