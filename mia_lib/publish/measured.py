@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ import numpy as np
 import yaml
 
 from mia_lib import published
-from mia_lib.errors import choose
+from mia_lib.errors import MiaError, check_range, check_whole, choose
 from mia_lib.progress import duration
 from mia_lib.published import Measurement
 
@@ -58,20 +59,52 @@ def find(name: str) -> Measurement:
 
 
 def plain(parameters: Mapping[str, str]) -> dict:
-    """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text."""
-    return {name: yaml.safe_load(value) for name, value in parameters.items()}
+    """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text.
+
+    Raises:
+        MiaError: a list that does not end, and the like.
+    """
+    found = {}
+    for name, value in parameters.items():
+        try:
+            found[name] = float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else yaml.safe_load(value)
+        except (yaml.YAMLError, ValueError) as error:
+            raise MiaError(f"-p {name} {value}: {getattr(error, 'problem', error)}. Put a text with such signs in quotes of "
+                           "its own, as '\"text\"'.") from error
+    return found
 
 
 def queue(path: Path | None = None) -> list[Entry]:
     """The entries of data/published/queue.yaml, in the order in which they are to be measured.
 
     Raises:
-        MiaError: an entry of an unknown measurement or parameter.
+        MiaError: it is no list of entries; one of an unknown measurement or parameter, or without what it needs.
     """
     path = path or published.folder() / "queue.yaml"
-    entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return [Entry(find(one["measurement"]), find(one["measurement"]).complete(one.get("parameters", {})), one["models"],
-                  one.get("minutes", {}), one.get("trial", {})) for one in entries]
+    try:
+        entries = (yaml.safe_load(path.read_text(encoding="utf-8")) or []) if path.is_file() else []
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise MiaError(f"{path} cannot be read: {error}") from error
+    if not isinstance(entries, list):
+        raise MiaError(f"{path}: a list of entries is needed, as `- measurement: bank/cifar10-small`.")
+    return [_entry(one, f"entry {number} of {path}") for number, one in enumerate(entries, 1)]
+
+
+def _entry(said, where: str) -> Entry:
+    if not isinstance(said, dict) or not {"measurement", "models"} <= said.keys():
+        raise MiaError(f"{where}: measurement and models are needed.")
+    for name in said:
+        choose(f"{where}: name", name, ("measurement", "models", "parameters", "minutes", "trial"))
+    maps = [said.get(name) or {} for name in ("parameters", "minutes", "trial")]
+    for name, value in zip(("parameters", "minutes", "trial"), maps, strict=True):
+        if not isinstance(value, dict):
+            raise MiaError(f"{where}: {name} = {value!r}: names with values are needed.")
+    for device, minutes in maps[1].items():
+        choose(f"{where}: minutes of", device, ("cpu", "card"))
+        if check_range(f"{where}: minutes of {device}", minutes, 0) == 0:
+            raise MiaError(f"{where}: minutes of {device} = 0: more are needed.")
+    measurement = find(said["measurement"])
+    return Entry(measurement, measurement.complete(maps[0]), check_whole(f"{where}: models", said["models"], 1), *maps[1:])
 
 
 def table():
@@ -127,6 +160,8 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
     Raises:
         MiaError: nothing such is published.
     """
+    for parameter in {"name", "models", "arrays"} & parameters.keys():  # of `load`
+        choose(f"parameter of {name}", parameter, set(find(name).usual()) - {"name", "models", "arrays"})
     bank, measurement = published.load(name, **parameters), find(name)
     rows = sorted(int(row) for row in np.random.default_rng(seed).permutation(len(bank))[:models])
     before = os.environ.get("MIA_CACHE")

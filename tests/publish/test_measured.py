@@ -72,7 +72,11 @@ def test_models_measured_again_are_the_same_and_others_are_told(own_folder):
     (["publish", "bank/cifar10-small", "-p", "recods", "3"], "Did you mean 'records'"),
     (["publish", "bank/cifar10-small", "-p", "records"], "has no value"),
     (["publish", "bank/cifar10-small", "-p", "records", "3", "-p", "records", "4"], "given twice"),
-    (["verify", "bank/cifar11"], "nothing is published")])
+    *((["publish", "bank/cifar10-small", "-p", "dataset", "fashion_mnist_20k", "-p", *wrong], said) for *wrong, said in [
+        ("records", "abc", "whole number"), ("records", "-5", "out of range"), ("records", "2.5", "whole number"),
+        ("records", "99999999", "out of range"), ("records", "[1", "in quotes"), ("seed", "-1", "out of range")]),
+    (["verify", "bank/cifar11"], "nothing is published"),
+    (["verify", "bank/cifar10-small", "-p", "models", "3"], "not known")])
 def test_a_wrong_call_says_what_is_allowed(words, said, own_folder):
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 2 and said in done.output
@@ -88,3 +92,24 @@ def test_parameters_of_a_command_line_are_numbers_lists_or_text():
         "records": 500, "rate": 0.1, "sizes": [1, 2], "dataset": "cifar10", "whole": None}
     with pytest.raises(MiaError, match="is not known"):
         measured.find("nothing")
+    assert measured.plain({"rate": "1e-3"}) == {"rate": 0.001}
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("- [1", "cannot be read"), ("models: 3", "a list of entries"), ("- toy", "measurement and models"),
+    ("- {measurement: bank/cifar10-small}", "measurement and models"),
+    ("- {measurement: bank/cifar10-small, models: many}", "whole number"),
+    ("- {measurement: bank/cifar10-small, models: 2, minuts: {cpu: 1}}", "Did you mean 'minutes'"),
+    ("- {measurement: bank/cifar10-small, models: 2, minutes: 3}", "names with values"),
+    ("- {measurement: bank/cifar10-small, models: 2, minutes: {cpu: 0}}", "more are needed"),
+    ("- {measurement: bank/cifar10-small, models: 2, parameters: {recods: 3}}", "Did you mean 'records'"),
+    ("- {measurement: bank/none, models: 2}", "not known")])
+def test_a_queue_that_is_wrong_is_refused(text, said, own_folder):
+    (own_folder / "queue.yaml").write_text(text)
+    with pytest.raises(MiaError, match=said):
+        measured.queue()
+
+
+def test_an_empty_queue_is_none(own_folder):
+    (own_folder / "queue.yaml").write_text("# nothing\n")
+    assert measured.queue() == []
