@@ -81,8 +81,8 @@ _behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
 def code_of(rooms: Sequence[str], *modules: Path) -> str:
     """One hash of all code in some rooms and modules, as it was when this process first asked.
 
-    Comments, docstrings and formatting are not in it, nor the names of files and what they import from the library, so that a
-    module can be moved.
+    Comments, docstrings and formatting are not in it, nor the names of files and of the modules of the library from which they
+    import, so that a module can be moved.
 
     Args:
         rooms: files and folders of the library, without the package's name: `MODELS`, `PIECES`.
@@ -117,20 +117,16 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 def _digest(path: Path) -> str:
-    """sha256 of a module's statements, without docstrings and imports from the library."""
+    """sha256 of a module's statements, without docstrings and the places in the library that it imports from."""
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
                 node, clean=False) is not None:
             del body[0]
-        if isinstance(body, list):
-            node.body = [one for one in body if not _is_import_of_ours(one)]
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == LIBRARY.name:
+            node.module = LIBRARY.name  # what is imported, and as what, but not from where
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-
-
-def _is_import_of_ours(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == LIBRARY.name
 
 
 def check_unedited(code: str) -> None:

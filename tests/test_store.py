@@ -143,7 +143,8 @@ SAME = {
     "a comment": ("# why", "# because"), "a docstring": ("Says more", "Says less"), "a moved import": (".backends", ""),
     "the module's own": ("Says what", "Says who"), "formatting": ("x - rate * loop", "x \\\n        - rate * loop"),
 }
-OTHER = {"a formula": ("x - rate", "x + rate"), "a default": ("0.1", "0.2"), "a decorator": ("def step", "@cache\ndef step")}
+OTHER = {"a formula": ("x - rate", "x + rate"), "a default": ("0.1", "0.2"), "a decorator": ("def step", "@cache\ndef step"),
+         "another thing by the same name": ("import loop", "import pool as loop")}
 
 
 @pytest.mark.parametrize("what", [*SAME, *OTHER])
