@@ -427,8 +427,8 @@ def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:
 def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.005) -> str:
     """In words, where arrays differ by more than processors do; "" where they do not.
 
-    Numbers may be apart by the last digit, and beyond it (root of the mean square) by a share `tolerance` of the spread of their
-    array; of truth values one in a hundred may be another, but not who is a member.
+    Numbers may be apart by the last digit, and beyond it (root of the mean square) by a share `tolerance` of the spread of
+    their array; of truth values one in a hundred may be another, but not who is a member.
     """
     apart = []
     for name in sorted(before.keys() | now.keys()):

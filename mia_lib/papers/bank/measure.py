@@ -10,6 +10,7 @@ import inspect
 
 import numpy as np
 
+from mia_lib.errors import check_whole
 from mia_lib.published import measurement
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
@@ -33,6 +34,9 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
     from mia_lib import data, membership, training
 
     pool = data.load(dataset)
+    if records is not None:
+        check_whole("records", records, 2, pool.n_train)
+    check_whole("seed", seed, 0)
     pool = pool if records is None else pool.take(np.arange(records))
     members = np.zeros((index.stop + index.stop % 2, len(pool)), bool)
     members[:, :pool.n_train] = membership.balanced_halves(pool.n_train, len(members), seed)
@@ -68,8 +72,8 @@ answers.__signature__ = weights.__signature__ = inspect.signature(models_of)  # 
 
 FAST = {"architecture": "resnet9:32,64,256,256", "epochs": 20, "batch_size": 512, "learning_rate": 0.4, "weight_decay": 1e-3,
         "augmentation": "flip_crop:4", "precision": "bfloat16"}  # for a graphics card: three seconds a model on an H200
-FAST_PROBE = {**PROBE, "architecture": "resnet9:4,8,8,8", "augmentation": "flip_crop:4", "precision": "float32", "epochs": 1,
-              "batch_size": 200, "learning_rate": 0.4}  # a single step, for the same reason
+FAST_PROBE = {**PROBE, "architecture": "resnet9:16,16,32,64", "epochs": 1, "batch_size": 50, "learning_rate": 0.4,
+              "augmentation": "flip_crop:4", "precision": "float32"}  # two steps, for the same reason
 
 cifar10 = measurement("bank/cifar10", probe=FAST_PROBE, dataset="cifar10", **FAST)(answers)
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
