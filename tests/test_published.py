@@ -504,3 +504,12 @@ def test_models_that_were_found_count_with_what_they_took():
 
     [manifest] = made(asks, "toy/asks")(1).manifests
     assert manifest["seconds"] == pytest.approx(30 / pieces.processes(), abs=0.1)
+
+
+def test_a_file_is_of_one_device(monkeypatch):
+    PARENT(2)
+    circumstances = pieces.circumstances
+    monkeypatch.setattr(pieces, "circumstances", lambda: circumstances() | {"device": "a card"})
+    written = PARENT.publish(range(4), {})
+    assert sorted((path.name, json.loads(path.read_text())["device"] == "a card") for path in written) == [
+        ("squares-000-001.json", False), ("squares-002-003.json", True)]

@@ -237,11 +237,15 @@ class Measurement:
         return written
 
     def _publish_block(self, block: range, parameters: dict) -> list[Path]:
-        """What the working cache has of a block and is not published, a file for each row of models that follow each other."""
+        """What the working cache has of a block and is not published, a file for each row of models that follow each other and
+        were measured on the same device."""
         written = []
         with store.lock({"kind": "publishing", "name": self.name, "parameters": parameters}, what=f"publishing {self.name}"):
-            absent = self.lacking(block, parameters)
-            for run in _runs([n for n in self.lacking(block, parameters, published=True) if n not in absent], self.block):
+            wanted = self.lacking(block, parameters, published=True)
+            on = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
+                  if not piece.is_published and piece.is_sound() for number in piece.index}
+            for run in [run for device in dict.fromkeys(on.values())
+                        for run in _runs([n for n in wanted if on.get(n) == device], self.block)]:
                 bank = self._collect(run, parameters)
                 parents: dict[str, dict] = {}
                 for parent in [parent for manifest in bank.manifests for parent in manifest.get("parents", [])]:

@@ -187,7 +187,7 @@ def _check(manifest: dict, path: Path) -> None:
 
 
 def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray], manifest: dict) -> Piece:
-    """Write a block and, last, its manifest: killed between, there is none.
+    """Write a block and, last, its manifest: killed between, there is none, or an older one that does not fit the block.
 
     Raises:
         MiaError: it is too large to be published; it cannot be written, as on a full disk.
@@ -200,7 +200,6 @@ def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray],
     if where == folder():
         _check_room(path, len(content))
     try:
-        path.unlink(missing_ok=True)  # what it says is no longer so
         store.write(path.with_name(manifest["file"]), content)
         store.write(path, (json.dumps(manifest, indent=1) + "\n").encode())
     except OSError as error:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,14 @@ def test_models_of_a_bank_do_not_depend_on_which_are_asked_for(trained):
     recipe = {"architecture": "batchnorm_cnn:8,16,32", "epochs": 30, "batch_size": 64, "records": 1000}
     alone, _ = measure.models_of(range(3, 4), "fashion_mnist_20k", **recipe)
     assert alone.spec(0) == ensemble.spec(3) and (ensemble.members[0] ^ ensemble.members[1]).all() and len(pool) == 1000
+
+
+def test_test_records_are_asked_about_and_trained_on_by_none(monkeypatch):
+    pool = data.load("fashion_mnist_20k").take(np.arange(120))
+    monkeypatch.setattr(data, "load", lambda name: replace(pool, n_train=100))
+    bank = measure.answers(range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25)
+    assert bank["margin"].shape == bank["correct"].shape == (2, 120)
+    assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (bank["members"].sum(1) == 50).all()
 
 
 # ------------------------------------------------------------------------------------------------------------ what is there
