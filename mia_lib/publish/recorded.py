@@ -76,6 +76,12 @@ def every(root: Path | None = None) -> list[Recorded]:
 
 
 def ensembles(root: Path | None = None) -> list[dict]:
-    """Manifests of the recorded ensembles, by name."""
-    found = [json.loads(path.read_bytes()) for path in layer(find_root(root)).glob("ensemble/*/*.json")]
-    return sorted(found, key=lambda manifest: manifest["name"])
+    """Manifests of the recorded ensembles, by name; one that cannot be read is said and left out."""
+    found = []
+    for path in layer(find_root(root)).glob("ensemble/*/*.json"):
+        try:
+            manifest = json.loads(path.read_bytes())
+            found.append((manifest["name"], manifest))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            progress.warn(f"{path} is damaged ({error}); it is not shown.", stacklevel=2)
+    return [manifest for _, manifest in sorted(found, key=lambda pair: pair[0])]
