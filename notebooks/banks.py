@@ -10,10 +10,9 @@
 
 # %% [markdown]
 # # Attack these models yourself
-# **Here are the answers of {ours}`models` networks, each trained on half of a data set, and twenty lines that attack them. An attack
-# looks at a network's answer to a record and says whether the record was one of its members, those it was trained on. Allowed to
-# accuse one non-member in a hundred, guessing finds 1 % of the members, one threshold on the loss {ours}`malt`, and {ours}`best`, with
-# {ours}`most` other networks to compare with, {ours}`best-most`.**
+# **Here are the answers of {ours}`models` networks, each trained on half of a data set, and twenty lines that attack them. Allowed to
+# accuse one non-member in a hundred, guessing finds 1 % of a network's members, the records it was trained on. One threshold on the
+# loss finds {ours}`malt`; {ours}`best`, with {ours}`most` other networks to compare with, {ours}`best-most`.**
 #
 # You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number on this page is computed from
 # published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/cifar10`
