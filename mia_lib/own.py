@@ -154,17 +154,13 @@ def arguments_of(made: Own, shape: tuple, classes: int) -> dict:
 
 
 def modules(text: str) -> tuple[Path, ...]:
-    """Files with the code of an architecture: its module and those that it imports, but no installed packages."""
-    read(text)  # imports it
-    waiting, found = [FORM.fullmatch(text)[1]], {}
-    while waiting:
-        name = waiting.pop()
-        module = sys.modules.get(name)
-        if module is None or name in found or not definitions.follows(name) or name.startswith(f"{__package__}."):
-            continue
-        found[name] = Path(module.__file__)
-        waiting += _imported(found[name], module.__package__ or None)
-    return tuple(found.values())
+    """Files with the code of an architecture, as for `sources`.
+
+    Raises:
+        MiaError: no such module, name or arguments.
+    """
+    read(text)
+    return tuple(sources(text))
 
 
 def _imported(path: Path, package: str | None) -> list[str]:
@@ -180,8 +176,8 @@ def _imported(path: Path, package: str | None) -> list[str]:
 
 
 def sources(text: str) -> list[Path]:
-    """What `modules` finds, from files as they are now, by the names of their modules; nothing is imported. [] of a text that
-    names no module of the user's own."""
+    """Files with the code behind a text that names a module of the user's own: it, and those that it imports, but no installed
+    packages; by the names of modules, from files as they are now. [] of any other text. Nothing is imported."""
     match = FORM.fullmatch(text)
     waiting, found = [match[1]] if match else [], {}
     importlib.invalidate_caches()
