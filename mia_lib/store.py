@@ -224,23 +224,23 @@ def _read(folder: Path, spec: dict, source: str) -> Entry | None:
 
 def look_up(spec: dict) -> Entry | None:
     """The entry under `spec` if the cache holds an undamaged one made by the same code, or the recorded results any."""
-    entry, met = _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec), _met.get()
-    if entry and met is not None and spec["kind"] != "checkpoint":
-        met.setdefault(key(spec), entry.manifest["seconds"])
+    entry, reused = _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec), _reused.get()
+    if entry and reused is not None and spec["kind"] != "checkpoint":
+        reused.setdefault(key(spec), entry.manifest["seconds"])
     return entry
 
 
-_met: ContextVar[dict[str, float] | None] = ContextVar("met", default=None)
+_reused: ContextVar[dict[str, float] | None] = ContextVar("reused", default=None)
 
 
 @contextmanager
 def seconds_of_others() -> Iterator[dict[str, float]]:
     """Within, the seconds that entries took which were found, and not computed within: by their keys."""
-    token = _met.set({})
+    token = _reused.set({})
     try:
-        yield _met.get()
+        yield _reused.get()
     finally:
-        _met.reset(token)
+        _reused.reset(token)
 
 
 def write(path: Path, data: bytes, lasting: bool = True) -> None:
@@ -304,8 +304,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     }
     put(path, data)
     put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
-    if (met := _met.get()) is not None:
-        met[key(spec)] = 0.0
+    if (reused := _reused.get()) is not None:
+        reused[key(spec)] = 0.0
     return Entry(arrays, manifest, "computed")
 
 

@@ -182,7 +182,7 @@ class Measurement:
                 self._measure_chunk(run, parameters)
 
     def _measure_chunk(self, index: range, parameters: dict) -> None:
-        mine, began, code, token = _own_content(parameters), time.perf_counter(), self._code(), _served.set([])
+        own_content, began, code, token = _own_content(parameters), time.perf_counter(), self._code(), _served.set([])
         try:
             with store.seconds_of_others() as others:
                 arrays = {name: np.asarray(array) for name, array in self.function(index, **parameters).items()}
@@ -194,12 +194,12 @@ class Measurement:
             if array.shape[:1] != (len(index),):
                 raise MiaError(f"{self.name} gave {name} of shape {array.shape} for {len(index)} models: a row a model is "
                                "needed.")
-        if mine != _own_content(parameters):
+        if own_content != _own_content(parameters):
             raise MiaError(f"A file or module of your own was edited while {self.name} was measured of it: run again.")
-        of = [_named(piece) for piece in parents]
+        named = [_named(piece) for piece in parents]
         manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
                     "seconds": round(seconds, 1), "code": code,
-                    **({"own": mine} if mine else {}), **({"parents": of} if of else {})}
+                    **({"own": own_content} if own_content else {}), **({"parents": named} if named else {})}
         store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
@@ -242,10 +242,10 @@ class Measurement:
         written = []
         with store.lock({"kind": "publishing", "name": self.name, "parameters": parameters}, what=f"publishing {self.name}"):
             wanted = self.lacking(block, parameters, published=True)
-            on = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
+            device_of = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
                   if not piece.is_published and piece.is_sound() for number in piece.index}
-            for run in [run for device in dict.fromkeys(on.values())
-                        for run in _runs([n for n in wanted if on.get(n) == device], self.block)]:
+            for run in [run for device in dict.fromkeys(device_of.values())
+                        for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)]:
                 bank = self._collect(run, parameters)
                 parents: dict[str, dict] = {}
                 for parent in [parent for manifest in bank.manifests for parent in manifest.get("parents", [])]:
