@@ -157,6 +157,7 @@ def sweep(name: str = NOTEBOOK,
 @app.command(cls=WithPairs)
 def publish(name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
             models: int = typer.Option(16, min=1, help="How many models there are to be; those that are there stay."),
+            index: str | None = typer.Option(None, metavar="FIRST:STOP", help="Or these alone, as 16:32: a job of an array."),
             parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
             listed: bool = typer.Option(False, "--list", help="List what is published, what is missing and what it takes."),
             next_: bool = typer.Option(False, "--next", help="Measure what fits into --minutes, in the order of "
@@ -174,8 +175,9 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     elif name is None:
         raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
     else:
-        written = measured.find(name).publish(range(models), measured.plain(_pairs(name, parameter)))
-        typer.echo("\n".join(map(str, written)) or f"{name}: all {models} models are published")
+        wanted = measured.numbers(index) if index else range(models)
+        written = measured.find(name).publish(wanted, measured.plain(_pairs(name, parameter)))
+        typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
 
 def _show(frame, title: str) -> None:
@@ -184,8 +186,8 @@ def _show(frame, title: str) -> None:
     from rich.text import Text
 
     table = Table(title=title)
-    for column in frame:
-        table.add_column(column, overflow="fold")
+    for number, column in enumerate(frame):
+        table.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)

@@ -16,7 +16,9 @@ import yaml
 from mia_lib import published
 from mia_lib.errors import MiaError, check_range, check_whole, choose
 from mia_lib.progress import duration
-from mia_lib.published import Measurement
+from mia_lib.published import Measurement, pieces
+
+SIZES = ("petaflop", "megabytes")  # of an entry
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Entry:
         measurement: which. parameters: complete ones. models: how many there are to be.
         minutes: of all of them where nobody has measured one yet, by device: "cpu" (two cores) and "card".
         trial: parameters at which a test measures two models of it on a CPU.
+        petaflop: floating-point operations of all of them. megabytes: of their files.
     """
 
     measurement: Measurement
@@ -34,17 +37,28 @@ class Entry:
     models: int
     minutes: Mapping[str, float]
     trial: Mapping
+    petaflop: float | None = None
+    megabytes: float | None = None
 
     def there(self) -> int:
         """How many models are published."""
-        return self.models - len(self.measurement.lacking(range(self.models), self.parameters, published=True))
+        return self.models - len(self.lacking())
+
+    def lacking(self) -> list[int]:
+        """Numbers of the models that are not published."""
+        return self.measurement.lacking(range(self.models), self.parameters, published=True)
+
+    def megabytes_each(self) -> float:
+        """Megabytes of a model: of those that are published, else as the queue has it; 0 where neither tells."""
+        there = [piece.manifest for piece in self.measurement.available(self.parameters) if piece.is_published]
+        if there:
+            return sum(one["bytes"] for one in there) / sum(len(range(*one["index"])) for one in there) / 1e6
+        return (self.megabytes or 0.0) / self.models
 
     def each(self) -> float | None:
         """Seconds a model on this device, from the nearest manifest, else from the queue."""
-        from mia_lib.published.pieces import device_kind
-
         measured = self.measurement.seconds(1, self.parameters)
-        planned = self.minutes.get("cpu" if device_kind() == "cpu" else "card")
+        planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
         return measured if measured is not None or planned is None else 60 * planned / self.models
 
 
@@ -94,7 +108,7 @@ def _entry(said, where: str) -> Entry:
     if not isinstance(said, dict) or not {"measurement", "models"} <= said.keys():
         raise MiaError(f"{where}: measurement and models are needed.")
     for name in said:
-        choose(f"{where}: name", name, ("measurement", "models", "parameters", "minutes", "trial"))
+        choose(f"{where}: name", name, ("measurement", "models", "parameters", "minutes", "trial", *SIZES))
     maps = [said.get(name) or {} for name in ("parameters", "minutes", "trial")]
     for name, value in zip(("parameters", "minutes", "trial"), maps, strict=True):
         if not isinstance(value, dict):
@@ -103,13 +117,15 @@ def _entry(said, where: str) -> Entry:
         choose(f"{where}: minutes of", device, ("cpu", "card"))
         if check_range(f"{where}: minutes of {device}", minutes, 0) == 0:
             raise MiaError(f"{where}: minutes of {device} = 0: more are needed.")
+    sizes = {name: check_range(f"{where}: {name}", said[name], 0.0) for name in SIZES if name in said}
     measurement = find(said["measurement"])
-    return Entry(measurement, measurement.complete(maps[0]), check_whole(f"{where}: models", said["models"], 1), *maps[1:])
+    return Entry(measurement, measurement.complete(maps[0]), check_whole(f"{where}: models", said["models"], 1), *maps[1:],
+                 **sizes)
 
 
 def table():
-    """What is published and what is missing, a row each: DataFrame of name, parameters, models, missing and `here`, what the
-    missing ones take on this device."""
+    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; petaflop and
+    MB of all models; `here`, what the missing ones take on this device, and `card`, what the queue expects of a graphics card."""
     import pandas as pd
 
     entries = queue()
@@ -122,7 +138,10 @@ def table():
         rows.append({
             "measurement": one.measurement.name, "models": one.models, "missing": missing,
             "parameters": ", ".join(f"{name} {value}" for name, value in one.parameters.items() if usual.get(name) != value),
-            "here": "" if not missing else "not known" if each is None else duration(missing * each)})
+            "petaflop": "" if one.petaflop is None else f"{one.petaflop:g}",
+            "MB": f"{one.models * one.megabytes_each():.1f}",
+            "here": "" if not missing else "not known" if each is None else duration(missing * each),
+            "card": duration(60 * one.minutes["card"] * missing / one.models) if missing and "card" in one.minutes else ""})
     return pd.DataFrame(rows)
 
 
@@ -130,17 +149,41 @@ def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
     """Measure and publish what fits into some minutes, in the order of the queue; yields what it does and what it did."""
     until = time.monotonic() + 60 * minutes
     for one in queue(path):
-        missing, each, left = one.models - one.there(), one.each(), until - time.monotonic()
+        lacking, each, left = one.lacking(), one.each(), until - time.monotonic()
+        missing, size, room = len(lacking), one.megabytes_each(), _room()
         if not missing:
             continue
         if left <= 0 or (each and each > left):
             yield f"{one.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
             return
-        fits = missing if each is None else min(missing, int(left / each))
+        if size > room:
+            yield (f"{one.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
+                   f"{room:.1f} MB are left of what may be published")
+            continue
+        lacking = lacking[:int(room / size)] if size else lacking
+        fits = len(lacking) if each is None else min(len(lacking), int(left / each))
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
         yield f"{one.measurement.name}: {missing} of {one.models} models are missing, {fits} fit ({cost})"
-        for path_of_piece in one.measurement.publish(range(one.models), one.parameters, until, each):
+        for path_of_piece in one.measurement.publish(lacking, one.parameters, until, each):
             yield f"wrote {path_of_piece}"
+
+
+def _room() -> float:
+    """Megabytes that may still be published."""
+    held = sum(file.stat().st_size for file in published.folder().rglob("[!.]*") if file.is_file())
+    return (pieces.TOTAL_LIMIT - held) / 1e6
+
+
+def numbers(text: str) -> range:
+    """The models that "0:16" means.
+
+    Raises:
+        MiaError: another form, or none.
+    """
+    first, _, stop = text.partition(":")
+    if not (first.isdigit() and stop.isdigit() and int(first) < int(stop)):
+        raise MiaError(f"--index {text}: give two whole numbers, the first model and the one after the last, as in 0:16.")
+    return range(int(first), int(stop))
 
 
 def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = None) -> tuple[bool, str]:

@@ -175,7 +175,7 @@ class Measurement:
             lacking = self.lacking(index, parameters)
             if lacking:
                 progress.say(self.cost_in_words(len(lacking), parameters))
-            for run in _runs(lacking, self.chunk):
+            for run in _runs(lacking, self.chunk * -(-disk.elsewhere() // self.chunk) or self.chunk):
                 estimate = self.seconds(len(run), parameters) or len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:
                     return
@@ -214,7 +214,8 @@ class Measurement:
 
     # ----------------------------------------------------------------------------------------------------------- publishing
 
-    def publish(self, index: range, parameters: Mapping, until: float | None = None, each: float | None = None) -> list[Path]:
+    def publish(self, index: Sequence[int], parameters: Mapping, until: float | None = None,
+                each: float | None = None) -> list[Path]:
         """Measure what is not published of the models in `index`, and write it into `folder()`, a block as soon as it is done.
 
         The probe must give what it gave when the first block of this edition was published.

@@ -234,6 +234,15 @@ def processes() -> int:
     return pool.default_workers() if device_kind() == "cpu" else 1
 
 
+def elsewhere() -> int:
+    """How many models the workers of a cluster train at once; 0 without one."""
+    if not os.environ.get("MIA_CLUSTER"):
+        return 0
+    from mia_lib.training.backends import pool
+
+    return pool.at_once()
+
+
 def circumstances() -> dict:
     """For a manifest: device, memory, versions, date, commit."""
     import torch

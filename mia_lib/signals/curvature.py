@@ -40,7 +40,7 @@ from mia_lib.hints import Labels
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.training import Ensemble, devices
-from mia_lib.training.losses import precise_loss
+from mia_lib.training.losses import precise_loss, record_loss
 
 VARIANTS = ("paper", "released_code")
 ESTIMATORS = ("zero_order", "released_code", "hutchinson", "exact")
@@ -181,7 +181,8 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 
 
 def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterations: int = 10, h: float = 1e-3,
-       seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True) -> np.ndarray:
+       seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True,
+       precise: bool = True) -> np.ndarray:
     """Curvature of each record's loss under each model, kept in the store.
 
     Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling` has them. All models see
@@ -198,6 +199,8 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
         judged: bool [M, N], the records that each model is asked about, all when None; the others are not a number, and probes
             count the records asked about.
         warn: say when rounding shows in the probes.
+        precise: take `precise_loss`; False for PyTorch's own, which rounds by eps times the logits, as the released code has
+            it together with "float32".
 
     Returns:
         float64 [M, N].
@@ -212,9 +215,9 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
     if estimator in ("zero_order", "released_code"):
         how["h"] = float(h)
     check_whole("seed", seed)
-    spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how}
+    spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how, **({} if precise else {"loss": "PyTorch's"})}
     found = outputs.per_model(models, records, spec, _task, "curvature", judged=judged, estimator=estimator, dtype=dtype,
-                              how=how, warn=warn)
+                              how=how, warn=warn, precise=precise)
     return outputs.spread([arrays["curvature"] for arrays in found], judged)
 
 
@@ -266,20 +269,20 @@ def _between_task(networks, x, labels, loss):
     return [{"trace": trace, "norm": norm}]
 
 
-def _task(networks, x, labels, loss, estimator, dtype, how, warn):
+def _task(networks, x, labels, loss, estimator, dtype, how, warn, precise):
     with warnings.catch_warnings():
         if not warn:
             warnings.simplefilter("ignore", UserWarning)
-        return _curvature(networks, x, labels, loss, estimator, dtype, how)
+        return _curvature(networks, x, labels, loss, estimator, dtype, how, precise)
 
 
-def _curvature(networks, x, labels, loss, estimator, dtype, how):
+def _curvature(networks, x, labels, loss, estimator, dtype, how, precise):
     [network] = networks
     device, scaling = outputs.device_of(network), outputs.scaling_of(network, x, None)
     network = outputs.in_precision(network, dtype)
 
     def losses(inputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return precise_loss(network(inputs), y, loss)
+        return (precise_loss if precise else record_loss)(network(inputs), y, loss)
 
     parts = []
     for start in range(0, len(x), CONVERTED):

@@ -121,16 +121,17 @@ def stream(function: Callable, count: int, batch: int) -> list:
 
 
 @contextmanager
-def plain_float32():
-    """Sums and products in true float32: the short TF32 format of newer cards would set them apart from the CPU."""
+def plain_float32(tf32: bool = False):
+    """Sums and products in true float32: the short TF32 format of newer cards would set them apart from the CPU. With `tf32`
+    in that format, for a recipe that asks for it."""
     if hasattr(torch.backends.cudnn, "conv"):  # newer versions of PyTorch refuse a mixture of this and the older way
-        switches, plain = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn], "ieee"
-        name = "fp32_precision"
+        switches = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]
+        name, wanted = "fp32_precision", "tf32" if tf32 else "ieee"
     else:
-        switches, name, plain = [torch.backends.cuda.matmul, torch.backends.cudnn], "allow_tf32", False
+        switches, name, wanted = [torch.backends.cuda.matmul, torch.backends.cudnn], "allow_tf32", tf32
     before = [getattr(switch, name) for switch in switches]
     for switch in switches:
-        setattr(switch, name, plain)
+        setattr(switch, name, wanted)
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training.losses import LOSSES
 
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "tf32", "bfloat16")
 SCHEDULES = ("constant", "step", "cosine", "one_cycle")
 WARM_UP = 0.3  # share of a cycle in which the rate rises
 
@@ -48,8 +48,9 @@ class TrainConfig:
         loss: as in `record_loss`.
         augmentation: "none", "flip", "crop:P" and "flip_crop:P" (shift by up to P pixels, edges repeated), or
             "flip_resized_crop:S" (random crop of S to 1 of the area and 3/4 to 4/3 in aspect, resized).
-        precision: "float32", or "bfloat16" for products of matrices and convolutions (weights stay float32), which large
-            networks on a graphics card need to be fast. It changes a model, so it is part of what determines one.
+        precision: of products of matrices and convolutions, while weights stay float32: "float32"; "tf32", which cuts their
+            factors to ten bits on cards that can, and is float32 elsewhere; or "bfloat16", which large networks on a graphics
+            card need to be fast. It changes a model, so it is part of what determines one.
         seed: of initial weights, batch order, augmentation and dropout.
         scaling: how uint8 images are fed, in training and to all that asks the model later: a name of `models.SCALINGS`, or
             (mean, spread) of pixels in [0, 1], each a number or one a channel.

@@ -12,6 +12,7 @@ from absent import WITHOUT_TORCH
 from mia_lib import data, membership, metrics, models, published, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
+from mia_lib.papers import banks
 from mia_lib.papers.bank import measure, study
 from mia_lib.publish import runner
 from mia_lib.publish.parameters import code_cells, validate
@@ -47,13 +48,13 @@ def test_half_precision_of_the_log_odds_moves_no_rate_where_that_of_the_loss_rui
 @pytest.fixture(scope="module")
 def trained():
     """Six models on halves of 1,000 records, and these."""
-    return measure.models_of(range(6), "fashion_mnist_20k", "batchnorm_cnn:8,16,32", epochs=30, batch_size=64, records=1000)
+    return banks.models_of(range(6), "fashion_mnist_20k", "batchnorm_cnn:8,16,32", epochs=30, batch_size=64, records=1000)
 
 
 def test_half_precision_of_weights_moves_no_rate(trained):
     ensemble, pool = trained
     exact = signals.logit_scaled_confidence(ensemble, pool)
-    held = measure.weights(range(6), dataset="fashion_mnist_20k", architecture="batchnorm_cnn:8,16,32", epochs=30,
+    held = banks.weights(range(6), dataset="fashion_mnist_20k", architecture="batchnorm_cnn:8,16,32", epochs=30,
                            batch_size=64, records=1000)
     import torch
 
@@ -87,14 +88,14 @@ def test_published_weights_give_the_published_answers():
 def test_models_of_a_bank_do_not_depend_on_which_are_asked_for(trained):
     ensemble, pool = trained
     recipe = {"architecture": "batchnorm_cnn:8,16,32", "epochs": 30, "batch_size": 64, "records": 1000}
-    alone, _ = measure.models_of(range(3, 4), "fashion_mnist_20k", **recipe)
+    alone, _ = banks.models_of(range(3, 4), "fashion_mnist_20k", **recipe)
     assert alone.spec(0) == ensemble.spec(3) and (ensemble.members[0] ^ ensemble.members[1]).all() and len(pool) == 1000
 
 
 def test_test_records_are_asked_about_and_trained_on_by_none(monkeypatch):
     pool = data.load("fashion_mnist_20k").take(np.arange(120))
     monkeypatch.setattr(data, "load", lambda name: replace(pool, n_train=100))
-    bank = measure.answers(range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25)
+    bank = banks.answers(range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25)
     assert bank["margin"].shape == bank["correct"].shape == (2, 120)
     assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (bank["members"].sum(1) == 50).all()
 

@@ -16,6 +16,7 @@ from mia_lib.metrics.interval import Interval
 from mia_lib.papers.calibration import exhibits, study, theory
 from mia_lib.publish.parameters import find_root
 from mia_lib.signals import boundary
+from mia_lib.signals.views import augmented
 from mia_lib.training import TrainConfig, losses
 
 RNG = np.random.default_rng(0)
@@ -106,7 +107,7 @@ def test_the_threshold_is_the_best_of_the_rehearsal(games, played):
 
 def test_with_views_scores_are_means_over_them():
     plain = study.on_images(PICTURES, 48, 2, replace(CONFIG, augmentation="flip_crop:1"), 1, 0.01)
-    once, twice = (replace(plain, views=study.augmented(plain.models.records, "flip_crop:1", k)) for k in (1, 2))
+    once, twice = (replace(plain, views=augmented(plain.models.records, "flip_crop:1", k)) for k in (1, 2))
     assert (once.views[0].x == twice.views[0].x).all() and (twice.views[0].x != twice.views[1].x).any()
     assert once.views[0].x.shape == plain.models.records.x.shape
     second = replace(plain, views=twice.views[1:])
@@ -115,7 +116,7 @@ def test_with_views_scores_are_means_over_them():
 
 
 def test_images_without_augmentation_survive_the_trip_to_floats_and_back():
-    [same] = study.augmented(PICTURES, "none", 1)
+    [same] = augmented(PICTURES, "none", 1)
     assert (same.x == PICTURES.x).all()
 
 

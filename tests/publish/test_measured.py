@@ -1,16 +1,23 @@
 """`mia publish` and `mia verify`: the queue, what fits into some minutes, and models measured again."""
 
 import json
+import os
+import signal
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mia_lib import published
+from mia_lib import processes, published, store
 from mia_lib.errors import MiaError
+from mia_lib.papers import costs
 from mia_lib.publish import cli, measured
 from mia_lib.published import pieces
+from mia_lib.training.backends import pool
+from mia_lib.training.recipe import TrainConfig
 
 QUEUE = measured.queue()
 TINY = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:4,8,8", "records": 300, "epochs": 1}
@@ -19,31 +26,114 @@ TINY = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:4,8,8", "
 @pytest.fixture
 def own_folder(tmp_path, monkeypatch):
     """A folder of published pieces of its own."""
-    monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path))
-    return tmp_path
+    (folder := tmp_path / "published").mkdir()
+    monkeypatch.setenv("MIA_PUBLISHED", str(folder))
+    return folder
 
 
 def test_the_queue_says_of_each_entry_what_it_costs_and_how_it_is_tried():
     assert QUEUE
     for entry in QUEUE:
-        assert {"cpu", "card"} <= entry.minutes.keys() and entry.trial, entry.measurement.name
+        assert {"cpu", "card"} <= entry.minutes.keys() and entry.trial and entry.petaflop, entry.measurement.name
         assert entry.minutes["card"] <= 9 or entry.models > entry.measurement.chunk
+        assert entry.megabytes / entry.models * entry.measurement.block < pieces.FILE_LIMIT / 1e6
+
+
+SIZES = {"cifar10": (50_000, 10, (32, 32, 3)), "cifar100": (50_000, 100, (32, 32, 3)),
+         "fashion_mnist": (60_000, 10, (28, 28, 1))}
 
 
 @pytest.mark.parametrize("entry", QUEUE, ids=lambda entry: f"{entry.measurement.name} {entry.models}")
-def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_size(entry, own_folder):
-    one = {"measurement": entry.measurement.name, "models": 2, "parameters": {**entry.parameters, **entry.trial}}
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([one]))
-    said = list(measured.next_of_queue(5))
-    assert "2 of 2 models are missing, 2 fit" in said[0] and said[1].startswith("wrote ")
+def test_the_operations_of_an_entry_are_those_of_its_training(entry):
+    given = entry.parameters
+    if "bank" in given:
+        pytest.skip("regressions on published models: PyTorch counts too many operations for grouped convolutions")
+    records, classes, shape = SIZES[given["dataset"]]
+    config = TrainConfig(given["architecture"], epochs=given["epochs"])
+    if entry.measurement.name.startswith("calibration/"):
+        longer = 1 + 1 + given["forgetting_epochs"] / given["epochs"]  # of a target, a reference and a forgetful copy
+        expected = 1.5 * longer * costs.training(config, shape, classes, records // 4)  # and a rehearsal at half the size
+    else:
+        expected = costs.training(config, shape, classes, (given["records"] or records) // 2)
+    if "iterations" in given:  # four losses each, in float32 and in float64
+        forward = costs.training(TrainConfig(given["architecture"], epochs=1), shape, classes, 1) / 3
+        expected += forward * given["asked"] * given["views"] * 4 * given["iterations"] * 2
+    assert entry.petaflop == pytest.approx(entry.models * expected / 1e15, rel=0.05)
+
+
+def worked_through(folder: Path, killed: bool) -> None:
+    """`mia publish --next`, which writes down what it trains, all by itself, and is killed after its first model."""
+    os.environ.update(MIA_PUBLISHED=str(folder), MIA_CACHE=str(folder.parent / "cache"))
+    pool.run_tasks = lambda task, calls, finished, *_: [finished(number, task(*call)) for number, call in enumerate(calls)]
+    published.Measurement.keep_probe = lambda self: None  # a test of its own
+    keep = store.keep
+
+    def written(spec, *arguments, **notes):
+        kept = keep(spec, *arguments, **notes)
+        if spec["kind"] == "model":
+            with (folder.parent / "log").open("a") as log:
+                log.write(f"{store.address(spec)}\n")
+            if killed:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return kept
+
+    store.keep = written
+    with (folder.parent / "said").open("a", buffering=1) as said, redirect_stdout(said):
+        cli.app(["publish", "--next", "--minutes", "5"])
+
+
+@pytest.mark.parametrize("entry", QUEUE, ids=lambda entry: f"{entry.measurement.name} {entry.models}")
+def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_size_with_a_kill_in_the_middle(
+        entry, own_folder):
+    given = {**entry.parameters, **entry.trial}
+    entries = [{"measurement": entry.measurement.name, "models": 2, "parameters": given}]
+    if "bank" in given:  # what it is made from is published first
+        entries.insert(0, {"measurement": given["bank"], "models": 2, "parameters": given["models"]})
+    (own_folder / "queue.yaml").write_text(yaml.safe_dump(entries))
+    for killed, code in ((True, {-signal.SIGKILL}), (False, {0, None})):
+        process = processes.context().Process(target=worked_through, args=(own_folder, killed))
+        process.start()
+        process.join(120)
+        assert process.exitcode in code
+    trained = (own_folder.parent / "log").read_text().split()
+    assert len(trained) == len(set(trained)) >= 2
+    assert (own_folder.parent / "said").read_text().count("2 of 2 models are missing, 2 fit") == len(entries) + 1
     bank = published.load(entry.measurement.name)
-    assert len(bank) == 2 and bank.parameters["records"] == entry.trial["records"]
+    assert len(bank) == 2 and bank.parameters == entry.measurement.complete(given)
     assert list(measured.next_of_queue(5)) == []
-    assert measured.table()["missing"].tolist() == [0]
+    assert measured.table()["missing"].tolist() == [0] * len(entries)
+
+
+def test_a_process_that_works_alone_publishes_some_of_the_models(own_folder, monkeypatch):
+    """Jobs of an array each have a folder of their own for what they compute."""
+    for first in (2, 0):
+        monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / f"cache{first}"))
+        words = [word for name, value in TINY.items() for word in ("-p", name, str(value))]
+        done = CliRunner().invoke(cli.app, ["publish", "bank/cifar10-small", "--index", f"{first}:{first + 2}", *words])
+        assert done.exit_code == 0, done.output
+    assert sorted(path.name[-12:] for path in (own_folder / "bank").glob("*.json")) == ["000-001.json", "002-003.json"]
+    together = published.load("bank/cifar10-small", 4)
+    monkeypatch.setenv("MIA_PUBLISHED", str(own_folder / "other"))
+    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
+    alone = measured.find("bank/cifar10-small")(4, **TINY)
+    assert all((alone.arrays[name] == array).all() for name, array in together.arrays.items())
+
+
+def test_what_there_is_no_room_for_is_said_before_it_is_measured(own_folder, monkeypatch):
+    tiny = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "minutes": {"cpu": 1}, "megabytes": 8}
+    other = {**tiny, "parameters": {**TINY, "seed": 1}, "megabytes": 0.04}
+    (own_folder / "queue.yaml").write_text(yaml.safe_dump([tiny, other]))
+    monkeypatch.setattr(pieces, "TOTAL_LIMIT", 400_000)
+    said = list(measured.next_of_queue(5))
+    assert "no room for any of the 4 that are missing, of 2.00 MB each; 0.4 MB are left" in said[0]
+    assert "4 of 4 models are missing, 4 fit" in said[1] and said[2].startswith("wrote ")
+    monkeypatch.setattr(pieces, "TOTAL_LIMIT", 4200 + sum(f.stat().st_size for f in own_folder.rglob("[!.]*") if f.is_file()))
+    (own_folder / "queue.yaml").write_text(yaml.safe_dump([{**tiny, "parameters": {**TINY, "seed": 2}, "megabytes": 0.01}]))
+    assert "4 of 4 models are missing, 1 fit" in next(measured.next_of_queue(5))
 
 
 def test_what_does_not_fit_is_left_for_the_next_time(own_folder, monkeypatch):
-    monkeypatch.setenv("MIA_CACHE", str(own_folder / "cache"))
+    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
     one = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "minutes": {"cpu": 60}}
     (own_folder / "queue.yaml").write_text(yaml.safe_dump([one]))
     assert measured.table()[["missing", "here"]].values.tolist() == [[4, "1 h 0 min"]]
@@ -69,6 +159,8 @@ def test_models_measured_again_are_the_same_and_others_are_told(own_folder):
 
 @pytest.mark.parametrize(("words", "said"), [
     (["publish"], "Say what to publish"), (["publish", "bank/cifar-small"], "Did you mean"),
+    (["publish", "bank/cifar10-small", "--index", "3"], "two whole numbers"),
+    (["publish", "bank/cifar10-small", "--index", "5:3"], "two whole numbers"),
     (["publish", "bank/cifar10-small", "-p", "recods", "3"], "Did you mean 'records'"),
     (["publish", "bank/cifar10-small", "-p", "records"], "has no value"),
     (["publish", "bank/cifar10-small", "-p", "records", "3", "-p", "records", "4"], "given twice"),

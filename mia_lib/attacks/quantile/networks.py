@@ -5,7 +5,7 @@ body of one of `models.names`, with random weights, or one that was trained on I
 mode also when they are trained on: their batch normalisation keeps the statistics of ImageNet, since batches are small, and
 no unit or layer is dropped.
 
-Networks from scratch are small and stay on the CPU; backbones from ImageNet go where `devices.pick` says.
+Networks from scratch are small and stay on the CPU; ResNets and backbones from ImageNet go where `devices.pick` says.
 """
 
 from __future__ import annotations
@@ -290,7 +290,8 @@ def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor |
 
 
 def _where(config: NetworkConfig) -> torch.device:
-    return devices.pick() if _pretrained(config) else torch.device("cpu")
+    large = _pretrained(config) or config.backbone.startswith(("resnet", "wide_resnet"))
+    return devices.pick() if large else torch.device("cpu")
 
 
 def _pretrained(config: NetworkConfig) -> bool:

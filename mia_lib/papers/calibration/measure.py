@@ -119,8 +119,8 @@ def _of(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
     return np.stack([row[inside] for row, inside in zip(values, judged, strict=True)])
 
 
-PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "watson_cnn:4,4,4,8", "records": 240, "epochs": 2,
-         "batch_size": 30, "learning_rate": 0.02, "forgetting_epochs": 1, "augmentation": "flip_crop:2", "views": 2,
+PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "watson_cnn:4,4,4,8", "records": 240,
+         "epochs": 2, "batch_size": 30, "learning_rate": 0.02, "forgetting_epochs": 1, "augmentation": "flip_crop:2", "views": 2,
          "references": 2}
 AUGMENTED = {"augmentation": "flip_crop:4", "views": 10}
 

@@ -22,7 +22,8 @@ from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.metrics.interval import Interval, t_interval
 from mia_lib.papers.ladder import PrivateTraining, ladder, spent
 from mia_lib.signals import boundary, outputs
-from mia_lib.training import Ensemble, TrainConfig, recipe, train
+from mia_lib.signals.views import augmented
+from mia_lib.training import Ensemble, TrainConfig, train
 from mia_lib.training import private as dp
 from mia_lib.training import shared as ensembles
 
@@ -187,17 +188,6 @@ def on_images(records: Dataset, size: int, games: int, config: TrainConfig, epoc
     covers = f"{games} games on records of their own" if apart else f"{games} splits of one pool"
     return Games(name, paper, covers, models, private, public, forgetting(config, epochs, learning_rate),
                  augmented(records, config.augmentation, views, seed))
-
-
-def augmented(records: Dataset, augmentation: str, views: int, seed: int = 0) -> tuple[Dataset, ...]:
-    """Records, each augmented at random, `views` times over."""
-    generator, found = torch.Generator().manual_seed(seed), []
-    for _ in range(views):
-        x = architectures.to_input(records.x)
-        x = recipe.augment(x, augmentation, recipe.draw_views(augmentation, len(x), generator))
-        pixels = ((x + 1) * 127.5).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
-        found.append(replace(records, x=pixels.contiguous().numpy()))
-    return tuple(found)
 
 
 def plan(all_games: dict[str, Games], sizes: list[int], games: int, ablated: Games, *, queries: int, epsilons: list[float],

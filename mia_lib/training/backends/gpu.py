@@ -36,7 +36,7 @@ def at_once(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, 
         return 1
     while tried <= min(MOST, len(rows)):
         try:
-            with devices.plain_float32():
+            with devices.plain_float32(config.precision == "tf32"):
                 found = _models_per_second(x, y, rows[:tried], classes, config, device, clock)
         except RuntimeError as error:
             if not devices.out_of_memory(error):

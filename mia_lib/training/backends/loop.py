@@ -350,7 +350,7 @@ def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int
         rows, indices = [*rows, *rows[-1:] * spare], [*indices, *indices[-1:] * spare]
         start, validation = (given and [*given, *given[-1:] * spare] for given in (start, validation))
     started = time.perf_counter()
-    with devices.plain_float32():
+    with devices.plain_float32(config.precision == "tf32"):
         if kept and kept[0].renew(rows, indices, start, validation):
             group = kept[0]
         else:

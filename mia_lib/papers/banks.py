@@ -1,0 +1,133 @@
+"""Banks: many models on balanced halves of one data set, and what they say about each record.
+
+Models come in pairs: the second is trained on what the first is not. Records are the training records of a set, then its test
+records, which no model was trained on. PyTorch is imported within, so that the modules `measure` of the chapters, which make
+measurements of these functions, can be read without it.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from mia_lib.errors import check_whole
+
+# Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
+PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
+         "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
+
+FAST = {"architecture": "resnet9:32,64,256,256", "epochs": 20, "batch_size": 512, "learning_rate": 0.4, "weight_decay": 1e-3,
+        "augmentation": "flip_crop:4", "precision": "bfloat16"}  # for a graphics card: three seconds a model on an H200
+FAST_PROBE = {**PROBE, "architecture": "resnet9:16,16,32,64", "epochs": 1, "batch_size": 50, "learning_rate": 0.4,
+              "augmentation": "flip_crop:4", "precision": "float32"}  # two steps, for the same reason
+RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 5e-4}  # the network of the curvature paper
+
+
+def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
+              batch_size: int = 256, learning_rate: float = 0.15, weight_decay: float = 5e-4, augmentation: str = "none",
+              precision: str = "float32", optimizer: str = "sgd", schedule: str = "one_cycle", records: int | None = None,
+              seed: int = 0):
+    """The models with these numbers, trained when first needed, and all N records.
+
+    SGD has Nesterov's momentum .9.
+
+    Args:
+        index: of the models.
+        dataset: name of a set; its training records are halved.
+        records: so many of the training records alone, the first ones; all of them, and the test records, when None.
+        others: as in `training.TrainConfig`.
+    """
+    from mia_lib import data, membership, training
+
+    pool = data.load(dataset)
+    if records is not None:
+        check_whole("records", records, 2, pool.n_train)
+    check_whole("seed", seed, 0)
+    pool = pool if records is None else pool.take(np.arange(records))
+    members = np.zeros((index.stop + index.stop % 2, len(pool)), bool)
+    members[:, :pool.n_train] = membership.balanced_halves(pool.n_train, len(members), seed)
+    momentum = {"momentum": 0.9, "nesterov": True} if optimizer == "sgd" else {}
+    recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer=optimizer, **momentum,
+                                  learning_rate=learning_rate, weight_decay=weight_decay, schedule=schedule,
+                                  augmentation=augmentation, precision=precision, seed=seed)
+    return training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index), pool
+
+
+def _asked(pool, asked: int | None):
+    """The first `asked` records of a bank; all when None."""
+    return pool if asked is None else pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
+
+
+def answers(index: range, asked: int | None = None, **bank) -> dict[str, np.ndarray]:
+    """What the models say of each record, and who was in which.
+
+    Args:
+        asked: so many records, the first ones; all when None.
+
+    Returns:
+        margin: log odds of the true class, float16 [M, N]; correct: whether it is the most likely one, bool [M, N];
+        members: bool [M, N], all False of test records.
+    """
+    from mia_lib import signals
+
+    models, pool = models_of(index, **bank)
+    records = _asked(pool, asked)
+    return {"margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
+            "correct": signals.correctness(models, records), "members": models.members[:, :len(records)]}
+
+
+def queries(index: range, asked: int = 2000, **bank) -> dict[str, np.ndarray]:
+    """What the models say of 18 views of a record: as it is and mirrored, each shifted by four pixels to no or any side.
+
+    Args:
+        asked: so many records, the first ones.
+
+    Returns:
+        margin: log odds of the true class, float16 [M, N, 18], of the views in the order of `signals.views.shifted`; members:
+        bool [M, N].
+    """
+    from mia_lib import signals
+    from mia_lib.signals.views import shifted
+
+    models, pool = models_of(index, **bank)
+    records = _asked(pool, asked)
+    seen = [signals.logit_scaled_confidence(models, view) for view in shifted(records)]
+    return {"margin": np.stack(seen, -1).astype(np.float16), "members": models.members[:, :len(records)]}
+
+
+def outputs(index: range, asked: int = 2000, **bank) -> dict[str, np.ndarray]:
+    """All outputs of the models, which attacks by shadow models learn from.
+
+    Args:
+        asked: so many records, the first ones.
+
+    Returns:
+        logits: float16 [M, N, K]; members: bool [M, N].
+    """
+    from mia_lib import signals
+
+    models, pool = models_of(index, **bank)
+    records = _asked(pool, asked)
+    return {"logits": signals.logits(models, records).astype(np.float16), "members": models.members[:, :len(records)]}
+
+
+def weights(index: range, **bank) -> dict[str, np.ndarray]:
+    """The weights of the models by the names of their `state_dict`, float16 [M, ...]; a test bounds what rounding does."""
+    models, _ = models_of(index, **bank)
+    states = [models.model(row).state_dict() for row in range(len(models))]
+    return {name: np.stack([state[name].numpy() for state in states]).astype(np.float16)
+            for name, tensor in states[0].items() if tensor.is_floating_point()}
+
+
+def with_models(function):
+    """The function with the parameters of `models_of` besides its own, by which a measurement knows them."""
+    own = [one for name, one in inspect.signature(function).parameters.items() if name not in ("index", "bank")]
+    [index, *of_models] = inspect.signature(models_of).parameters.values()
+    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*of_models, *own]]
+    function.__signature__ = inspect.Signature([index, *named])
+    return function
+
+
+for _function in (answers, queries, outputs, weights):
+    with_models(_function)

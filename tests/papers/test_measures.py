@@ -1,0 +1,202 @@
+"""What the chapters measure: the same whatever else is measured, and what it is called."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from mia_lib import data, membership, models, published, signals
+from mia_lib.attacks import quantile
+from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.errors import MiaError
+from mia_lib.metrics import auc
+from mia_lib.papers import banks
+from mia_lib.papers.calibration import measure as calibration
+from mia_lib.papers.curvature import measure as curvature
+from mia_lib.papers.quantile import measure as regressed
+from mia_lib.published.measurements import differences
+from mia_lib.signals.views import augmented, shifted
+
+MEASUREMENTS = published.catalogue()
+PICTURES = data.load("fashion_mnist_20k").take(np.arange(600))
+
+
+def at_the_probe(name: str, index: range, **changes) -> dict[str, np.ndarray]:
+    one = MEASUREMENTS[name]
+    given = {key: value for key, value in one.probe.items() if key != "index"} | changes
+    return one.function(index, **one.complete(given))
+
+
+@pytest.mark.parametrize("name", ["bank/cifar100-queries", "bayes/table2-outputs", "curvature/cifar100", "calibration/cifar10",
+                                  "quantile/cifar10"])
+def test_a_model_is_the_same_whatever_others_are_measured(name):
+    together, alone = at_the_probe(name, range(1, 3)), at_the_probe(name, range(2, 3))
+    assert differences({key: array[1:] for key, array in together.items()}, alone) == ""
+
+
+# ------------------------------------------------------------------------------------------------------------------ banks
+
+
+def test_of_a_bank_the_first_records_are_asked_as_all_are():
+    given = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:4,8,8", "records": 120, "epochs": 1}
+    whole, part = banks.answers(range(2), **given), banks.answers(range(2), asked=50, **given)
+    assert all((array[:, :50] == part[name]).all() for name, array in whole.items())
+    logits = banks.outputs(range(2), asked=50, **given)["logits"].astype(float)
+    labels = data.load("fashion_mnist_20k").y[:50]
+    margin = signals.scalars(logits[0], labels, "cross_entropy")["logit_scaled_confidence"]
+    assert np.abs(margin - part["margin"][0]).max() < 0.02
+    queries = banks.queries(range(2), asked=50, **given)
+    assert np.abs(queries["margin"][..., 0] - part["margin"]).max() < 0.01  # the first view is the image itself
+    assert (queries["members"] == part["members"]).all()
+    with pytest.raises(MiaError, match="asked"):
+        banks.answers(range(2), asked=121, **given)
+
+
+def test_views_are_shifts_and_mirror_images_each_once():
+    x, views = PICTURES.x[:5], shifted(PICTURES.take(np.arange(5)))
+    assert len(views) == 18 and len({view.fingerprint for view in views}) == 18
+    assert (views[0].x == x).all() and (views[1].x == x[:, :, ::-1]).all()
+    assert any((view.x[:, 4:, :] == x[:, :-4, :]).all() and (view.x[:, :4] == x[:, :1]).all() for view in views)
+    [plain] = augmented(PICTURES.take(np.arange(5)), "none", 1)
+    assert (plain.x == x).all()
+    table = data.Dataset("t", np.zeros((4, 3), np.float32), np.arange(4) % 2, 4, ("a", "b"))
+    with pytest.raises(MiaError, match="views are of images"):
+        shifted(table)
+
+
+# ------------------------------------------------------------------------------------------------------------ calibration
+
+
+PLAYS = {"architecture": "watson_cnn:4,4,4,8", "records": 400, "epochs": 3, "batch_size": 20, "learning_rate": 0.02,
+         "augmentation": "none", "views": 1, "references": 1}
+
+
+def test_a_play_is_the_papers_game_and_its_rehearsal_the_same_within_the_public_half():
+    found = at_the_probe("calibration/cifar10", range(3), **PLAYS)
+    assert found["private"].sum(1).tolist() == [200] * 3 and found["members"].sum(1).tolist() == [100] * 3
+    assert found["rehearsal_members"].shape == (3, 100) and found["rehearsal_members"].sum(1).tolist() == [50] * 3
+    private = found["private"][1]
+    inside, reference, spare, own = calibration._within(~private, 1)
+    assert not ((inside | reference | spare) & private).any() and not (own & (reference | spare)).any()
+    assert (inside <= own).all() and own.sum() == reference.sum() + spare.sum() == 100 and inside.sum() == 50
+
+
+def test_no_calibrating_model_has_seen_a_private_record(monkeypatch):
+    from mia_lib import training
+
+    seen, real = [], training.train
+    monkeypatch.setattr(training, "train", lambda pool, members, *recipe, **how:
+                        seen.append((members, how)) or real(pool, members, *recipe, **how))
+    found = at_the_probe("calibration/cifar10", range(2), **PLAYS)
+    calibrating = [(members, how["validation"]) for members, how in seen if how["label"] in ("references", "forgetful copies")]
+    assert len(calibrating) == 4
+    for members, validation in calibrating[:2]:  # those of the game itself come first
+        assert not ((members | validation) & found["private"]).any() and (members.sum(1) == 100).all()
+
+
+def test_the_scores_of_a_play_are_those_of_its_models_and_a_copy_that_forgot_nothing_says_the_same():
+    found = at_the_probe("calibration/cifar10", range(1), **PLAYS, forgetting_epochs=0)
+    assert np.abs(found["forgetting_margin"][:, 0] - found["target_margin"]).max() == 0
+    assert (found["target_top"] >= found["target_margin"]).all()
+    assert (found["correct"] == (found["target_top"] == found["target_margin"])).mean() > 0.99
+    from mia_lib import training
+
+    pool = data.load("fashion_mnist_20k").take(np.arange(400))
+    split, private = membership.calibration_splits(400, 1, 1, 0)
+    recipe = training.TrainConfig("watson_cnn:4,4,4,8", epochs=3, batch_size=20, optimizer="sgd", momentum=0.9, nesterov=True,
+                                  learning_rate=0.02, weight_decay=1e-4, schedule="cosine", seed=0)
+    model = training.train(pool, split[:1], recipe)
+    loss, norm = signals.loss(model, pool)[0][private[0]], signals.gradient_norm(model, pool)[0][private[0]]
+    assert np.abs(signals.loss_of(found["target_margin"][0].astype(float)) - loss).max() < 2e-3 * max(1, loss.max())
+    assert np.abs(np.exp(found["target_gradient"][0].astype(float)) / norm - 1).max() < 5e-3
+
+
+def test_more_references_leave_the_first_as_it_is():
+    one, two = (at_the_probe("calibration/cifar10", range(1), **PLAYS | {"references": count}) for count in (1, 2))
+    assert two["scratch_margin"].shape[1] == 2 and (two["scratch_margin"][:, :1] == one["scratch_margin"]).all()
+    assert not np.array_equal(two["scratch_margin"][:, 0], two["scratch_margin"][:, 1])
+
+
+# -------------------------------------------------------------------------------------------------------------- curvature
+
+
+def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
+    given = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,32", "records": 200, "epochs": 60,
+             "batch_size": 20, "learning_rate": 0.1, "asked": 60}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = curvature.cifar100.function(range(2), **curvature.cifar100.complete({**given, "augmentation": "none",
+                                                                                      "precision": "float32"}))
+    assert np.isfinite(found["precise"]).all()
+    gap = np.abs(found["released"] - found["precise"])[np.isfinite(found["released"])].astype(float)
+    assert np.median(gap) < 0.02 < gap.max()  # what rounding does to the surest
+    assert found["released"].shape == (2, 60, 2) == found["true"].shape and not np.array_equal(found["true"][..., 0],
+                                                                                              found["true"][..., 1])
+
+
+def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as_is_pytorchs_loss():
+    """Less than half of float32's epsilon of a loss is none at all."""
+    from mia_lib.signals import curvature as signal
+
+    layers, x = torch.nn, PICTURES.x[:40]
+    network = layers.Sequential(layers.Flatten(), layers.Linear(784, 2), layers.Tanh(), layers.Linear(2, 2))
+    with torch.no_grad():
+        network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
+    network = models.feed(network, "-1 to 1").eval()
+    labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
+    how = {"iterations": 2, "h": 1e-3, "seed": 0}
+
+    def found(dtype: str, precise: bool) -> np.ndarray:
+        return signal._curvature([network], x, labels, "cross_entropy", "released_code", dtype, how, precise)[0]["curvature"]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        released, precise = found("float32", False), found("float64", True)
+    assert (released == 0).mean() > 0.1 and (precise > 0).all()
+
+
+def test_half_precision_of_the_logarithm_of_curvature_moves_no_area():
+    rng = np.random.default_rng(0)
+    members = rng.random(40_000) < 0.5
+    logarithm = rng.normal(-6, 4, 40_000) - 1.5 * members
+    halved = logarithm.astype(np.float16).astype(float)
+    assert abs(auc(-logarithm, members) - auc(-halved, members)) < 2e-5
+
+
+# --------------------------------------------------------------------------------------------------------------- quantile
+
+
+def test_a_regression_is_fitted_to_public_records_alone_and_says_which_chose_its_epoch():
+    found, bank = at_the_probe("quantile/cifar10", range(3)), MEASUREMENTS["bank/cifar10-small"](3, **regressed.TINY)
+    rows = (found["judged"], bank.members, found["calibrating"], found["mean"])
+    for judged, members, calibrating, mean in zip(*rows, strict=True):
+        assert (members <= judged).all() and judged.sum() == len(mean) == 110  # 100 members, and a tenth of 100 public records
+        assert not members[judged][calibrating].any() and calibrating.sum() == 10
+
+
+def test_the_regression_is_the_attacks_own_and_is_told_the_label_or_not():
+    bank = MEASUREMENTS["bank/cifar10-small"](3, **regressed.TINY)
+    pool = data.load("fashion_mnist_20k").take(np.arange(200))
+    told = at_the_probe("quantile/cifar10", range(2, 3))
+    blind = at_the_probe("quantile/cifar10", range(2, 3), label=False)
+    judged = told["judged"][0]
+    assert (blind["judged"] == told["judged"]).all() and not np.array_equal(blind["mean"], told["mean"])
+    calibrating = np.flatnonzero(judged)[told["calibrating"][0]]
+    config = NetworkConfig("strided_cnn:4,4,8", (8,), 2, 64, 1e-3, 1e-3, seed=2)
+    order = np.random.default_rng(2).permutation(np.flatnonzero(~bank.members[2]))
+    assert sorted(order[:10]) == calibrating.tolist()
+    parts = [(pool.x[rows], bank.margin[2][rows], pool.y[rows]) for rows in (order[10:], order[:10])]
+    fitted = quantile.GaussianQuantile(config, 10).fit(*parts[0], validation=parts[1])
+    mean, spread = fitted.predict(pool.x[judged], pool.y[judged])
+    assert np.abs(mean - told["mean"][0]).max() < 1e-2 and np.abs(np.log(spread) - told["log_spread"][0]).max() < 1e-2
+    with pytest.raises(MiaError, match="bank"):
+        at_the_probe("quantile/cifar10", range(1), bank="bank/none")
+
+
+def test_large_regressors_go_where_there_is_a_card(monkeypatch):
+    from mia_lib.attacks.quantile import networks
+
+    monkeypatch.setattr(networks.devices, "pick", lambda *_: torch.device("meta"))
+    assert networks._where(networks.NetworkConfig("resnet18")).type == "meta"
+    assert networks._where(networks.NetworkConfig("strided_cnn:4,4,8")).type == "cpu"
