@@ -317,10 +317,10 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 @app.command()
 def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
     """Make each notebooks/NAME.ipynb from NAME.py, without outputs, what README.md says of recorded runs, and what
-    book/machines.md says of cards."""
-    from mia_lib.publish import readme, runner, selftest
+    book/machines.md says of cards and of what was measured."""
+    from mia_lib.publish import measured, readme, runner, selftest
 
-    stale = [*runner.sync_pairs(check), *readme.sync(check), *selftest.sync(check)]
+    stale = [*runner.sync_pairs(check), *readme.sync(check), *dict.fromkeys([*selftest.sync(check), *measured.sync(check)])]
     for pair in stale:
         typer.echo(f"{'out of step' if check else 'written'}: {pair}")
     if check and stale:

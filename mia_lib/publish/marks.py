@@ -1,10 +1,39 @@
-"""What generated pages share: a verdict in its box, and the ids by which they point at one another's claims and exhibits."""
+"""What generated pages share: a verdict in its box, the ids by which they point at one another's claims and exhibits, and
+parts of a page that are written between two marks."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from mia_lib.errors import MiaError
+
+END = "<!-- up to here -->"
 IN_CHAPTER = re.compile(r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE)
+
+
+def between(path: Path, begin: str, text: str, check: bool = False) -> list[Path]:
+    """Write the part of a page after the mark `begin` and before `END` anew, where it is out of step.
+
+    Args:
+        check: write nothing.
+
+    Returns:
+        the path where it was out of step, else nothing, as where there is no such page.
+
+    Raises:
+        MiaError: a page without the marks.
+    """
+    if not path.is_file():
+        return []
+    before, mark, rest = (whole := path.read_text(encoding="utf-8")).partition(begin)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise MiaError(f"{path} lacks the marks {begin} and {END}, between which `mia sync` writes.")
+    now = f"{before}{begin}\n\n{text}\n\n{END}{after}"
+    if now != whole and not check:
+        path.write_text(now, encoding="utf-8")
+    return [path] if now != whole else []
 
 
 def pill(verdict: str, text: str = "") -> str:

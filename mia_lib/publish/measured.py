@@ -16,6 +16,8 @@ import yaml
 from mia_lib import published
 from mia_lib.errors import MiaError, check_range, check_whole, choose
 from mia_lib.progress import duration
+from mia_lib.publish import marks
+from mia_lib.publish.parameters import find_root
 from mia_lib.published import Measurement, pieces
 
 SIZES = ("petaflop", "megabytes")  # of an entry
@@ -39,10 +41,6 @@ class Entry:
     trial: Mapping
     petaflop: float | None = None
     megabytes: float | None = None
-
-    def there(self) -> int:
-        """How many models are published."""
-        return self.models - len(self.lacking())
 
     def lacking(self) -> list[int]:
         """Numbers of the models that are not published."""
@@ -125,7 +123,7 @@ def _entry(said, where: str) -> Entry:
 
 def table():
     """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; petaflop and
-    MB of all models; `here`, what the missing ones take on this device, and `card`, what the queue expects of a graphics card."""
+    MB of all models; `here`, what the missing ones take on this device, and `card`, what the queue expects of a card."""
     import pandas as pd
 
     entries = queue()
@@ -134,15 +132,55 @@ def table():
               for one, parameters, pieces in published.groups() if (one.name, parameters) not in listed]
     rows = []
     for one in [*entries, *beyond]:
-        usual, missing, each = one.measurement.usual(), one.models - one.there(), one.each()
+        missing, each = len(one.lacking()), one.each()
         rows.append({
             "measurement": one.measurement.name, "models": one.models, "missing": missing,
-            "parameters": ", ".join(f"{name} {value}" for name, value in one.parameters.items() if usual.get(name) != value),
+            "parameters": _unusual(one.measurement, one.parameters),
             "petaflop": "" if one.petaflop is None else f"{one.petaflop:g}",
             "MB": f"{one.models * one.megabytes_each():.1f}",
             "here": "" if not missing else "not known" if each is None else duration(missing * each),
             "card": duration(60 * one.minutes["card"] * missing / one.models) if missing and "card" in one.minutes else ""})
     return pd.DataFrame(rows)
+
+
+BEGIN = "<!-- written by `mia sync` from data/published -->"
+
+
+def page() -> str:
+    """Markdown of what was measured where, and of what is still to be."""
+    import pandas as pd
+
+    from mia_lib.evidence.tables import markdown_table
+
+    done = pd.DataFrame([{
+        "measurement": f"`{one.name}`", "models": len({number for piece in held for number in piece.index}),
+        "parameters": _unusual(one, parameters), "on": " and ".join(sorted({piece.manifest["device"] for piece in held})),
+        "took": duration(sum(piece.manifest["seconds"] for piece in held)),
+        "measured": max(piece.manifest["date"] for piece in held)} for one, parameters, held in published.groups()])
+    lacking = pd.DataFrame([{
+        "measurement": f"`{one.measurement.name}`", "models": len(one.lacking()),
+        "parameters": _unusual(one.measurement, one.parameters),
+        "petaflop": f"{one.petaflop * len(one.lacking()) / one.models:.3g}",
+        "two cores": duration(60 * one.minutes["cpu"] * len(one.lacking()) / one.models),
+        "one H100": duration(60 * one.minutes["card"] * len(one.lacking()) / one.models)} for one in queue() if one.lacking()])
+    return (f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
+            f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}")
+
+
+def _unusual(measurement: Measurement, parameters: Mapping) -> str:
+    """The parameters that are not the measurement's own, in words."""
+    usual = measurement.usual()
+    return ", ".join(f"{name} {value}" for name, value in parameters.items() if usual.get(name) != value)
+
+
+def sync(check: bool = False, root: Path | None = None) -> list[Path]:
+    """Write that part of book/machines.md anew where it is out of step; its path where it was.
+
+    Args:
+        check: write nothing.
+    """
+    path = find_root(root) / "book" / "machines.md"
+    return marks.between(path, BEGIN, page(), check) if path.is_file() else []
 
 
 def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
-from mia_lib.publish import recorded
+from mia_lib.publish import marks, recorded
 from mia_lib.publish.parameters import find_root, notebooks
 
-BEGIN, END = "<!-- written by `mia sync` from data/recorded -->", "<!-- up to here -->"
+BEGIN = "<!-- written by `mia sync` from data/recorded -->"
 SHOWN = "calibration-figure-1"  # the figure, where it is recorded
 NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's data
     "audit": "cpu",  # the only one, of a chapter without a paper; so is that of compare
@@ -73,15 +72,4 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
         MiaError: README.md without the marks between which the part stands.
     """
     path = find_root(root) / "README.md"
-    if not path.is_file():
-        return []
-    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise MiaError(f"{path} lacks the marks {BEGIN} and {END}, between which `mia sync` writes what was found.")
-    text = f"{before}{BEGIN}\n\n{found(root)}\n\n{END}{after}"
-    if text == path.read_text(encoding="utf-8"):
-        return []
-    if not check:
-        path.write_text(text, encoding="utf-8")
-    return [path]
+    return marks.between(path, BEGIN, found(root), check) if path.is_file() else []

@@ -17,7 +17,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
     "models": ("models",),
     "training": ("training", "training.private", "training.shared", "training.backends.pool"),
     "store": ("store", "definitions"),
-    "signals": ("signals", "signals.curvature", "signals.hessian", "signals.boundary"),
+    "signals": ("signals", "signals.curvature", "signals.hessian", "signals.boundary", "signals.views"),
     "published": ("published",),
     "attacks": ("attacks", "attacks.bayes", "attacks.calibration", "attacks.curvature", "attacks.iha", "attacks.quantile",
                 "attacks.quantile.networks", "attacks.quantile.trees", "attacks.baselines", "attacks.per_class"),

@@ -14,15 +14,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from mia_lib import published
 from mia_lib.errors import MiaError
+from mia_lib.publish import marks
 from mia_lib.publish.parameters import find_root
 
-BEGIN, END = "<!-- written by `mia sync` from data/cards.json -->", "<!-- up to here -->"
+BEGIN = "<!-- written by `mia sync` from data/cards.json -->"
 TRAINED, SHORT, COMPUTED, WALKED = 2e-3, 5e-3, 1e-4, 2e-2  # allowed, relative to the largest value: see book/machines.md
 
 
@@ -250,10 +252,10 @@ def _lacks_opacus() -> str:
     return private.lacking()
 
 
-def _probes(device: str) -> dict[str, np.ndarray]:
-    """The numbers that the probe of every measurement gives; who was in which model is no question to a card."""
-    return {f"{measurement.name} {name}": array for measurement in published.catalogue().values()
-            for name, array in measurement.run_probe().items() if array.dtype.kind == "f"}
+def _probe(name: str, device: str) -> dict[str, np.ndarray]:
+    """The numbers that a measurement gives at its probe; who was in which model is no question to a card."""
+    found = published.catalogue()[name].run_probe()
+    return {of: array for of, array in found.items() if array.dtype.kind == "f"}
 
 
 CHECKS = (
@@ -270,7 +272,8 @@ CHECKS = (
     Check("Hessians, their spectrum and solves", ("signals.hessian",), _hessian, COMPUTED),
     Check("regressors on a backbone from ImageNet", ("attacks.quantile.networks",), _regressors, WALKED, _lacks_backbone),
     Check("private training", ("training.private",), _private, TRAINED, _lacks_opacus),
-    Check("probes of what is published", ("published.measurements",), _probes, WALKED))
+    *(Check(f"{name} at its probe", (one.function.__module__.removeprefix("mia_lib."),), partial(_probe, name), WALKED)
+      for name, one in published.catalogue().items()))
 
 
 def card(device: str) -> str:
@@ -377,15 +380,4 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
     Args:
         check: write nothing.
     """
-    path = find_root(root) / "book" / "machines.md"
-    if not path.is_file():
-        return []
-    text = path.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise MiaError(f"{path} lacks the marks {BEGIN} and {END}, between which `mia sync` writes what ran on a card.")
-    now = f"{before}{BEGIN}\n\n{page(root)}\n\n{END}{after}"
-    if now != text and not check:
-        path.write_text(now, encoding="utf-8")
-    return [path] if now != text else []
+    return marks.between(find_root(root) / "book" / "machines.md", BEGIN, page(root), check)

@@ -10,7 +10,7 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import readme, recorded
+from mia_lib.publish import marks, readme, recorded
 from mia_lib.publish.parameters import find_root, notebooks
 
 ROOT = find_root()
@@ -40,10 +40,10 @@ def test_a_stale_part_is_written_and_the_rest_left_alone(tmp_path):
         (tmp_path / folder).mkdir()
     shutil.copy(ROOT / "_toc.yml", tmp_path)
     path = tmp_path / "README.md"
-    path.write_text(f"# One\n\n{readme.BEGIN}\nold\n{readme.END}\n\nTwo.\n")
+    path.write_text(f"# One\n\n{readme.BEGIN}\nold\n{marks.END}\n\nTwo.\n")
     assert readme.sync(True, tmp_path) == [path] and "old" in path.read_text()
     assert readme.sync(False, tmp_path) == [path] and readme.sync(True, tmp_path) == []
-    assert path.read_text() == f"# One\n\n{readme.BEGIN}\n\nNo run is recorded in this clone.\n\n{readme.END}\n\nTwo.\n"
+    assert path.read_text() == f"# One\n\n{readme.BEGIN}\n\nNo run is recorded in this clone.\n\n{marks.END}\n\nTwo.\n"
     path.write_text("# One\n")
     with pytest.raises(MiaError, match="lacks the marks"):
         readme.sync(root=tmp_path)

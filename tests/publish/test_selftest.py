@@ -8,7 +8,7 @@ import torch
 from typer.testing import CliRunner
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import selftest
+from mia_lib.publish import marks, selftest
 from mia_lib.publish.cli import app
 
 AGREES = selftest.Check("the same", ("here",), lambda device: {"a": np.ones(3)}, 1e-6)
@@ -61,7 +61,7 @@ def test_the_page_says_by_name_what_never_ran_on_a_card(tmp_path, monkeypatch):
     monkeypatch.setattr(selftest, "find_root", lambda root=None: tmp_path)
     (tmp_path / "data" / "cards.json").write_text("[]")
     page = tmp_path / "book" / "machines.md"
-    page.write_text(f"before\n{selftest.BEGIN}\n{selftest.END}\nafter\n")
+    page.write_text(f"before\n{selftest.BEGIN}\n{marks.END}\nafter\n")
     assert selftest.sync(check=True) == selftest.sync() == [page] and selftest.sync() == []
     assert "Nothing of this has ever run on a card" in page.read_text()
     rows = [selftest.Row(check.what, check.paths, 0.0 if k else 1.0, 1e-6, 1.0) for k, check in enumerate(selftest.CHECKS)]

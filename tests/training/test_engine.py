@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -422,6 +423,9 @@ def test_true_float32_is_set_for_a_while_whatever_was_set_before():
         assert short()
         with devices.plain_float32():
             assert not short()
+            with devices.plain_float32(tf32=True):
+                assert short()
+            assert not short()
         assert short()
     finally:
         torch.set_float32_matmul_precision(before)
@@ -517,6 +521,18 @@ def test_precision_is_part_of_what_determines_a_model():
     assert 0 < np.abs(short.parameters(0) - full.parameters(0)).max() < 0.05
     with pytest.raises(MiaError, match="precision"):
         TrainConfig("mlp:4", precision="float16")
+
+
+def test_tf32_is_allowed_while_models_train_whose_recipe_says_so(monkeypatch):
+    seen = []
+    monkeypatch.setattr(devices, "plain_float32", lambda tf32=False: seen.append(tf32) or nullcontext())
+    for precision in ("float32", "tf32", "bfloat16"):
+        loop.fit_group(TABLE.x, TABLE.y, [np.arange(80)], 2, TrainConfig("mlp:4", epochs=1, precision=precision), [0])
+    assert seen == [False, True, False]
+    cut, full = (training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=1, precision=precision))
+                 for precision in ("tf32", "float32"))
+    assert store.key(cut.spec(0)) != store.key(full.spec(0))  # on a processor they are the same
+    assert (cut.parameters(0) == full.parameters(0)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------- sharing
@@ -640,6 +656,34 @@ def test_a_cluster_that_loses_a_worker_still_trains_every_model_to_the_last_bit(
     there = training.train(records, members, config).fit()
     assert workers[0].wait(10) == -signal.SIGKILL and len(done) == 10
     assert all((there.parameters(m) == expected[m]).all() for m in range(10))
+
+
+def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machine_publishes(dask, tmp_path, monkeypatch):
+    from mia_lib import published
+
+    address, workers = dask
+    bank = published.catalogue()["bank/cifar10-small"]
+    tiny = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,16", "records": 400, "epochs": 3}
+    expected = bank(11, **tiny).arrays
+    monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path / "published"))
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
+    monkeypatch.setenv("MIA_CLUSTER", address)
+    monkeypatch.setattr(published.Measurement, "keep_probe", lambda self: None)
+    real, trained = store.keep, []
+
+    def keep(spec, *arguments, **notes):
+        if spec["kind"] == "model":
+            trained.append(store.address(spec))
+            if len(trained) == 2:
+                workers[0].send_signal(signal.SIGKILL)
+        return real(spec, *arguments, **notes)
+
+    monkeypatch.setattr(store, "keep", keep)
+    [piece] = bank.publish(range(11), tiny)
+    assert workers[0].wait(10) == -signal.SIGKILL and len(trained) == len(set(trained)) == 11
+    there = published.load("bank/cifar10-small")
+    assert all((there.arrays[name] == array).all() for name, array in expected.items())
+    assert bank.publish(range(11), tiny) == [] and len(trained) == 11
 
 
 def test_a_scheduler_that_goes_away_is_said():

@@ -120,9 +120,8 @@ def _of(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
 
 
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "watson_cnn:4,4,4,8", "records": 240,
-         "epochs": 2, "batch_size": 30, "learning_rate": 0.02, "forgetting_epochs": 1, "augmentation": "flip_crop:2", "views": 2,
-         "references": 2}
-AUGMENTED = {"augmentation": "flip_crop:4", "views": 10}
+         "epochs": 2, "batch_size": 30, "learning_rate": 0.02, "forgetting_epochs": 1, "augmentation": "flip_crop:2",
+         "views": 2, "references": 2}
 
 cifar10 = measurement("calibration/cifar10", probe=PROBE, block=8, chunk=2, dataset="cifar10")(plays)
 cifar100 = measurement("calibration/cifar100", probe=PROBE, block=8, chunk=2, dataset="cifar100")(plays)
