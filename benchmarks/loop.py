@@ -27,6 +27,7 @@ import platform
 import statistics
 import tempfile
 import time
+from functools import partial
 
 import numpy as np
 import tight
@@ -124,10 +125,12 @@ def optimizer_of(network: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
                            weight_decay=config.weight_decay)
 
 
-def in_memory(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, _: int) -> tuple:
-    """As `plain`, by the tight loop."""
+def in_memory(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, _: int = 0,
+              first: bool = True) -> tuple:
+    """As `plain`, by the tight loop; images with their channels `first`, as PyTorch has them, or last."""
     started, right = time.perf_counter(), []
     x, y = models.to_input(torch.from_numpy(records.x)).to(device), torch.from_numpy(records.y).to(device)
+    x = x.contiguous() if first else x
     for row in members:
         network = textbook(config, records.shape, len(records.classes)).to(device)
         rows = torch.from_numpy(np.flatnonzero(row)).to(device)
@@ -215,7 +218,8 @@ if __name__ == "__main__":
             continue
         members = membership.random_halves(len(records), many + many % 2)[:many]
         alone, loaders = name == ALONE, 0
-        workers, peers = (1 if alone else None), [(in_memory, f"in memory, goal {goal}x" if alone else "in memory")]
+        workers, peers = (1 if alone else None), [(in_memory, f"in memory, goal {goal}x" if alone else "in memory"),
+                                                  (partial(in_memory, first=False), "in memory, channels last")]
         torch.set_num_threads(1 if alone else THREADS)
         ours(records, members[:2 * pool.default_workers()], TrainConfig(config.architecture, epochs=1), device, workers)
         if not alone:
