@@ -21,7 +21,7 @@ FAST = {"architecture": "resnet9:32,64,256,256", "epochs": 20, "batch_size": 512
         "augmentation": "flip_crop:4", "precision": "bfloat16"}  # for a graphics card: three seconds a model on an H200
 FAST_PROBE = {**PROBE, "architecture": "resnet9:16,16,32,64", "epochs": 1, "batch_size": 50, "learning_rate": 0.4,
               "augmentation": "flip_crop:4", "precision": "float32"}  # two steps, for the same reason
-RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 5e-4}  # the network of the curvature paper
+RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 1e-4}  # as in the curvature paper, but for epochs
 
 
 def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
@@ -59,57 +59,43 @@ def _asked(pool, asked: int | None):
     return pool if asked is None else pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
 
 
-def answers(index: range, asked: int | None = None, **bank) -> dict[str, np.ndarray]:
+def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank) -> dict[str, np.ndarray]:
     """What the models say of each record, and who was in which.
 
     Args:
-        asked: so many records, the first ones; all when None.
+        asked: so many records, the first ones; all when None. outputs, viewed: so many of them for the arrays `logits` and
+            `queries`, which are there where these are not 0.
 
     Returns:
         margin: log odds of the true class, float16 [M, N]; correct: whether it is the most likely one, bool [M, N];
-        members: bool [M, N], all False of test records.
-    """
-    from mia_lib import signals
-
-    models, pool = models_of(index, **bank)
-    records = _asked(pool, asked)
-    return {"margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
-            "correct": signals.correctness(models, records), "members": models.members[:, :len(records)]}
-
-
-def queries(index: range, asked: int = 2000, **bank) -> dict[str, np.ndarray]:
-    """What the models say of 18 views of a record: as it is and mirrored, each shifted by four pixels to no or any side.
-
-    Args:
-        asked: so many records, the first ones.
-
-    Returns:
-        margin: log odds of the true class, float16 [M, N, 18], of the views in the order of `signals.views.shifted`; members:
-        bool [M, N].
+        members: bool [M, N], all False of test records. logits: all outputs, float16 [M, `outputs`, K], which attacks by
+        shadow models learn from. queries: the log odds of 18 views, as they are and mirrored, each shifted by four pixels to
+        no or any side, float16 [M, `viewed`, 18], in the order of `signals.views.shifted`.
     """
     from mia_lib import signals
     from mia_lib.signals.views import shifted
 
     models, pool = models_of(index, **bank)
-    records = _asked(pool, asked)
-    seen = [signals.logit_scaled_confidence(models, view) for view in shifted(records)]
-    return {"margin": np.stack(seen, -1).astype(np.float16), "members": models.members[:, :len(records)]}
+    records = _first(pool, "asked", len(pool) if asked is None else asked, 1)
+    found = {"margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
+             "correct": signals.correctness(models, records), "members": models.members[:, :len(records)]}
+    if outputs:
+        found["logits"] = signals.logits(models, _first(pool, "outputs", outputs)).astype(np.float16)
+    if viewed:
+        seen = [signals.logit_scaled_confidence(models, view) for view in shifted(_first(pool, "viewed", viewed))]
+        found["queries"] = np.stack(seen, -1).astype(np.float16)
+    return found
 
 
-def outputs(index: range, asked: int = 2000, **bank) -> dict[str, np.ndarray]:
-    """All outputs of the models, which attacks by shadow models learn from.
+def queries(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
+    """The `queries` of `answers` alone, and `members` of the same records: for a bank that was measured without."""
+    found = answers(index, asked=viewed, viewed=viewed, **bank)
+    return {name: found[name] for name in ("queries", "members")}
 
-    Args:
-        asked: so many records, the first ones.
 
-    Returns:
-        logits: float16 [M, N, K]; members: bool [M, N].
-    """
-    from mia_lib import signals
-
-    models, pool = models_of(index, **bank)
-    records = _asked(pool, asked)
-    return {"logits": signals.logits(models, records).astype(np.float16), "members": models.members[:, :len(records)]}
+def _first(pool, name: str, count: int, least: int = 0):
+    """The first `count` records."""
+    return pool.take(np.arange(check_whole(name, count, least, len(pool))))
 
 
 def weights(index: range, **bank) -> dict[str, np.ndarray]:
@@ -129,5 +115,5 @@ def with_models(function):
     return function
 
 
-for _function in (answers, queries, outputs, weights):
+for _function in (answers, queries, weights):
     with_models(_function)

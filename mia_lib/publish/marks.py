@@ -19,13 +19,11 @@ def between(path: Path, begin: str, text: str, check: bool = False) -> list[Path
         check: write nothing.
 
     Returns:
-        the path where it was out of step, else nothing, as where there is no such page.
+        the path where it was out of step, else nothing.
 
     Raises:
         MiaError: a page without the marks.
     """
-    if not path.is_file():
-        return []
     before, mark, rest = (whole := path.read_text(encoding="utf-8")).partition(begin)
     _, end, after = rest.partition(END)
     if not mark or not end:

@@ -20,6 +20,8 @@ from mia_lib.publish import marks
 from mia_lib.publish.parameters import find_root
 from mia_lib.published import Measurement, pieces
 
+SCALED = ("records", "epochs", "seed", "dataset")  # what a cost is scaled by, or does not depend on
+FEWEST = 100  # numbers of a model by which it can be told from others
 SIZES = ("petaflop", "megabytes")  # of an entry
 
 
@@ -57,7 +59,16 @@ class Entry:
         """Seconds a model on this device, from the nearest manifest, else from the queue."""
         measured = self.measurement.seconds(1, self.parameters)
         planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
-        return measured if measured is not None or planned is None else 60 * planned / self.models
+        if planned is None or measured is not None and self._alike():
+            return measured
+        return 60 * planned / self.models
+
+    def _alike(self) -> bool:
+        """Whether there is a piece that differs in what costs are scaled by alone."""
+        one = self.measurement
+        ours = {name: value for name, value in self.parameters.items() if name not in SCALED}
+        return any(ours.items() <= one.complete(piece.manifest["parameters"]).items() for piece in one.all_pieces()
+                   if one.answers(piece.manifest) and piece.manifest["device_kind"] == pieces.device_kind())
 
 
 def find(name: str) -> Measurement:
@@ -202,8 +213,11 @@ def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
         fits = len(lacking) if each is None else min(len(lacking), int(left / each))
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
         yield f"{one.measurement.name}: {missing} of {one.models} models are missing, {fits} fit ({cost})"
-        for path_of_piece in one.measurement.publish(lacking, one.parameters, until, each):
-            yield f"wrote {path_of_piece}"
+        try:
+            for path_of_piece in one.measurement.publish(lacking, one.parameters, until, each):
+                yield f"wrote {path_of_piece}"
+        except MiaError as error:  # of this one; what comes after may do
+            yield f"FAILED: {one.measurement.name}: {error}"
 
 
 def _room() -> float:
@@ -265,11 +279,14 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
 
 def _unlikeness(bank: np.ndarray, row: int, anew: np.ndarray) -> tuple[float, bool]:
     """How far the mean of a model's array is from the means of a bank's, in their standard deviations; and whether it
-    correlates most with that of model `row`, beyond chance."""
+    correlates most with that of model `row`, beyond chance, where it has numbers enough to tell."""
     if anew.shape != bank.shape[1:]:
         return float("inf"), False
     flat, anew = bank.reshape(len(bank), -1).astype(np.float64), anew.ravel().astype(np.float64)
     gap = abs(anew.mean() - flat.mean())
+    far = 0.0 if gap == 0 else float(gap / max(flat.mean(1).std(), 1e-12))
+    if anew.size < FEWEST:
+        return far, True
     correlations = [np.corrcoef(anew, other)[0, 1] for other in flat]
     nearest = int(np.argmax(correlations)) == row and correlations[row] > 4 / np.sqrt(anew.size)
-    return (0.0 if gap == 0 else float(gap / max(flat.mean(1).std(), 1e-12))), nearest or np.array_equal(anew, flat[row])
+    return far, nearest or np.array_equal(anew, flat[row])

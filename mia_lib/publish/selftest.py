@@ -334,8 +334,8 @@ def _apart(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> float:
     """The largest difference of two sets of arrays, relative to the largest value of each array."""
     most = 0.0
     for name, values in one.items():
-        difference = np.abs(np.asarray(other[name], float) - np.asarray(values, float)).max()
-        most = max(most, float("inf") if np.isnan(difference) else difference / max(np.abs(values).max(), 1e-12))
+        difference = np.abs(np.asarray(other[name], float) - np.asarray(values, float)).max(initial=0.0)
+        most = max(most, float("inf") if np.isnan(difference) else difference / max(np.abs(values).max(initial=0.0), 1e-12))
     return most
 
 
@@ -380,4 +380,5 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
     Args:
         check: write nothing.
     """
-    return marks.between(find_root(root) / "book" / "machines.md", BEGIN, page(root), check)
+    path = find_root(root) / "book" / "machines.md"
+    return marks.between(path, BEGIN, page(root), check) if path.is_file() else []

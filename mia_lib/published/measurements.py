@@ -130,6 +130,10 @@ class Measurement:
         cached = [piece for piece in disk.pieces(self.name, disk.cache()) if piece.manifest.get("code") == self._code()]
         return [*disk.pieces(self.name, folder()), *cached]
 
+    def all_pieces(self) -> list[Piece]:
+        """All pieces of this name, whatever code or edition they are of."""
+        return [*disk.pieces(self.name, folder()), *disk.pieces(self.name, disk.cache())]
+
     def serves(self, parent: Mapping, *, published: bool = False) -> bool:
         """Whether a piece that another was made from, as the manifest of that names it, is there and answers."""
         return any(piece.manifest["sha256"] == parent["sha256"] and (piece.is_published or not published)
@@ -325,7 +329,7 @@ class Measurement:
     def seconds(self, models: int, parameters: dict) -> float | None:
         """What measuring so many models takes on this device, from the nearest manifest; None where none tells."""
         here, nearest = disk.device_kind(), None
-        for piece in [*disk.pieces(self.name, folder()), *disk.pieces(self.name, disk.cache())]:
+        for piece in self.all_pieces():
             measured = piece.manifest["parameters"]
             sizes = [(parameters.get(name), measured.get(name)) for name in ("records", "epochs")]
             sizes = [pair for pair in sizes if not any(isinstance(size, str | list | dict) for size in pair)]

@@ -55,9 +55,9 @@ def test_the_operations_of_an_entry_are_those_of_its_training(entry):
         expected = 1.5 * longer * costs.training(config, shape, classes, records // 4)  # and a rehearsal at half the size
     else:
         expected = costs.training(config, shape, classes, (given["records"] or records) // 2)
-    if "iterations" in given:  # four losses each, in float32 and in float64
+    if "iterations" in given:  # four losses each, in float32 and of some in float64
         forward = costs.training(TrainConfig(given["architecture"], epochs=1), shape, classes, 1) / 3
-        expected += forward * given["asked"] * given["views"] * 4 * given["iterations"] * 2
+        expected += forward * (given["asked"] + given["precisely"]) * given["views"] * 4 * given["iterations"]
     assert entry.petaflop == pytest.approx(entry.models * expected / 1e15, rel=0.05)
 
 
@@ -130,6 +130,23 @@ def test_what_there_is_no_room_for_is_said_before_it_is_measured(own_folder, mon
     monkeypatch.setattr(pieces, "TOTAL_LIMIT", 4200 + sum(f.stat().st_size for f in own_folder.rglob("[!.]*") if f.is_file()))
     (own_folder / "queue.yaml").write_text(yaml.safe_dump([{**tiny, "parameters": {**TINY, "seed": 2}, "megabytes": 0.01}]))
     assert "4 of 4 models are missing, 1 fit" in next(measured.next_of_queue(5))
+
+
+def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder):
+    tiny = {"measurement": "bank/cifar10-small", "models": 2, "parameters": TINY}
+    wrong = {**tiny, "parameters": {**TINY, "records": 999_999}}
+    (own_folder / "queue.yaml").write_text(yaml.safe_dump([wrong, tiny]))
+    said = list(measured.next_of_queue(5))
+    assert said[1].startswith("FAILED: bank/cifar10-small: records = 999999") and said[3].startswith("wrote ")
+
+
+def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(own_folder):
+    published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
+    four = {"measurement": "bank/cifar10-small", "models": 4, "minutes": {"cpu": 60}}
+    alike, other = ({**four, "parameters": {**TINY, **changed}} for changed in ({"epochs": 2}, {"outputs": 50}))
+    (own_folder / "queue.yaml").write_text(yaml.safe_dump([alike, other]))
+    first, second = measured.queue()
+    assert first.each() < 60 and second.each() == 900
 
 
 def test_what_does_not_fit_is_left_for_the_next_time(own_folder, monkeypatch):

@@ -7,11 +7,9 @@ import numpy as np
 from mia_lib.papers.banks import FAST, FAST_PROBE, PROBE, RESNET, answers, queries, weights
 from mia_lib.published import measurement
 
-ASKED = {**FAST_PROBE, "asked": 50}
 cifar10 = measurement("bank/cifar10", probe=FAST_PROBE, dataset="cifar10", **FAST)(answers)
-cifar10_queries = measurement("bank/cifar10-queries", probe=ASKED, dataset="cifar10", **FAST)(queries)
-cifar100 = measurement("bank/cifar100", probe=FAST_PROBE, dataset="cifar100", **RESNET)(answers)
-cifar100_queries = measurement("bank/cifar100-queries", probe=ASKED, dataset="cifar100", **RESNET)(queries)
+cifar10_queries = measurement("bank/cifar10-queries", probe={**FAST_PROBE, "viewed": 50}, dataset="cifar10", **FAST)(queries)
+cifar100 = measurement("bank/cifar100", probe={**FAST_PROBE, "viewed": 50}, dataset="cifar100", viewed=2000, **RESNET)(answers)
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
 cifar100_small = measurement("bank/cifar100-small", probe=PROBE, dataset="cifar100")(answers)
 fashion_small = measurement("bank/fashion-small", probe=PROBE, dataset="fashion_mnist")(answers)

@@ -109,8 +109,8 @@ def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     seen = [pool] if augmentation == "none" else augmented(pool, augmentation, views)
     loss, least, norm = (_of(np.mean([signal(models, view, judged=judged) for view in seen], 0, dtype=np.float64), judged)
                          for signal in (signals.loss, signals.least_loss, signals.gradient_norm))
-    with np.errstate(divide="ignore"):  # a gradient of zero
-        found = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(norm)}
+    smallest = np.finfo(np.float32).smallest_subnormal  # of a gradient of zero
+    found = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(np.maximum(norm, smallest))}
     return {name: array.astype(np.float16) for name, array in found.items()}
 
 

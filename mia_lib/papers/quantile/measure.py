@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.errors import check_whole, choose
+from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.published import catalogue, measurement
 
 
@@ -14,7 +14,8 @@ def regressions(index: range, bank: str, models: dict | None = None, label: bool
     """Mean and spread of a model's log odds given the record, learned from the records that did not train it.
 
     The paper's split: a target is trained on half of the training records; a Gaussian regression is fitted to its log odds on
-    the other half, a tenth of which chooses the epoch; non-members are the test records.
+    the other half and their mirror images, but for a tenth of the records, which chooses the epoch; non-members are the test
+    records.
 
     Args:
         index: of the targets, which are models of the bank.
@@ -29,10 +30,13 @@ def regressions(index: range, bank: str, models: dict | None = None, label: bool
         `calibrating`, bool [T, N'].
     """
     from mia_lib import data
+    from mia_lib.attacks.quantile.networks import lacking
     from mia_lib.training import devices
     from mia_lib.training.backends import pool as processes
 
     check_whole("seed", seed, 0)
+    if missing := lacking(backbone):  # before the bank is measured
+        raise MiaError(missing)
     targets = catalogue()[choose("bank", bank, catalogue())](index=index, **(models or {}))
     size, records = targets.parameters["records"], data.load(targets.parameters["dataset"])
     records = records if size is None else records.take(np.arange(size))
@@ -56,6 +60,8 @@ def _regression(records, margin: np.ndarray, members: np.ndarray, label: bool, h
     public = np.flatnonzero((np.arange(len(records)) < records.n_train) & ~members)
     chosen, fitted = np.split(np.random.default_rng(how["seed"]).permutation(public), [-(-len(public) // 10)])
     own = [(records.x[rows], margin[rows], *([records.y[rows]] if label else [])) for rows in (fitted, chosen)]
+    other = records.take(fitted).mirrored().x  # a target that was trained with mirror images says the same of them
+    own[0] = (np.concatenate([own[0][0], other]), *(np.tile(array, 2) for array in own[0][1:]))
     regression = GaussianQuantile(NetworkConfig(**how), len(records.classes) if label else None)
     regression.fit(*own[0], validation=own[1])
     judged = np.ones(len(records), bool)
