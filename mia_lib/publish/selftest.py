@@ -335,7 +335,8 @@ def _apart(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> float:
     most = 0.0
     for name, values in one.items():
         difference = np.abs(np.asarray(other[name], float) - np.asarray(values, float)).max(initial=0.0)
-        most = max(most, float("inf") if np.isnan(difference) else difference / max(np.abs(values).max(initial=0.0), 1e-12))
+        largest = max(np.abs(np.asarray(values, float)).max(initial=0.0), 1e-12)
+        most = max(most, difference / largest if np.isfinite(difference) and np.isfinite(largest) else float("inf"))
     return most
 
 

@@ -132,7 +132,8 @@ def test_what_there_is_no_room_for_is_said_before_it_is_measured(own_folder, mon
     assert "4 of 4 models are missing, 1 fit" in next(measured.next_of_queue(5))
 
 
-def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder):
+def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder, monkeypatch):
+    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))  # where nothing tells what it takes
     tiny = {"measurement": "bank/cifar10-small", "models": 2, "parameters": TINY}
     wrong = {**tiny, "parameters": {**TINY, "records": 999_999}}
     (own_folder / "queue.yaml").write_text(yaml.safe_dump([wrong, tiny]))
@@ -140,7 +141,8 @@ def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder):
     assert said[1].startswith("FAILED: bank/cifar10-small: records = 999999") and said[3].startswith("wrote ")
 
 
-def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(own_folder):
+def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(own_folder, monkeypatch):
+    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
     published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
     four = {"measurement": "bank/cifar10-small", "models": 4, "minutes": {"cpu": 60}}
     alike, other = ({**four, "parameters": {**TINY, **changed}} for changed in ({"epochs": 2}, {"outputs": 50}))
