@@ -170,8 +170,12 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     if listed:
         _show(measured.table(), "Published, and still to be measured")
     elif next_:
+        failed = False
         for line in measured.next_of_queue(minutes):
             typer.echo(line)
+            failed |= line.startswith(measured.FAILED)
+        if failed:
+            raise typer.Exit(1)
     elif name is None:
         raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
     else:

@@ -21,6 +21,7 @@ from mia_lib.publish.parameters import find_root
 from mia_lib.published import Measurement, pieces
 
 SCALED = ("records", "epochs", "seed", "dataset")  # what a cost is scaled by, or does not depend on
+FAILED = "FAILED: "  # begins what is said of an entry that could not be measured
 FEWEST = 100  # numbers of a model by which it can be told from others
 SIZES = ("petaflop", "megabytes")  # of an entry
 
@@ -164,18 +165,21 @@ def page() -> str:
     from mia_lib.evidence.tables import markdown_table
 
     done = pd.DataFrame([{
-        "measurement": f"`{one.name}`", "models": len({number for piece in held for number in piece.index}),
-        "parameters": _unusual(one, parameters), "on": " and ".join(sorted({piece.manifest["device"] for piece in held})),
+        "measurement": _cell(one, parameters), "models": len({number for piece in held for number in piece.index}),
+        "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in held})),
         "took": duration(sum(piece.manifest["seconds"] for piece in held)),
         "measured": max(piece.manifest["date"] for piece in held)} for one, parameters, held in published.groups()])
     lacking = pd.DataFrame([{
-        "measurement": f"`{one.measurement.name}`", "models": len(one.lacking()),
-        "parameters": _unusual(one.measurement, one.parameters),
+        "measurement": _cell(one.measurement, one.parameters), "models": len(one.lacking()),
         "petaflop": f"{one.petaflop * len(one.lacking()) / one.models:.3g}",
         "two cores": duration(60 * one.minutes["cpu"] * len(one.lacking()) / one.models),
         "one H100": duration(60 * one.minutes["card"] * len(one.lacking()) / one.models)} for one in queue() if one.lacking()])
     return (f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
             f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}")
+
+
+def _cell(measurement: Measurement, parameters: Mapping) -> str:
+    return ", ".join(filter(None, [f"`{measurement.name}`", _unusual(measurement, parameters)]))
 
 
 def _unusual(measurement: Measurement, parameters: Mapping) -> str:
@@ -217,7 +221,7 @@ def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
             for path_of_piece in one.measurement.publish(lacking, one.parameters, until, each):
                 yield f"wrote {path_of_piece}"
         except MiaError as error:  # of this one; what comes after may do
-            yield f"FAILED: {one.measurement.name}: {error}"
+            yield f"{FAILED}{one.measurement.name}: {error}"
 
 
 def _room() -> float:

@@ -137,8 +137,10 @@ def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder, monkey
     tiny = {"measurement": "bank/cifar10-small", "models": 2, "parameters": TINY}
     wrong = {**tiny, "parameters": {**TINY, "records": 999_999}}
     (own_folder / "queue.yaml").write_text(yaml.safe_dump([wrong, tiny]))
-    said = list(measured.next_of_queue(5))
-    assert said[1].startswith("FAILED: bank/cifar10-small: records = 999999") and said[3].startswith("wrote ")
+    done = CliRunner().invoke(cli.app, ["publish", "--next", "--minutes", "5"])
+    said = done.output.splitlines()
+    assert done.exit_code == 1 and any(line.startswith("FAILED: bank/cifar10-small: records = 999999") for line in said)
+    assert said[-1].startswith("wrote ")
 
 
 def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(own_folder, monkeypatch):
@@ -196,6 +198,21 @@ def test_a_wrong_call_says_what_is_allowed(words, said, own_folder):
 def test_the_list_says_what_is_there_and_what_is_missing():
     done = CliRunner().invoke(cli.app, ["publish", "--list"])
     assert done.exit_code == 0 and all(entry.measurement.name in done.output for entry in QUEUE)
+
+
+def test_the_page_of_machines_says_what_was_measured_where_and_what_is_missing(own_folder):
+    published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
+    four = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "petaflop": 8,
+            "minutes": {"cpu": 60, "card": 2}}
+    (own_folder / "queue.yaml").write_text(yaml.safe_dump([four, {**four, "models": 2}]))
+    done, missing = (part.splitlines() for part in measured.page().split("Still to be measured"))
+    assert "| `bank/cifar10-small`, architecture batchnorm_cnn:4,8,8, dataset" in done[2] and "| 2 |" in done[2] and "CPU cores |" in done[2]
+    assert len([line for line in missing if line.startswith("| `")]) == 1  # of the other entry nothing is missing
+    assert "| 2 | 4 | 30 min | 1 min |" in missing[4]
+
+
+def test_the_page_of_machines_is_in_step_with_what_is_published():
+    assert measured.sync(check=True) == [], "run `mia sync`"
 
 
 def test_parameters_of_a_command_line_are_numbers_lists_or_text():
