@@ -54,11 +54,6 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
     return training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index), pool
 
 
-def _asked(pool, asked: int | None):
-    """The first `asked` records of a bank; all when None."""
-    return pool if asked is None else pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
-
-
 def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank) -> dict[str, np.ndarray]:
     """What the models say of each record, and who was in which.
 

@@ -168,7 +168,9 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     from mia_lib.publish import measured
 
     if listed:
-        _show(measured.table(), "Published, and still to be measured")
+        frame = measured.table()
+        frame["measurement"] += frame.pop("parameters").map(lambda said: said and f"\n{said}")
+        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured")
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -191,7 +193,7 @@ def _show(frame, title: str) -> None:
 
     table = Table(title=title)
     for number, column in enumerate(frame):
-        table.add_column(column, overflow="fold", no_wrap=number == 0)
+        table.add_column(column, overflow="fold", min_width=None if number else 27)  # the longest name
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)
