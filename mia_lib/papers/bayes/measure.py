@@ -6,7 +6,7 @@ from mia_lib.papers.banks import PROBE, answers
 from mia_lib.published import measurement
 
 # Table 2: 15,000 members of 30,000 records of CIFAR-10, two convolutions and two layers with tanh, 50 epochs, a rate of .001.
-TANH = {"dataset": "cifar10", "architecture": "tanh_cnn:32,64,128", "records": 30_000, "epochs": 50, "batch_size": 64,
+TANH = {"dataset": "cifar10", "architecture": "tanh_cnn:16,32,128", "records": 30_000, "epochs": 50, "batch_size": 64,
         "optimizer": "adam", "learning_rate": 1e-3, "weight_decay": 0.0, "schedule": "constant", "outputs": 2000}
 TANH_PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "tanh_cnn:4,8,16", "records": 200,
               "epochs": 2, "outputs": 50}
