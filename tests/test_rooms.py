@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,10 @@ def test_rooms_have_an_order():
         for room in ready:
             del left[room]
     assert order[-1] == "publish"
+
+
+def test_no_file_imports_by_way_of_others_itself():
+    TopologicalSorter({name_of(path): imports(path) for path in MODULES}).prepare()
 
 
 def test_what_users_were_promised_is_where_it_was():

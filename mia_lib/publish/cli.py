@@ -122,9 +122,9 @@ def run(name: str = NOTEBOOK,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
-    from mia_lib.publish import runner
+    from mia_lib.publish import run_page, runner
 
-    typer.echo(runner.run(name, _pairs(name, parameter), preset, output))
+    typer.echo(run_page.write(runner.run(name, _pairs(name, parameter), preset, output)))
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
@@ -149,9 +149,10 @@ def sweep(name: str = NOTEBOOK,
           output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
-    from mia_lib.publish.sweep import cells
+    from mia_lib.publish.sweep import cells, page
 
-    typer.echo(cells.run(name, _pairs(name, parameter), preset, output))
+    ran, folder = cells.run(name, _pairs(name, parameter), preset, output)
+    typer.echo(page.write(name, ran, preset, folder))
 
 
 @app.command(cls=WithPairs)

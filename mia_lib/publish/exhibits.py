@@ -39,8 +39,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a run at a preset shows, as `prose.named` has it: name -> a table or figure with its caption; and how it differs
-    from the paper."""
+    """What a run at a preset shows, as `outputs.displayed_outputs` has it: name -> a table or figure with its caption; and how
+    it differs from the paper."""
 
     preset: str
     tables: Mapping[str, Mapping]

@@ -10,9 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from mia_lib.publish import runner
+from mia_lib.publish.outputs import GAME
 
-GAME = runner.OURS + "game+json"
 HOLDER = "mia-game"  # class of what holds a game
 ABSENT = ("```{admonition} Nothing was dealt\n:class: warning\n\nThe records come from the chapter that compares all "
           "attacks, and this copy of the book was built without it. `mia build` runs every chapter and deals them.\n```")

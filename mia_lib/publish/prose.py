@@ -23,7 +23,6 @@ stops the build and is named, with the nearest one.
 
 from __future__ import annotations
 
-import base64
 import copy
 import csv
 import difflib
@@ -34,11 +33,10 @@ from functools import cache
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import quiz, runner
+from mia_lib.publish import quiz
+from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed_outputs
 from mia_lib.publish.parameters import QUICK, plain, validate
 
-TABLE, CLAIMS, RESULTS = runner.OURS + "table+json", runner.OURS + "claims+json", runner.RESULTS
-VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
 ONE = {"batches": "batch", "classes": "class", "copies": "copy", "queries": "query", **{noun: noun[:-1] for noun in (
@@ -76,39 +74,9 @@ class Run:
     answer: str = ""
 
 
-def named(notebook: dict) -> tuple[dict, dict[str, bytes]]:
-    """What an executed notebook shows under a name, as data, and its figures as they were drawn.
-
-    Returns:
-        {"tables": name -> {"markdown", ...}, "figures": name -> {"caption", "alt", "file"}, "claims": [...],
-        "results": name -> {...}}; and PNGs by file.
-
-    Raises:
-        MiaError: two results have one name.
-    """
-    found: dict = {"tables": {}, "figures": {}, "claims": [], "results": {}}
-    images: dict[str, bytes] = {}
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            figure, image = output.get("metadata", {}).get("mia"), data.get("image/png")
-            if figure and image:
-                images[f"{figure['name']}.png"] = base64.b64decode("".join(image))
-                found["figures"][figure["name"]] = {**figure, "file": f"{figure['name']}.png"}
-            if TABLE in data:
-                markdown = "".join(data["text/markdown"])
-                found["tables"][data[TABLE]["name"]] = {**data[TABLE], "markdown": markdown}
-            found["claims"] += data.get(CLAIMS, [])
-            for name, result in data.get(RESULTS, {}).items():
-                if name in found["results"]:
-                    raise MiaError(f"two results are named {name!r}: results.name gives each name once.")
-                found["results"][name] = result
-    return found, images
-
-
 def run_of(notebook: dict, root: Path) -> Run:
     """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
-    record, found = notebook["metadata"].get("mia", {}), named(notebook)[0]
+    record, found = notebook["metadata"].get("mia", {}), displayed_outputs(notebook)[0]
     name, preset, values = record.get("notebook", ""), record.get("preset", QUICK), record.get("parameters", {})
     try:
         of_preset = validate(name, {}, preset, root)

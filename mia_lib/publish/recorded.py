@@ -1,7 +1,7 @@
 """Recorded runs, which chapters show beside their own: read as they are from `data/recorded/runs/NAME.PRESET/`.
 
 Each has a manifest with parameters, versions, device, seconds, memory, date and the sha256 of its files: `exhibits.json`, what
-`prose.named` found in the executed notebook, and a PNG a figure.
+`outputs.displayed_outputs` found in the executed notebook, and a PNG a figure.
 """
 
 from __future__ import annotations

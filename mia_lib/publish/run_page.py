@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from mia_lib.progress import Bars, duration
 from mia_lib.publish.parameters import find_root, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
@@ -30,6 +31,34 @@ DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=
 NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") event.stopImmediatePropagation();
 }, true);"""
+
+
+def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> Path:
+    """Draw the page of an executed notebook beside it, and the reports of its audits.
+
+    Args:
+        notebook, root: as for `render`.
+        bars: where warnings of Sphinx are said.
+
+    Returns:
+        Path of the page, like the book's in one file that needs no network.
+
+    Raises:
+        BookFailed: Sphinx stopped.
+    """
+    from mia_lib.publish import pages, runner
+
+    bars = bars or Bars()
+    bars.say(f"{notebook.stem}: drawing the page")
+    text, warnings = render(notebook, root)
+    for warning in warnings:
+        bars.say(warning)
+    for file, report in pages.collect_audits(json.loads(notebook.read_text(encoding="utf-8"))).items():
+        (notebook.parent / file).parent.mkdir(exist_ok=True)
+        (notebook.parent / file).write_text(report, encoding="utf-8")
+    page = notebook.with_suffix(".html")
+    runner.write_whole(page, text)
+    return page
 
 
 def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
@@ -130,7 +159,6 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
         base: where the built book is, seen from the page; None where there is none.
         bound: whether the notebook has parts that were written about one preset.
     """
-    from mia_lib.progress import duration
     from mia_lib.publish.pages import rerun_command
 
     what = ", ".join(f"{_code(name)} = {_code(value)} in place of {_code(was)}" for name, (value, was) in changes.items())

@@ -33,6 +33,7 @@ from mia_lib.data import sets
 from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
+from mia_lib.publish import outputs
 from mia_lib.publish.parameters import QUICK, code_cells, find_root, notebooks, parameters, presets, read, validate
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "finished", "key", "notebooks", "parameters",
            "presets", "run", "store_key", "sync_pairs", "validate"]
 
-OURS = "application/vnd.mia."  # outputs of these types speak to the runner, not to the reader
 HEADING = re.compile(r"^#{1,3} (.*)$", re.MULTILINE)
-RESULTS = OURS + "results+json"
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
@@ -537,7 +536,7 @@ class _Session:
             return error
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
-                              f"{plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
+                              f"{outputs.plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
 
 
 @cache
@@ -586,11 +585,6 @@ def _own_memory(process) -> int:
     return getattr(info, "pss", 0) or info.rss
 
 
-def plain(text: str) -> str:
-    """`text` without colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
 def _tidy(notebook) -> None:
     """Take away what Papermill leaves: timings, paths, empty tags and random ids."""
     stable_ids(notebook)
@@ -603,20 +597,6 @@ def _tidy(notebook) -> None:
             del cell.metadata["tags"]
 
 
-def for_readers(outputs: list[dict]) -> list[dict]:
-    """The outputs of a cell without what they carry for the runner."""
-    shown = []
-    for output in outputs:
-        if "data" in output:
-            if RESULTS in output["data"]:  # its plain text is for a notebook that is read outside the book
-                continue
-            output = {**output, "data": {k: v for k, v in output["data"].items() if not k.startswith(OURS)}}
-            if not output["data"]:
-                continue
-        shown.append(output)
-    return shown
-
-
 def stable_ids(notebook) -> None:
     """Give each cell an id that depends on its source alone, so that converting twice gives the same file."""
     seen: dict[str, int] = {}
@@ -627,11 +607,15 @@ def stable_ids(notebook) -> None:
 
 
 def _write(path: Path, notebook) -> None:
-    """Write a notebook in one step, so that a reader sees the old one or the new one."""
     import nbformat
 
+    write_whole(path, nbformat.writes(notebook))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step, so that a reader sees the old one or the new one."""
     partial = path.with_suffix(".writing")
-    partial.write_text(nbformat.writes(notebook), encoding="utf-8")
+    partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
 
 
@@ -648,7 +632,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         bars: where progress is drawn.
 
     Returns:
-        Path of NAME.html, a page like the book's in one file that needs no network; NAME.ipynb lies beside it.
+        Path of the executed notebook, NAME.ipynb, for `run_page.write` to draw.
 
     Raises:
         MiaError: bad input, before anything runs.
@@ -661,7 +645,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     fetch(values)
     code = key(name, values, root)
     folder = Path(output) if output else root / "runs" / f"{name}-{code}"
-    target, page = folder / f"{name}.ipynb", folder / f"{name}.html"
+    target = folder / f"{name}.ipynb"
     bars = bars or Bars()
     check_output(folder)
     record = finished(target)
@@ -674,22 +658,10 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         told["metadata"]["mia"]["preset"] = preset or QUICK  # another may hold the same parameters
         _write(target, nbformat.from_dict(told))
     else:
-        page.unlink(missing_ok=True)
+        target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
         record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
-    from mia_lib.publish import pages, run_page
-
-    bars.say(f"{name}: drawing the page")
-    text, warnings = run_page.render(target, root)
-    for warning in warnings:
-        bars.say(warning)
-    for file, report in pages.collect_audits(json.loads(target.read_text(encoding="utf-8"))).items():
-        (folder / file).parent.mkdir(exist_ok=True)
-        (folder / file).write_text(report, encoding="utf-8")
-    partial = page.with_suffix(".writing.html")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, page)
-    return page
+    return target
 
 
 def sync_pairs(check: bool = False, root: Path | None = None) -> list[Path]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
-from mia_lib.publish import exhibits, marks, prose
+from mia_lib.publish import exhibits, marks, outputs
 from mia_lib.publish.parameters import find_root
 
 STAGED = "book/scorecard.json"  # in the staging folder, beside the page that offers it
@@ -253,7 +253,7 @@ def of_notebook(notebook: dict) -> list[dict]:
     record = notebook["metadata"].get("mia", {})
     whose = {"notebook": record.get("notebook", ""), "preset": record.get("preset", "")}
     return [{**whose, **claim} for cell in notebook["cells"] for output in cell.get("outputs", [])
-            for claim in output.get("data", {}).get(prose.CLAIMS, [])]
+            for claim in output.get("data", {}).get(outputs.CLAIMS, [])]
 
 
 def show(given: Sequence[Row]) -> None:

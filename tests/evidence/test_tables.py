@@ -12,7 +12,7 @@ from absent import WITHOUT_TORCH
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
-from mia_lib.publish import pages, runner
+from mia_lib.publish import outputs, pages
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_reade
         "rows": [["a", 400, {"value": 0.51234, "low": 0.4, "high": 0.6}, 0.25, "57.0 [56.2, 57.8] / 57.1", "True"],
                  ["b", 1000, {"value": 0.5, "low": None, "high": None}, "–", "–", "False"]]}
     output = {"output_type": "display_data", "data": data, "metadata": metadata}
-    assert set(runner.for_readers([output])[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
+    assert set(outputs.for_readers([output])[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
     assert tables.MIME not in json.dumps(pages._captioned({"metadata": {}, "outputs": [output]}))
 
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from mia_lib.papers.audit import exhibits
-from mia_lib.publish import _sphinx, pages
+from mia_lib.publish import _sphinx, outputs, pages
 
 REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html": "<!doctype html><title>é</title>",
                                                                    "audit.json": "{}"}}
@@ -11,7 +11,7 @@ REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html":
 
 def executed() -> dict:
     output = {"output_type": "display_data", "metadata": {}, "data": {
-        "text/html": "<iframe></iframe>", "text/markdown": "elsewhere", "text/plain": "said", pages.AUDIT: REPORT}}
+        "text/html": "<iframe></iframe>", "text/markdown": "elsewhere", "text/plain": "said", outputs.AUDIT: REPORT}}
     record = {"notebook": "audit", "preset": "quick", "parameters": {}, "changed": {}, "date": "2026-01-02T03:04:05+00:00",
               "seconds": 1.0, "peak_memory_mb": 300, "device": "an abacus", "versions": {}, "key": "0123"}
     cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": "show()", "outputs": [output]}
@@ -19,7 +19,7 @@ def executed() -> dict:
 
 
 def test_the_notebook_and_the_book_mean_the_same_output():
-    assert pages.AUDIT == exhibits.MIME
+    assert outputs.AUDIT == exhibits.MIME
 
 
 def test_a_report_is_a_link_to_a_page_of_its_own():

@@ -16,7 +16,7 @@ from mia_lib import metrics, plotting
 from mia_lib.errors import MiaError
 from mia_lib.evidence import play, versus
 from mia_lib.progress import Bars
-from mia_lib.publish import pages, play_page, run_page
+from mia_lib.publish import outputs, pages, play_page, run_page
 
 RNG = np.random.default_rng(1)
 N, R, COUNT = 120, 6, 6
@@ -90,7 +90,7 @@ def test_a_game_is_found_in_whatever_notebook_dealt_it(ran):
     made = play_page.game([other, ran])
     assert made == play_page.holder(play.deal(**DEALT)) == play_page.game([ran, other])
     assert "`mia build`" in play_page.game([other]) and play_page.HOLDER not in play_page.game([other])
-    assert play.MIME == play_page.GAME
+    assert play.MIME == outputs.GAME
 
 
 def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):

@@ -12,7 +12,7 @@ from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics.interval import Interval
-from mia_lib.publish import pages, prose
+from mia_lib.publish import outputs, pages, prose
 from mia_lib.publish.parameters import find_root, notebooks, validate
 
 ROOT = find_root()
@@ -252,9 +252,9 @@ def test_a_changed_parameter_makes_a_preset_another(monkeypatch):
 
 
 def test_a_result_has_one_name():
-    one = output({prose.RESULTS: {"lead": LEAD}})
+    one = output({outputs.RESULTS: {"lead": LEAD}})
     with pytest.raises(MiaError, match="two results are named 'lead'"):
-        prose.named(notebook(one, one))
+        outputs.displayed_outputs(notebook(one, one))
 
 
 @pytest.mark.parametrize("given, words", [({"Lead": 1.0}, "cannot be linked"), ({"lead": float("nan")}, "cannot be said")])

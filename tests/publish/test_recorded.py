@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from mia_lib.publish import outputs, prose, recorded, runner
 from mia_lib.publish import pages as book
-from mia_lib.publish import prose, recorded, runner
 
 NOTEBOOK = '''# %% [markdown]
 # # A tiny page
@@ -54,7 +54,7 @@ def shelf(tiny, isolated_cache):
     (tiny / "notebooks" / "presets" / "tiny.paper.yaml").write_text("steps: 7\n")
     (tiny / "book" / "index.md").write_text("# Tiny book\n\nSee {numref}`fig-tiny`.\n")
     notebook = executed(tiny, "paper")
-    shown, images = prose.named(prose.told(notebook, prose.run_of(notebook, tiny)))
+    shown, images = outputs.displayed_outputs(prose.told(notebook, prose.run_of(notebook, tiny)))
     files = {**images, "exhibits.json": json.dumps(shown).encode()}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     for name, content in files.items():

@@ -13,8 +13,8 @@ from bs4 import BeautifulSoup
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
+from mia_lib.publish import outputs, run_page, runner
 from mia_lib.publish import pages as book
-from mia_lib.publish import run_page, runner
 from mia_lib.publish.sweep import cells as sweep
 
 RENDER = run_page.render  # before `tiny` puts a stub in its place
@@ -99,7 +99,7 @@ def small(tmp_path_factory) -> Path:
 def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
     path, soup, warnings = pages[name]
     assert not warnings
-    assert tables.MIME in path.with_suffix(".ipynb").read_text() and runner.OURS not in str(soup), "no bookkeeping"
+    assert tables.MIME in path.with_suffix(".ipynb").read_text() and outputs.OURS not in str(soup), "no bookkeeping"
     article = soup.find("article")
     assert len(article.find_all("h1")) == 1
     for solution in article.select("div.solution"):
@@ -272,7 +272,7 @@ def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, tmp_path, monk
 
 def test_what_is_drawn_is_what_mia_run_returns(tiny, monkeypatch):
     monkeypatch.setattr(run_page, "render", RENDER)
-    page = runner.run("tiny", {"steps": 2}, "smoke")
+    page = run_page.write(runner.run("tiny", {"steps": 2}, "smoke"))
     soup = BeautifulSoup(page.read_text(), "html.parser")
     check_that_nothing_is_loaded(soup, 0)
     text = " ".join(soup.find("article").get_text(" ").split())

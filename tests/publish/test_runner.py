@@ -17,7 +17,7 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
-from mia_lib.publish import pages, parameters, prose, runner
+from mia_lib.publish import outputs, pages, parameters, runner
 
 
 def times_run(root) -> int:
@@ -251,19 +251,17 @@ def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
 
 @pytest.mark.kernel
 def test_a_run_is_reused_until_something_that_matters_changes(tiny):
-    page = runner.run("tiny", {"steps": 2})
-    assert times_run(tiny) == 1 and page.parent.parent == tiny / "runs"
-    assert runner.run("tiny", {"steps": "2"}) == page and times_run(tiny) == 1
-    page.unlink()
-    assert runner.run("tiny", {"steps": 2}).exists() and times_run(tiny) == 1, "the page is made again, not the run"
-    record = runner.finished(page.with_suffix(".ipynb"))
+    ran = runner.run("tiny", {"steps": 2})
+    assert times_run(tiny) == 1 and ran.parent.parent == tiny / "runs"
+    assert runner.run("tiny", {"steps": "2"}) == ran and times_run(tiny) == 1
+    record = runner.finished(ran)
     assert record["changed"] == {"steps": 2} and record["device"] == runner.processor() and record["peak_memory_mb"] > 5
     source = tiny / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("# # A tiny page", "# # A tinier page"))
-    assert runner.run("tiny", {"steps": 2}) == page and times_run(tiny) == 1, "text is put around what ran"
-    assert "# A tinier page" in page.with_suffix(".ipynb").read_text()
+    assert runner.run("tiny", {"steps": 2}) == ran and times_run(tiny) == 1, "text is put around what ran"
+    assert "# A tinier page" in ran.read_text()
     source.write_text(source.read_text().replace('"one dot"', '"a dot"'))
-    assert runner.run("tiny", {"steps": 2}) != page and times_run(tiny) == 2
+    assert runner.run("tiny", {"steps": 2}) != ran and times_run(tiny) == 2
 
 
 def test_the_key_follows_source_data_and_parameters(tiny):
@@ -340,7 +338,7 @@ def test_the_same_parameters_by_another_preset_are_shown_under_its_name(tiny):
     first = runner.run("tiny", {"steps": 2}, "smoke")
     (presets / "tiny.smoke.yaml").rename(presets / "tiny.other.yaml")
     assert runner.run("tiny", {"steps": 2}, "other") == first and times_run(tiny) == 1
-    assert runner.finished(first.with_suffix(".ipynb"))["preset"] == "other"
+    assert runner.finished(first)["preset"] == "other"
 
 
 @pytest.mark.kernel
@@ -371,8 +369,7 @@ def test_the_kernel_is_this_interpreter_whatever_is_installed(tiny, monkeypatch)
     monkeypatch.setenv("JUPYTER_PATH", str(tiny / "jupyter"))
     (tiny / "notebooks" / "who.py").write_text(
         "# %%\nimport os, sys, mia_lib\nprint(sys.executable, os.environ['OMP_NUM_THREADS'], os.getcwd())\n")
-    page = runner.run("who")
-    assert f"{sys.executable} 1 {tiny}" in page.with_suffix(".ipynb").read_text()
+    assert f"{sys.executable} 1 {tiny}" in runner.run("who").read_text()
 
 
 SLOW = '''# %%
@@ -540,7 +537,7 @@ def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
     made = pages.page({"metadata": {"mia": RECORD}, "cells": [
         cell(stream, shown({"image/png": "a"}, figure), shown({"text/markdown": "t"}),
              shown({"image/png": "b"}, figure)),
-        cell(shown({runner.RESULTS: {}}), tags=["injected-parameters"]),
+        cell(shown({outputs.RESULTS: {}}), tags=["injected-parameters"]),
     ]})
     first, table, second, injected, footer = made["cells"]
     assert "mia" not in made["metadata"]
@@ -621,7 +618,7 @@ def test_pages_are_staged_with_the_code_that_they_describe(tiny):
 def test_rows_of_a_chapters_claims_can_be_linked_to():
     table = "| claim | ours |\n| --- | --- |\n| **C7** (ours) text | 1 |\n| **C10r** other | **C7** |\n"
     made = pages.page({"metadata": {"mia": RECORD}, "cells": [
-        {**cell(shown({prose.CLAIMS: [{"claim": "C7"}], "text/markdown": table})), "id": "a"}]})
+        {**cell(shown({outputs.CLAIMS: [{"claim": "C7"}], "text/markdown": table})), "id": "a"}]})
     told = next(o["data"]["text/markdown"] for one in made["cells"] for o in one.get("outputs", []))
     assert '| <span id="claim-C7"></span>**C7** (ours) text |' in told and told.count("<span") == 2
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mia_lib import metrics
 from mia_lib.evidence import claims
-from mia_lib.publish import prose, scorecard
+from mia_lib.publish import outputs, scorecard
 from mia_lib.publish.cli import app
 
 
@@ -103,7 +103,7 @@ def mia(*words):
 
 def leave(folder, name, date, mean=1.0):
     """An executed notebook with all verdicts of its paper."""
-    output = {"output_type": "display_data", "data": {prose.CLAIMS: found(name, mean)}}
+    output = {"output_type": "display_data", "data": {outputs.CLAIMS: found(name, mean)}}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.ipynb").write_text(json.dumps({
         "metadata": {"mia": {"notebook": name, "preset": "smoke", "date": date}},

@@ -60,6 +60,12 @@ def swept(tiny):
     return tiny
 
 
+def sweep_page(axes, preset=None, output=None, bars=None):
+    """The page of a sweep of the throw-away book, as `mia sweep` writes it."""
+    cells, folder = sweep.run("tiny", axes, preset, output, bars=bars)
+    return _sweep_page.write("tiny", cells, preset, folder)
+
+
 def runs(root) -> list[str]:
     log = root / "ran.log"
     return log.read_text().split("\n")[:-1] if log.exists() else []
@@ -98,7 +104,7 @@ def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cel
 ])
 def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
     with pytest.raises(MiaError, match=re.escape(says)):
-        sweep.run("tiny", axes)
+        sweep_page(axes)
     assert runs(swept) == [] and not (swept / "runs").exists()
 
 
@@ -111,10 +117,10 @@ def test_a_preset_is_checked_too(swept):
 
 
 def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
-    index = sweep.run("tiny", {"steps": "1,2", "rate": "0.5"}, "smoke")
+    index = sweep_page({"steps": "1,2", "rate": "0.5"}, "smoke")
     assert len(runs(swept)) == 2 and index.parent.parent == swept / "runs" and index.parent.name.startswith("tiny-sweep-")
-    assert sweep.run("tiny", {"steps": "1|2", "rate": [0.5]}, "smoke") == index and len(runs(swept)) == 2
-    other = sweep.run("tiny", {"rate": "0.5,1e-3", "steps": "2"}, "smoke")
+    assert sweep_page({"steps": "1|2", "rate": [0.5]}, "smoke") == index and len(runs(swept)) == 2
+    other = sweep_page({"rate": "0.5,1e-3", "steps": "2"}, "smoke")
     assert other != index and runs(swept)[2:] == ["2/0.001/plain/[1, 2]"]
     runner.run("tiny", {"steps": 2}, "smoke")
     assert len(runs(swept)) == 3, "a cell is a run like any other"
@@ -126,7 +132,7 @@ def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
 
 def test_a_failing_cell_is_named_and_the_others_go_on(swept):
     with pytest.raises(runner.NotebookFailed, match="1 of 2 cells failed: steps = 9. ") as error:
-        sweep.run("tiny", {"steps": "9,2"}, output=swept / "out")
+        sweep_page({"steps": "9,2"}, output=swept / "out")
     assert len(runs(swept)) == 2 and str(swept / "out" / "index.html") in str(error.value)
     assert set(pd.read_csv(swept / "out" / "results.csv").steps) == {2}
     page = (swept / "out" / "index.html").read_text()
@@ -140,9 +146,9 @@ def test_after_ctrl_c_the_finished_cells_stay_and_are_not_run_again(swept):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sweep.run("tiny", {"steps": "1,2"}, output=swept / "out", bars=Impatient())
+        sweep_page({"steps": "1,2"}, output=swept / "out", bars=Impatient())
     assert set(pd.read_csv(swept / "out" / "results.csv").steps) == {1}
-    sweep.run("tiny", {"steps": "1,2"}, output=swept / "out")
+    sweep_page({"steps": "1,2"}, output=swept / "out")
     assert len(runs(swept)) == 2 and set(pd.read_csv(swept / "out" / "results.csv").steps) == {1, 2}
 
 
@@ -178,7 +184,7 @@ def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, mon
 
 
 def test_the_table_is_what_the_pages_show(swept):
-    index = sweep.run("tiny", {"steps": "1,5", "sizes": "3,4"})
+    index = sweep_page({"steps": "1,5", "sizes": "3,4"})
     read = next(swept.glob("runs/tiny-*/tiny.ipynb"))
     assert results.MIME in read.read_text() and results.MIME not in read.with_suffix(".html").read_text()
     frame = pd.read_csv(index.parent / "results.csv", keep_default_na=False)
@@ -257,7 +263,7 @@ def test_words_that_change_are_shown_with_their_emphasis(swept):
 
 
 def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
-    text = sweep.run("tiny", {"steps": "1,5", "rate": "0.5,1"}).read_text()
+    text = sweep_page({"steps": "1,5", "rate": "0.5,1"}).read_text()
     assert not re.search(r"""(?:src|href|url\()\s*=?\s*["']?(?:https?:)?//""", text) and "<script" not in text
     images = re.findall(r"<img [^>]*>", text)
     assert images and all('src="data:image/svg+xml;base64,' in image for image in images)
@@ -310,7 +316,7 @@ def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
 
 
 def test_one_cell_is_a_page_without_charts(swept):
-    text = sweep.run("tiny", {"mode": "a,b|"}).read_text()
+    text = sweep_page({"mode": "a,b|"}).read_text()
     assert "1 run of one notebook" in text and "What changes" not in text and "mia sweep tiny -p mode &#39;a,b|&#39;" in text
     assert re.findall(r"<tr><th scope=\"row\">(\w+)</th>", text) == list(claims.claims("bayes")), "each claim with its verdict"
 

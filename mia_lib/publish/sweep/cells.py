@@ -10,7 +10,6 @@ import hashlib
 import itertools
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from mia_lib.errors import MiaError, choose
 from mia_lib.evidence import claims
 from mia_lib.evidence import tables as results
 from mia_lib.progress import Bars
-from mia_lib.publish import runner
-from mia_lib.publish.parameters import QUICK, find_root, parameters, plain, validate
+from mia_lib.publish import run_page, runner
+from mia_lib.publish.parameters import find_root, parameters, plain, validate
 
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
@@ -101,7 +100,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
 
 
 def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
-        root: Path | None = None, bars: Bars | None = None) -> Path:
+        root: Path | None = None, bars: Bars | None = None) -> tuple[list[Cell], Path]:
     """Run a notebook in each cell of a grid, except where that has been done.
 
     Args:
@@ -110,11 +109,10 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
         bars: where progress is drawn.
 
     Returns:
-        Path of index.html, one page that needs no network; results.csv lies beside it and grows with every cell.
+        The cells, for `page.write` to draw, and the folder. There lies results.csv, which grows with every cell.
 
     Raises:
         MiaError: bad input, before anything runs.
-        NotebookFailed: some cells failed; page and table are there, made from the others.
     """
     root, bars = find_root(root), bars or Bars()
     wanted = grid(name, axes, preset, root)
@@ -127,26 +125,13 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
     for given in wanted:
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(given)}")
         try:
-            cells.append(read(given, runner.run(name, given, preset, root=root, bars=bars)))
+            notebook = runner.run(name, given, preset, root=root, bars=bars)
+            cells.append(read(given, run_page.write(notebook, root, bars)))
         except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
             cells.append(Cell(given, error=str(error)))
             bars.say(str(error))
-        _write(folder / "results.csv", tidy(cells).to_csv(index=False))
-    from mia_lib.publish.sweep import page as _sweep_page  # draws; nothing else here needs matplotlib
-
-    _write(folder / "index.html", _sweep_page.page(name, cells, preset or QUICK, folder, root))
-    failed = [cell for cell in cells if cell.error]
-    if failed:
-        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: " + "; ".join(map(str, failed))
-                                    + f". {folder / 'index.html'} says why and shows the others.")
-    return folder / "index.html"
-
-
-def _write(path: Path, text: str) -> None:
-    """Write in one step, so that a reader sees the old file or the new one."""
-    partial = path.with_suffix(".writing")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+        runner.write_whole(folder / "results.csv", tidy(cells).to_csv(index=False))
+    return cells, folder
 
 
 def read(given: Mapping, page: Path) -> Cell:

@@ -23,7 +23,8 @@ from mia_lib import standalone
 from mia_lib.evidence import plotting
 from mia_lib.evidence.tables import NOTHING
 from mia_lib.progress import duration
-from mia_lib.publish.parameters import QUICK, parameters
+from mia_lib.publish import runner
+from mia_lib.publish.parameters import QUICK, find_root, parameters
 from mia_lib.publish.sweep.cells import CLAIMS, Cell, tidy
 
 LINES, PANELS = 8, 6  # at most, of a chart
@@ -123,6 +124,28 @@ def _captions(cells: Sequence[Cell]) -> dict[str, str]:
         found.setdefault(table["name"], []).append(re.split(r"(?<=[.!?])\s+|(?<=[.!?]\*\*)\s+", table["caption"]))
     return {name: " ".join(sentence for sentence in each[0] if all(sentence in other for other in each))
             for name, each in found.items()}
+
+
+def write(name: str, cells: Sequence[Cell], preset: str | None, folder: Path, root: Path | None = None) -> Path:
+    """Write the page of a sweep into its folder.
+
+    Args:
+        name, preset, root: as for `cells.run`.
+        cells, folder: what it returned.
+
+    Returns:
+        Path of index.html, one page that needs no network.
+
+    Raises:
+        NotebookFailed: some cells failed; the page says why and shows the others.
+    """
+    index = folder / "index.html"
+    runner.write_whole(index, page(name, cells, preset or QUICK, folder, find_root(root)))
+    failed = [cell for cell in cells if cell.error]
+    if failed:
+        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: " + "; ".join(map(str, failed))
+                                    + f". {index} says why and shows the others.")
+    return index
 
 
 def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path) -> str:
