@@ -29,7 +29,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "published": GROUND | {"progress", "store", "own", "training"},  # and by name the modules `measure` of the chapters
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data._torchvision"},
-    "metrics": GROUND | {"store"},
+    "metrics": GROUND,
     "evidence": GROUND | {"definitions", "metrics"},
     "standalone": set(),
     "audit": GROUND | {"standalone", "progress", "definitions", "data", "membership", "models", "store", "training", "signals",

@@ -27,6 +27,10 @@ from mia_lib.definitions import LIBRARY, ByName
 from mia_lib.errors import MiaError, check_range, choose
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
+TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
+          "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
+          "hepatitis": "Hepatitis", "location30": "Location-30", "purchase100": "Purchase-100", "texas100": "Texas-100",
+          "imagenet": "ImageNet"}  # what tables call data sets
 
 
 @dataclass(frozen=True, eq=False)

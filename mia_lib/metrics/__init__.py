@@ -10,14 +10,9 @@ from mia_lib.metrics.ranking import (
     average_precision_non_members,
     balanced_accuracy,
     best_threshold,
-    bootstrap,
     chance_tpr,
-    compare,
     conformal_tpr_at_fpr,
-    contrast,
     epsilon_lower_bound,
-    evaluate,
-    intervals,
     pinball_loss,
     precision,
     precision_at_fpr,
@@ -28,6 +23,7 @@ from mia_lib.metrics.ranking import (
     tally,
     tpr_at_fpr,
 )
+from mia_lib.metrics.resampling import bootstrap, compare, contrast, evaluate, intervals
 
 __all__ = ["EpsilonBound", "Interval", "Pairs", "accuracy_at_threshold", "auc", "average_precision",
            "average_precision_non_members", "balanced_accuracy", "best_threshold", "beyond_chance", "bootstrap",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mia_lib.errors import MiaError
-from mia_lib.metrics import ranking
 from mia_lib.metrics.interval import Interval
+from mia_lib.metrics.ranking import check_scores, look_up_metric, per_target
+from mia_lib.metrics.resampling import Term, draw_unit_means, interval_over_units, record_positions, units_of_chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,38 +48,38 @@ class Pairs:
 
 def pairwise(metric, scores: Mapping[str, np.ndarray], members, fpr: float | None = None, groups=None, level: float = 0.95,
              draws: int = 1000, seed: int = 0) -> Pairs:
-    """Paired differences of all attacks, each as `ranking.compare` has it, but resampled once and not once a pair.
+    """Paired differences of all attacks, each as `metrics.compare` has it, but resampled once and not once a pair.
 
     Args:
-        metric, fpr, groups, level, draws, seed: as for `ranking.bootstrap`.
+        metric, fpr, groups, level, draws, seed: as for `metrics.bootstrap`.
         scores: attack -> [T, N], at least two attacks and two targets.
         members: bool [T, N].
 
     Raises:
         MiaError: one attack, one target, a peak accuracy, or scores that differ in shape.
     """
-    full, core, (low, high) = ranking._core(metric, fpr)
+    full, core, (low, high) = look_up_metric(metric, fpr)
     if len(scores) < 2 or full == "balanced_accuracy":
         raise MiaError(f"pairwise compares at least two attacks by a metric that has intervals; given were {len(scores)} and "
                        f"{full!r}.")
-    checked = {name: ranking.check_scores(one, members)[:2] for name, one in scores.items()}
+    checked = {name: check_scores(one, members)[:2] for name, one in scores.items()}
     held = next(iter(checked.values()))[1]
     if len({one.shape for one, _ in checked.values()}) > 1 or len(held) < 2:
         raise MiaError(f"scores of {', '.join(str(one.shape) for one, _ in checked.values())}: paired differences need the "
                        "same records and targets, two of these at least.")
-    unit, kind = ranking._units(groups, held)
+    unit, kind = units_of_chance(groups, held)
     count = np.bincount(unit)
-    places = ranking._positions(None, held, unit if kind == "banks" else np.zeros(len(held), int))
+    places = record_positions(None, held, unit if kind == "banks" else np.zeros(len(held), int))
     units, drawn = {}, {}
     for name, (one, _) in checked.items():
-        units[name] = np.bincount(unit, ranking._per_target(core, one, held)) / count
-        drawn[name] = ranking._drawn([core], [ranking._Term(1.0, one, held, places)], unit, draws, seed)[0]
+        units[name] = np.bincount(unit, per_target(core, one, held)) / count
+        drawn[name] = draw_unit_means([core], [Term(1.0, one, held, places)], unit, draws, seed)[0]
     covers = f"{len(count)} banks" if kind == "banks" else f"{len(held)} targets and {held.shape[1]} records"
     differences = {}
     names = tuple(scores)
     for k, a in enumerate(names):
         for b in names[k + 1:]:
-            differences[a, b] = ranking._over_units(units[a] - units[b], drawn[a] - drawn[b], level, covers,
+            differences[a, b] = interval_over_units(units[a] - units[b], drawn[a] - drawn[b], level, covers,
                                                     (low - high, high - low),
                                                     np.array_equal(checked[a][0], checked[b][0]))
     p = np.ones((len(names), len(names)))

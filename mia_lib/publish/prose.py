@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError
 from mia_lib.publish import quiz
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed_outputs
@@ -255,8 +256,6 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        from mia_lib.metrics.numbers import TITLES  # imports here are slow, and a book that did not change needs none
-
         return ", ".join(TITLES.get(one, str(one)) for one in (value if isinstance(value, list | tuple) else [value]))
     if isinstance(value, list | tuple):
         return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)

@@ -43,6 +43,12 @@ def loss_of(margin: np.ndarray) -> np.ndarray:
     return np.logaddexp(0, -np.asarray(margin, np.float64))
 
 
+def log_odds(loss: np.ndarray) -> np.ndarray:
+    """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
+    loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)
+    return -(loss + np.log(-np.expm1(-loss)))
+
+
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
     """Every scalar signal from logits.
 

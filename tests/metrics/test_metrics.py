@@ -13,7 +13,7 @@ from sklearn import metrics as sk
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.metrics import ranking
+from mia_lib.metrics import ranking, resampling
 from mia_lib.metrics.interval import difference, over_pairs
 
 QUICK = settings(max_examples=60, deadline=None)
@@ -34,7 +34,7 @@ def judged(draw, values=TIED):
 
 def value(name, scores, members):
     """A metric by its name, without the interval."""
-    _, core, _ = ranking._core(name)
+    _, core, _ = ranking.look_up_metric(name)
     return core(*metrics.tally(np.asarray(scores, float), np.asarray(members))[:2])
 
 
@@ -99,7 +99,7 @@ def test_weights_equal_duplicated_records(pair, data):
     weights[:, :2] += 1  # both kinds stay
     tp, fp, _ = metrics.tally(scores, members, weights)
     for name in NAMED:
-        _, core, _ = ranking._core(name)
+        _, core, _ = ranking.look_up_metric(name)
         twins = [value(name, np.repeat(scores, w), np.repeat(members, w)) for w in weights]
         np.testing.assert_allclose(core(tp, fp), twins)
 
@@ -315,9 +315,10 @@ def test_pairs_are_units_where_there_are_four_of_them():
     first = np.stack([rng.permutation(200) < 100 for _ in range(5)])
     paired = np.stack([first, ~first], 1).reshape(10, 200)
     scores = 3 * rng.normal(size=200) + rng.normal(size=(10, 200)) + 0.5 * paired
-    units, kind = ranking._units(None, paired)
+    units, kind = resampling.units_of_chance(None, paired)
     assert kind == "pairs" and list(units) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-    assert ranking._units(None, paired[:6])[1] == "" == ranking._units(None, paired[[0, 2, 1, 3, 4, 5, 6, 7, 8, 9]])[1]
+    for unpaired in (paired[:6], paired[[0, 2, 1, 3, 4, 5, 6, 7, 8, 9]]):
+        assert resampling.units_of_chance(None, unpaired)[1] == ""
     of_pairs = metrics.auc(scores, paired).reshape(5, 2).mean(1)
     assert of_pairs.std(ddof=1) / math.sqrt(5) < metrics.auc(scores, paired).std(ddof=1) / math.sqrt(10) / 2
     assert metrics.bootstrap("auc", scores, paired, draws=200).value == pytest.approx(of_pairs.mean())
@@ -429,7 +430,7 @@ def test_same_seed_same_interval_and_chunks_do_not_matter_to_its_size(monkeypatc
     scores, members = gaussian(np.random.default_rng(3), 100, 1)
     first = metrics.bootstrap("auc", scores, members, draws=400)
     assert first == metrics.bootstrap(metrics.auc, scores, members, draws=400)
-    monkeypatch.setattr(ranking, "CELLS", 1000)
+    monkeypatch.setattr(resampling, "CELLS", 1000)
     chunked = metrics.bootstrap("auc", scores, members, draws=400)
     assert chunked.high - chunked.low == pytest.approx(first.high - first.low, rel=0.25)
 

@@ -13,11 +13,11 @@ from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, plotting
 from mia_lib.metrics.interval import over_pairs, t_interval
-from mia_lib.metrics.numbers import packed_ranks
 from mia_lib.papers import costs
 from mia_lib.papers.compare import exhibits, study
 from mia_lib.papers.compare.attacks import ATTACKS
 from mia_lib.papers.compare.case import Case, Limits, Seen, case, named
+from mia_lib.papers.numbers import packed_ranks
 from mia_lib.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("module_cache")

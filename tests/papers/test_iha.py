@@ -18,9 +18,9 @@ from mia_lib.attacks import baselines, iha
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics.interval import Interval, difference
-from mia_lib.metrics.numbers import number
 from mia_lib.papers import costs as work
 from mia_lib.papers.iha import exhibits, study, theory
+from mia_lib.papers.numbers import number
 from mia_lib.publish.parameters import find_root
 from mia_lib.signals import hessian, outputs
 from mia_lib.training.losses import precise_loss

@@ -11,7 +11,7 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.evidence import claims, plotting, tables
 from mia_lib.metrics.interval import t_interval
-from mia_lib.metrics.numbers import MEASURES, number
+from mia_lib.papers.numbers import MEASURES, number
 from mia_lib.papers.quantile import exhibits, study, theory
 
 A = len(study.ALPHAS)

@@ -18,8 +18,8 @@ from mia_lib.audit.planning import BLIND, RUNS
 from mia_lib.audit.report import NUMBERS, PAGE
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, over_pairs, share_over
-from mia_lib.metrics.numbers import number
 from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
+from mia_lib.papers.numbers import number
 
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 CURVES = 4  # at most, of one report

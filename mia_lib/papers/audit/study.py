@@ -19,8 +19,8 @@ from mia_lib.audit import attacks, blind, judging
 from mia_lib.audit import given as giving
 from mia_lib.audit.attacks import ATTACKS, Seen
 from mia_lib.data import Dataset
+from mia_lib.data.sets import TITLES
 from mia_lib.errors import check_range
-from mia_lib.metrics.numbers import TITLES
 from mia_lib.papers.audit import networks
 from mia_lib.training import Ensemble, TrainConfig, private
 

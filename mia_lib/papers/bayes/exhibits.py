@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from scipy.stats import beta
 
 from mia_lib import metrics
+from mia_lib.data.sets import TITLES
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import TITLES, number
 from mia_lib.papers.bayes import study, theory
+from mia_lib.papers.numbers import number
 
 # ----------------------------------------------------------------------------------------------- the idea and theory
 

@@ -16,7 +16,8 @@ from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import log_odds, packed_ranks
+from mia_lib.papers.numbers import packed_ranks
+from mia_lib.signals.given import log_odds
 from mia_lib.training import Ensemble, TrainConfig, train
 
 C_GRID = tuple(10.0**k for k in range(-2, 5))

@@ -16,8 +16,8 @@ from mia_lib import metrics
 from mia_lib.attacks import baselines
 from mia_lib.evidence import claims, explore, panels, plotting, tables
 from mia_lib.metrics.interval import LEAST, Interval, beyond_chance, combined, difference, share_over
-from mia_lib.metrics.numbers import chance
 from mia_lib.papers.calibration import study, theory
+from mia_lib.papers.numbers import chance
 
 Plays = Mapping[str, study.Play]  # by name of the games
 LOW = "conformal_tpr_at_fpr=0.01"  # in verdicts, see there

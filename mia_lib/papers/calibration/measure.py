@@ -102,7 +102,7 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
 def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     """`SIGNALS` of the judged records, each [T, N'] float16, from means over views."""
     from mia_lib import signals
-    from mia_lib.metrics.numbers import log_odds
+    from mia_lib.signals.given import log_odds
     from mia_lib.signals.views import augmented
 
     augmentation = models.config.augmentation

@@ -18,8 +18,8 @@ from mia_lib import data, membership, signals, store
 from mia_lib import models as architectures
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.data import Dataset
+from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range
-from mia_lib.metrics.numbers import TITLES
 from mia_lib.signals import curvature
 from mia_lib.training import Ensemble, TrainConfig, train
 from mia_lib.training.recipe import augment, draw_views

@@ -17,10 +17,10 @@ from mia_lib.attacks import ACCESS, REFERENCES
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.metrics.interval import Interval, difference, over_pairs
-from mia_lib.metrics.numbers import number
 from mia_lib.papers.compare import study
 from mia_lib.papers.compare.attacks import ATTACKS, Attack
 from mia_lib.papers.compare.case import Case
+from mia_lib.papers.numbers import number
 
 MEASURES = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01")
 SHORT = ("malt", "quantile", "gradient", "calibrated", "mast_split", "lira_offline", "lira", "rmia", "curvature")

@@ -18,11 +18,11 @@ from mia_lib.attacks import curvature as by_curvature
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics import interval as intervals
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import number, packed_ranks
-from mia_lib.metrics.ranking import resampled
+from mia_lib.metrics.resampling import resampled
 from mia_lib.papers import costs
 from mia_lib.papers.compare.attacks import ATTACKS, Attack, by_regression
 from mia_lib.papers.compare.case import COSTLY, Case, Seen
+from mia_lib.papers.numbers import number, packed_ranks
 
 CALL = 0.01  # false positive rate at which records are called members
 GROWN = ("malt", "calibrated", "lira_offline", "lira", "rmia")  # against the number of members, and of epochs

@@ -16,8 +16,8 @@ from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import LEAST, Interval, combined, difference
-from mia_lib.metrics.numbers import MEASURES, chance, number
 from mia_lib.papers.curvature import study, theory
+from mia_lib.papers.numbers import MEASURES, chance, number
 from mia_lib.signals import curvature
 
 PANELS = ("CIFAR10", "CIFAR100", "ImageNet")

@@ -35,8 +35,8 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
     from mia_lib import signals
     from mia_lib.attacks.baselines import modified_entropy
     from mia_lib.attacks.curvature import log_curvature
-    from mia_lib.metrics.numbers import log_odds
     from mia_lib.signals import curvature
+    from mia_lib.signals.given import log_odds
 
     check_range("views", check_whole("views", views, 1), 1, 2)
     models, pool = models_of(index, **bank)

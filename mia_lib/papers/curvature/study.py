@@ -21,11 +21,13 @@ from mia_lib import membership, metrics, signals, store
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
 from mia_lib.data import Dataset
+from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.numbers import TITLES, log_odds, packed_ranks
 from mia_lib.papers.ladder import PrivateTraining, ladder, spent
+from mia_lib.papers.numbers import packed_ranks
 from mia_lib.signals import curvature, outputs
+from mia_lib.signals.given import log_odds
 from mia_lib.training import Ensemble, TrainConfig, train
 from mia_lib.training import private as dp
 from mia_lib.training.losses import precise_loss

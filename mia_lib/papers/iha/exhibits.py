@@ -17,8 +17,8 @@ from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.data import Dataset
 from mia_lib.evidence import claims, explore, panels, plotting, tables
 from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, over
-from mia_lib.metrics.numbers import chance, number
 from mia_lib.papers.iha import study, theory
+from mia_lib.papers.numbers import chance, number
 
 DATA = ("Purchase-100", "MNIST-Odd", "FashionMNIST")  # the paper's, of Tables 2 and 3
 EPSILONS = (0.01, 0.1, 0.2)  # of Table 8

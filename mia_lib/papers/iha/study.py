@@ -29,10 +29,11 @@ from mia_lib import data, membership, metrics, signals, store, training
 from mia_lib import models as architectures
 from mia_lib.attacks import baselines, iha
 from mia_lib.data import Dataset
+from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.metrics.numbers import TITLES, log_odds
 from mia_lib.papers import costs as counts
 from mia_lib.signals import hessian, outputs
+from mia_lib.signals.given import log_odds
 from mia_lib.training import Ensemble, TrainConfig, devices, ensemble, train
 from mia_lib.training.backends import loop, pool
 

@@ -16,11 +16,12 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines
 from mia_lib.attacks import quantile as attack
+from mia_lib.data.sets import TITLES
 from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import Interval, difference, over, share_over, t_interval
-from mia_lib.metrics.numbers import MEASURES, TITLES, number
+from mia_lib.papers.numbers import MEASURES, number
 from mia_lib.papers.quantile import study, theory
 
 Plays = Mapping[str, study.Play]  # by case

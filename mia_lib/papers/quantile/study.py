@@ -26,9 +26,10 @@ from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.quantile.thresholds import LEAST
 from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.data import Dataset
+from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range
-from mia_lib.metrics.numbers import TITLES, packed_ranks
 from mia_lib.papers import costs as counts
+from mia_lib.papers.numbers import packed_ranks
 from mia_lib.training import Ensemble, TrainConfig, ensemble, train
 from mia_lib.training.backends import pool
 from mia_lib.training.recipe import augment, draw_views
