@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         logit_scaled_confidence,
         logits,
         loss,
+        map_models,
         max_confidence,
         model_outputs,
         precise_loss,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["correctness", "entropy", "features", "from_function", "from_probabilities", "gradient_norm", "hinge", "least_loss",
-           "logit_scaled_confidence", "logits", "loss", "loss_of", "max_confidence", "model_outputs", "precise_loss",
-           "probabilities", "record_gradients", "scalars"]
+           "logit_scaled_confidence", "logits", "loss", "loss_of", "map_models", "max_confidence", "model_outputs",
+           "precise_loss", "probabilities", "record_gradients", "scalars"]
 
 
 def __getattr__(name: str):

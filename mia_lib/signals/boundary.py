@@ -34,6 +34,7 @@ from mia_lib.checks import check_finite, check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_range
 from mia_lib.signals import outputs
+from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices
 
 
@@ -135,8 +136,9 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
     """
     check_budget(queries, math.prod(records.shape), 100, starts)
     how = {"queries": int(queries), "seed": int(seed), "signed": bool(signed), "starts": int(starts)}
-    found = outputs.per_model(models, records, {"kind": "boundary", **how}, _task, "boundary distances", judged=judged, **how)
-    distances, used = (outputs.spread([arrays[name] for arrays in found], judged) for name in Distances._fields)
+    spec = {"kind": "boundary", **how}
+    results = map_models(_task, models, spec, "boundary distances", records=records, judged=judged, **how)
+    distances, used = (spread(results, name, judged) for name in Distances._fields)
     return Distances(distances, np.nan_to_num(used).astype(np.int64))
 
 

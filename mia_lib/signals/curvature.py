@@ -39,6 +39,7 @@ from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.hints import Labels
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
+from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices
 from mia_lib.training.losses import precise_loss, record_loss
 
@@ -216,9 +217,9 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
         how["h"] = float(h)
     check_whole("seed", seed)
     spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how, **({} if precise else {"loss": "PyTorch's"})}
-    found = outputs.per_model(models, records, spec, _task, "curvature", judged=judged, estimator=estimator, dtype=dtype,
-                              how=how, warn=warn, precise=precise)
-    return outputs.spread([arrays["curvature"] for arrays in found], judged)
+    results = map_models(_task, models, spec, "curvature", records=records, judged=judged, estimator=estimator, dtype=dtype,
+                         how=how, warn=warn, precise=precise)
+    return spread(results, "curvature", judged)
 
 
 def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -243,9 +244,9 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     if models.config.loss != "cross_entropy":
         raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
                        "exact_trace.")
-    found = outputs.per_model(models, records, {"kind": "curvature between kinks"}, _between_task, "exact curvature",
-                              judged=judged)
-    return tuple(outputs.spread([arrays[name] for arrays in found], judged) for name in ("trace", "norm"))
+    spec = {"kind": "curvature between kinks"}
+    results = map_models(_between_task, models, spec, "exact curvature", records=records, judged=judged)
+    return spread(results, "trace", judged), spread(results, "norm", judged)
 
 
 def _between_task(networks, x, labels, loss):

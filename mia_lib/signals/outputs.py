@@ -5,10 +5,8 @@ Each function takes an ensemble of M models and N records and returns an array [
 only trained or loaded when a signal is not there yet. Outputs are float32, but what is derived from them is computed
 in float64: in float32 the loss of a confident record rounds to zero and the ranking of members is lost.
 
-Networks are evaluated in evaluation mode, a batch of records at a time; where memory runs out the batch is halved. On a
-CPU each model is a task of the pool, one by one: of networks small enough to gain from being stacked, evaluation takes a
-fraction of the time that keeping their signals does. A graphics card holds the records and evaluates networks of fewer than
-`loop.STACKED_BELOW` parameters up to 32 at once. Device, batch and group enter by the rounding of sums only.
+Networks are evaluated in evaluation mode, a batch of records at a time; where memory runs out the batch is halved. Device,
+batch and group enter by the rounding of sums only.
 """
 
 from __future__ import annotations
@@ -18,12 +16,9 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 # isort: split
 
 import copy
-import inspect
 import math
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -32,16 +27,14 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from mia_lib import models as architectures
-from mia_lib import progress, store, training
-from mia_lib.checks import check_labels, check_mask
+from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.signals import given, norms
+from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
-from mia_lib.training.backends import pool
-from mia_lib.training.backends.loop import STACKED_BELOW
 from mia_lib.training.losses import LOSSES, precise_loss
-from mia_lib.training.stacking import Stacked, stackable
+from mia_lib.training.stacking import Stacked
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -179,98 +172,6 @@ def in_precision(model: nn.Module, dtype: str) -> nn.Module:
     return copy.deepcopy(model).eval().to(PRECISIONS[dtype]).requires_grad_(False)
 
 
-# ------------------------------------------------------------------------------------------- for each model of an ensemble
-
-
-def per_model(models: Ensemble, records: Dataset, spec: dict, function: Callable, label: str, at_once: int = 1,
-              judged: np.ndarray | None = None, **arguments) -> list[dict]:
-    """What a function makes of each model and the records: looked up in the store, or computed and kept there.
-
-    Args:
-        models: M models; trained if anything is missing.
-        records: of the shape that they were trained on.
-        spec: `kind`, and whatever besides model and records determines the result; plain data.
-        function: `function(networks, x, labels, loss, **arguments)` -> arrays by name for each network; importable by name.
-            It gets a list of networks in evaluation mode on the device that is to compute; records [N, ...] as `inputs`
-            takes them; labels int [N]; and the name of the loss the models were trained with.
-        label: what the progress bar says.
-        at_once: networks in that list, where they are small and on a graphics card; otherwise it has one.
-        judged: bool [M, N], the records that each model is asked about; all when None.
-
-    Returns:
-        arrays by name, for each model.
-
-    Raises:
-        MiaError: records of another shape, or `judged` of another than [M, N].
-    """
-    if records.shape != models.records.shape:
-        raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
-                       f"{models.records.shape}.")
-    asks = set() if function.__module__.startswith("mia_lib.signals.") else {Path(inspect.getfile(function))}
-    spec = {**spec, "records": records.fingerprint, "code": store.code_of(store.PIECES, *models.modules(), *asks)}
-    specs = [{**spec, "model": store.address(models.spec(m))} for m in range(len(models))]
-    rows: list = [None] * len(models)
-    if judged is not None:
-        judged = check_mask("judged", judged, "asked about")
-        if np.shape(judged) != (len(models), len(records)):
-            raise MiaError(f"judged has shape {np.shape(judged)}: {(len(models), len(records))} is needed, as [M, N].")
-        rows = [np.flatnonzero(row) for row in judged]
-        specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
-    elsewhere = models.executor or pool.cluster()
-    where = torch.device("cpu") if elsewhere else devices.pick(models.device)
-
-    def compute(missing: list[int], done: Callable) -> None:
-        models.fit()
-        how = _in_pool if where.type == "cpu" else _in_process
-        how(where, models, records, rows, missing, at_once if judged is None else 1, function, arguments, done,
-            f"{label} of {models.label}")
-
-    return store.each(specs, compute, device=devices.describe(where))
-
-
-def _in_pool(where, models, records, rows, missing, at_once, function, arguments, keep, label):
-    shape, classes, path = models.records.shape, len(models.records.classes), ensemble.records_file(records)
-    tasks = [(models.config, shape, classes, models.arrays(m), path, records.y, rows[m], function, arguments) for m in missing]
-    pool.run_tasks(_task, tasks, lambda position, result: keep(missing[position], *result), label, models.workers,
-                       models.executor)
-
-
-def _task(config, shape, classes, arrays, path, labels, rows, function, arguments):
-    torch.set_num_threads(1)  # an executor's process may not be one of ours
-    start = time.perf_counter()
-    network, x = ensemble.rebuilt(config, shape, classes, arrays), training.open_records(path)
-    x, labels = (x, labels) if rows is None else (x[rows], labels[rows])
-    [result] = function([network], x, labels, config.loss, **arguments)
-    return result, time.perf_counter() - start
-
-
-def _in_process(where, models, records, rows, missing, at_once, function, arguments, keep, label):
-    x = _resident(records.x, where)
-    if architectures.parameter_count(models.model(missing[0])) >= STACKED_BELOW or not stackable(
-            models.config.architecture, models.records.shape, len(models.records.classes)):
-        at_once = 1
-    with progress.Bar(label, len(missing)) as bar:
-        for k in range(0, len(missing), at_once):
-            group, start = missing[k:k + at_once], time.perf_counter()
-            networks = [models.model(m).to(where) for m in group]
-            asked, labels = (x, records.y) if rows[group[0]] is None else (x[rows[group[0]]], records.y[rows[group[0]]])
-            results = function(networks, asked, labels, models.config.loss, **arguments)
-            seconds = (time.perf_counter() - start) / len(group)
-            for m, arrays in zip(group, results, strict=True):
-                keep(m, arrays, seconds)
-                bar.advance()
-
-
-def _resident(x: np.ndarray, where: torch.device):
-    """The records on the device; where they do not fit, as they are, to be sent batch by batch."""
-    try:
-        return torch.from_numpy(np.ascontiguousarray(x)).to(where)
-    except RuntimeError as error:
-        if not devices.out_of_memory(error):
-            raise
-    return x
-
-
 # ---------------------------------------------------------------------------------------------------------- from logits
 
 
@@ -279,21 +180,12 @@ def _outputs_task(networks, x, labels, loss, full):
     return [{"logits": z} if full else scalars(z, labels, loss) for z in outputs]
 
 
-def spread(values: list[np.ndarray], judged: np.ndarray | None) -> np.ndarray:
-    """What M models say of the records they were asked about, as [M, N]: not a number for the others."""
-    if judged is None:
-        return np.stack(values)
-    whole = np.full(np.shape(judged), np.nan, np.result_type(*values, np.float32))
-    for row, asked, value in zip(whole, judged, values, strict=True):
-        row[asked] = value
-    return whole
-
-
 def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False,
             judged: np.ndarray | None = None) -> np.ndarray:
     spec = {"kind": "logits" if full else "signals"}
-    found = per_model(models, records, spec, _outputs_task, "signals", ensemble.MOST_AT_ONCE, judged, full=full)
-    return spread([arrays[name] for arrays in found], judged)
+    results = map_models(_outputs_task, models, spec, "signals", records=records, judged=judged,
+                         at_once=ensemble.MOST_AT_ONCE, full=full)
+    return spread(results, name, judged)
 
 
 def loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
@@ -377,8 +269,9 @@ def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: s
         raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
     choose("dtype", dtype, PRECISIONS)
     spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
-    found = per_model(models, records, spec, _gradient_norm_task, "gradient norms", judged=judged, order=order, dtype=dtype)
-    return spread([arrays["norm"] for arrays in found], judged)
+    results = map_models(_gradient_norm_task, models, spec, "gradient norms", records=records, judged=judged, order=order,
+                         dtype=dtype)
+    return spread(results, "norm", judged)
 
 
 def _gradient_norm_task(networks, x, labels, loss, order, dtype):

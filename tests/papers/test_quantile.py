@@ -87,7 +87,7 @@ def counted(monkeypatch):
     seen, run = [], pool.run_tasks
 
     def watch(function, tasks, *given, **named):
-        seen.extend([function.__name__] * len(tasks))
+        seen.extend(task[0].__name__ if callable(task[0]) else function.__name__ for task in tasks)
         run(function, tasks, *given, **named)
 
     monkeypatch.setattr(pool, "run_tasks", watch)
@@ -508,13 +508,13 @@ def test_features_count_for_what_a_regression_takes(drawn, counted, monkeypatch)
 @pytest.fixture
 def specs_of_features(monkeypatch):
     """What features were looked up by."""
-    seen, kept = [], study._kept
+    seen, mapped = [], signals.map_models
 
-    def watch(specs, function, *given):
+    def watch(function, models, specs, *given, **named):
         seen.extend(specs if function is study._features_task else [])
-        return kept(specs, function, *given)
+        return mapped(function, models, specs, *given, **named)
 
-    monkeypatch.setattr(study, "_kept", watch)
+    monkeypatch.setattr(signals, "map_models", watch)
     return seen
 
 
@@ -538,7 +538,8 @@ def test_features_that_are_missing_are_computed_again(drawn, specs_of_features, 
 
 def test_the_seed_is_in_the_key_of_features_where_it_draws_the_backbone(drawn, monkeypatch):
     caught = []
-    monkeypatch.setattr(study, "_kept", lambda specs, *_: caught.append([store.key(spec) for spec in specs]))
+    monkeypatch.setattr(signals, "map_models", lambda function, models, specs, *_, **__: caught.append(
+        [store.key(spec) for spec in specs]))
     for backbone in ("mlp:5", "efficientnet_lite0"):
         for seed in (0, 1):
             study._features(drawn.public, NetworkConfig(backbone, frozen=True, seed=seed))

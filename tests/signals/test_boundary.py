@@ -8,7 +8,7 @@ import torch
 
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
-from mia_lib.signals import boundary, outputs
+from mia_lib.signals import boundary, mapping
 from mia_lib.signals.boundary import hop_skip_jump
 from mia_lib.training import TrainConfig
 
@@ -339,7 +339,7 @@ def ensemble(isolated_cache):
 @pytest.mark.parametrize("records,architecture", [(TABLE, "mlp:3"), (IMAGES, "tanh_cnn:2,3,4")])
 def test_an_ensemble_has_the_distances_of_its_models_and_computes_them_once(records, architecture, isolated_cache,
                                                                             monkeypatch):
-    monkeypatch.setattr(outputs, "_in_pool", outputs._in_process)
+    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     trained = training.train(records, membership.balanced_halves(len(records), 2), TrainConfig(architecture, epochs=5))
     found = boundary.distance(trained, records, 400, seed=2)
     assert found.distance.shape == found.queries.shape == (2, len(records))
@@ -355,7 +355,7 @@ def test_an_ensemble_has_the_distances_of_its_models_and_computes_them_once(reco
     assert ((found.distance == 0) == ~right).all() and ((found.queries == 1) == ~right).all() and right.any()
     signed = boundary.distance(trained, records, 400, seed=2, signed=True).distance
     assert ((signed < 0) == ~right).all() and (signed[right] == found.distance[right]).all()
-    monkeypatch.setattr(outputs, "_in_process", lambda *a: pytest.fail("everything is in the store"))
+    monkeypatch.setattr(mapping, "_in_process", lambda *a: pytest.fail("everything is in the store"))
     assert (boundary.distance(trained, records, 400, seed=2).distance == found.distance).all()
 
 
@@ -366,7 +366,7 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     some = boundary.distance(ensemble, TABLE.take(np.arange(10)), 400)
     assert some.distance.shape == (2, 10) and len(list((store.cache_dir() / "boundary").rglob("*.npz"))) == 12
     (store.cache_dir() / "boundary").rename(store.cache_dir() / "old")
-    monkeypatch.setattr(outputs, "_in_pool", outputs._in_process)
+    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     np.testing.assert_allclose(boundary.distance(ensemble, TABLE, 400).distance, pooled.distance, rtol=1e-3)
 
 

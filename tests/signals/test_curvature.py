@@ -10,7 +10,7 @@ import torch
 
 from mia_lib import data, membership, models, store, training
 from mia_lib.errors import MiaError
-from mia_lib.signals import curvature, outputs
+from mia_lib.signals import curvature, mapping, outputs
 from mia_lib.training import TrainConfig
 from mia_lib.training.losses import precise_loss
 
@@ -275,7 +275,7 @@ def ensemble(isolated_cache):
 @pytest.mark.parametrize("estimator", curvature.ESTIMATORS)
 def test_an_ensemble_has_the_curvature_of_its_models_and_computes_it_once(ensemble, estimator, monkeypatch):
     monkeypatch.setattr(curvature, "CONVERTED", 7)  # parts that begin elsewhere draw the same probes
-    monkeypatch.setattr(outputs, "_in_pool", outputs._in_process)
+    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     found = curvature.of(ensemble, TABLE, estimator, iterations=4, h=1e-2, seed=9)
     assert found.shape == (2, 30) and found.dtype == np.float64
     x = torch.from_numpy(TABLE.x).double()
@@ -288,7 +288,7 @@ def test_an_ensemble_has_the_curvature_of_its_models_and_computes_it_once(ensemb
         how = {"h": 1e-2} if estimator in ("zero_order", "released_code") else {}
         expected = ESTIMATES[estimator](loss, x, 4, seed=9, y=TABLE.y, **how)
         np.testing.assert_allclose(found[m], expected, rtol=1e-6, atol=1e-9)
-    monkeypatch.setattr(outputs, "_in_process", lambda *a: pytest.fail("everything is in the store"))
+    monkeypatch.setattr(mapping, "_in_process", lambda *a: pytest.fail("everything is in the store"))
     assert (curvature.of(ensemble, TABLE, estimator, iterations=4, h=1e-2, seed=9) == found).all()
 
 
@@ -302,7 +302,7 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     assert (curvature.of(ensemble, TABLE, "exact", iterations=3, h=1.0, seed=4) == exact).all()  # none of these matters to it
     np.testing.assert_allclose(curvature.of(ensemble, TABLE, "exact", dtype="float32"), exact, rtol=1e-3, atol=1e-6)
     (store.cache_dir() / "curvature").rename(store.cache_dir() / "old")
-    monkeypatch.setattr(outputs, "_in_pool", outputs._in_process)
+    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     np.testing.assert_allclose(curvature.of(ensemble, TABLE, iterations=4), pooled, rtol=1e-9, atol=1e-12)
 
 

@@ -10,6 +10,7 @@ from torch import nn
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.models import Network
+from mia_lib.signals import mapping
 from mia_lib.signals import outputs as model_signals
 from mia_lib.training import TrainConfig, devices
 from mia_lib.training import ensemble as ensembles
@@ -141,7 +142,7 @@ def test_a_card_gives_the_signals_of_the_pool_and_takes_small_networks_together(
     for folder in ("logits", "signals", "gradient_norm"):
         (store.cache_dir() / folder).rename(store.cache_dir() / f"old-{folder}")
     groups, stacked = [], model_signals._outputs_stacked
-    monkeypatch.setattr(model_signals, "_in_pool", model_signals._in_process)
+    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     monkeypatch.setattr(ensembles, "MOST_AT_ONCE", 3)
     monkeypatch.setattr(model_signals, "_outputs_stacked", lambda n, x: groups.append((len(n), type(x))) or stacked(n, x))
     found = signals.logits(ensemble, records), signals.loss(ensemble, records), signals.gradient_norm(ensemble, records)
@@ -151,13 +152,13 @@ def test_a_card_gives_the_signals_of_the_pool_and_takes_small_networks_together(
 
 
 def test_records_that_do_not_fit_a_card_stay_where_they_are(monkeypatch):
-    assert (model_signals._resident(TABLE.x, CPU).numpy() == TABLE.x).all()
+    assert (mapping._resident(TABLE.x, CPU).numpy() == TABLE.x).all()
 
     def full(*_):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(torch.Tensor, "to", full)
-    assert model_signals._resident(TABLE.x, CPU) is TABLE.x
+    assert mapping._resident(TABLE.x, CPU) is TABLE.x
 
 
 def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):

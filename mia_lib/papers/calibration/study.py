@@ -591,9 +591,9 @@ def with_dropout(games: Games) -> dict[str, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
         records, judged, both = games.models.records, games.private, []
         for models in (games.attacked, games.scratch):
-            found = outputs.per_model(models, records, {"kind": "loss_in_training_mode"}, _training_mode_task,
-                                      "losses in training mode", judged=judged)
-            both.append(np.stack([arrays["loss"] for arrays in found]).astype(np.float64))
+            results = signals.map_models(_training_mode_task, models, {"kind": "loss_in_training_mode"},
+                                         "losses in training mode", records=records, judged=judged)
+            both.append(np.stack([arrays["loss"] for arrays in results]).astype(np.float64))
         members = _of(games.members[:, 0], judged)
         return {"original": metrics.auc(-both[0], members), "scratch": metrics.auc(calibrated(-both[0], -both[1]), members)}
 

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import torch
 
 from mia_lib import models, signals, store
 from mia_lib.attacks import ACCESS, REFERENCES, Needs, baselines, bayes, calibration, iha, per_class, quantile
@@ -23,7 +22,6 @@ from mia_lib.papers import costs
 from mia_lib.papers.compare.case import Case, Seen, took
 from mia_lib.signals import hessian
 from mia_lib.training import Ensemble, ensemble, train
-from mia_lib.training.backends import pool
 
 LEVELS = tuple(float(1 - alpha) for alpha in np.geomspace(0.9, 0.0005, 15))  # of the pinball regression
 POPULATION = 2000  # public records of RMIA, at most
@@ -157,18 +155,17 @@ def _logarithms(seen: Seen) -> tuple[np.ndarray, ...]:
 # ---------------------------------------------------------------------------------------------------- what takes more lines
 
 
-def _regress_task(path_public, path_pool, labels_public, labels_pool, score, fit, selection, kind, settings, classes):
-    torch.set_num_threads(1)
+def _regress_task(public, public_labels, pool, pool_labels, score, fit, selection, kind, settings, classes):
     begun = time.perf_counter()
-    x = ensemble.open_records(path_public)
+    x = ensemble.open_records(public)
     regression = (quantile.GaussianQuantile(settings, classes) if kind == "gauss"
                   else quantile.PinballQuantile(settings, LEVELS, classes))
 
     def part(rows: np.ndarray) -> tuple:
-        return np.asarray(x[rows]), score[rows], labels_public[rows]
+        return np.asarray(x[rows]), score[rows], public_labels[rows]
 
     regression.fit(*part(fit), validation=part(selection))
-    said = regression.predict(np.asarray(ensemble.open_records(path_pool)), labels_pool)
+    said = regression.predict(np.asarray(ensemble.open_records(pool)), pool_labels)
     return {"said": np.stack(said).astype(np.float32), "seconds": np.array(time.perf_counter() - begun)}
 
 
@@ -188,16 +185,14 @@ def regressions(case: Case, kind: str, targets: Sequence[int], size: int | None 
                        regressions, case.models, case.regression)
     specs = [{**spec, "model": store.address(case.models.spec(target))} for target in targets]
 
-    def compute(missing: list[int], done: Callable) -> None:
-        score = case.values("hinge", [targets[k] for k in missing], "public")
-        paths = ensemble.records_file(case.public), ensemble.records_file(case.pool)
-        tasks = [(*paths, case.public.y, case.pool.y, score[place], fit, selection, kind,
-                  replace(case.regression, seed=case.regression.seed + 7919 * (1 + targets[k])), len(case.pool.classes))
-                 for place, k in enumerate(missing)]
-        pool.run_tasks(_regress_task, tasks, lambda place, found: done(missing[place], found, float(found["seconds"])),
-                       f"regressions against {case.name}")
+    def arguments(k: int) -> dict:
+        return {"score": case.values("hinge", [targets[k]], "public")[0], "public": ensemble.records_file(case.public),
+                "pool": ensemble.records_file(case.pool),
+                "settings": replace(case.regression, seed=case.regression.seed + 7919 * (1 + targets[k]))}
 
-    return store.each(specs, compute)
+    return signals.map_models(
+        _regress_task, None, specs, f"regressions against {case.name}", each=arguments, public_labels=case.public.y,
+        pool_labels=case.pool.y, fit=fit, selection=selection, kind=kind, classes=len(case.pool.classes))
 
 
 def by_regression(seen: Seen, kind: str, size: int | None = None) -> np.ndarray:

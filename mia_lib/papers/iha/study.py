@@ -34,7 +34,7 @@ from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.papers import costs as counts
 from mia_lib.signals import hessian, outputs
 from mia_lib.signals.given import log_odds
-from mia_lib.training import Ensemble, TrainConfig, devices, ensemble, train
+from mia_lib.training import Ensemble, TrainConfig, ensemble, train
 from mia_lib.training.backends import loop, pool
 
 # The paper's attacks, then ours: key -> name.
@@ -296,6 +296,13 @@ def _mean_gradient(network, x, labels, loss: str, dtype: str = "float64") -> np.
     return sum(block.sum(0, dtype=np.float64) for block in blocks) / len(x)
 
 
+def _audit_task(networks, x, labels, loss, **arguments):
+    [network] = networks
+    one_core = outputs.device_of(network).type == "cpu"
+    with threadpool_limits(1 if one_core else None):  # or each process would start as many threads as there are processors
+        return [_audit(network, x, labels, loss, **arguments)]
+
+
 def _audit(network, x, labels, loss, rows, ways: list[dict], known: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
     """All that audits of one model need: loss, gradient and forms of the judged records.
 
@@ -338,13 +345,6 @@ def _audit(network, x, labels, loss, rows, ways: list[dict], known: np.ndarray, 
             whole[usable] = getattr(forms, name)
         out[name] = whole
     return out
-
-
-def _audit_task(config, shape, classes, arrays, path, labels, loss, arguments):
-    torch.set_num_threads(1)  # an executor's process may not be one of ours
-    network, x = ensemble.rebuilt(config, shape, classes, arrays), training.open_records(path)
-    with threadpool_limits(1):  # or each process would start as many threads as there are processors
-        return _audit(network, x, labels, loss, **arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,29 +393,10 @@ def audits(case: Case, targets: Sequence[int], ways: Sequence[Conditioning] | No
     known = [models.members[m] for m in targets] if known is None else list(known)
     spec = store.under({"kind": "audit", "rows": store.fingerprint(case.rows), "ways": given, "precision": case.precision},
                        audits, case)
-    where = devices.pick(models.device)
-
-    def compute(missing: list[int], done) -> None:
-        models.fit()
-        shape, classes, loss, labels = models.records.shape, len(models.records.classes), models.config.loss, models.records.y
-        arguments = {k: {"rows": case.rows, "ways": given, "known": known[k], "dtype": case.precision} for k in missing}
-
-        def keep(k: int, arrays: dict[str, np.ndarray]) -> None:
-            done(k, arrays, float(arrays["seconds"].sum()))
-
-        if where.type == "cpu":
-            path = ensemble.records_file(models.records)
-            tasks = [(models.config, shape, classes, models.arrays(targets[k]), path, labels, loss, arguments[k])
-                     for k in missing]
-            pool.run_tasks(_audit_task, tasks, lambda place, arrays: keep(missing[place], arrays),
-                           f"inverse Hessians of {case.name}", models.workers, models.executor)
-        else:
-            for k in missing:
-                keep(k, _audit(models.model(targets[k]).to(where), models.records.x, labels, loss, **arguments[k]))
-
-    specs = [{**spec, "model": store.address(models.spec(m)), "known": store.fingerprint(part)}
-             for m, part in zip(targets, known, strict=True)]
-    return [Audit.of(arrays) for arrays in store.each(specs, compute, device=devices.describe(where))]
+    specs = [{**spec, "known": store.fingerprint(members)} for members in known]
+    return [Audit.of(arrays) for arrays in signals.map_models(
+        _audit_task, models, specs, "inverse Hessians", index=targets, each=lambda k: {"known": known[k]}, rows=case.rows,
+        ways=given, dtype=case.precision)]
 
 
 def _measured(score: np.ndarray, members: np.ndarray) -> np.ndarray:

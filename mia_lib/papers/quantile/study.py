@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 
@@ -31,7 +31,6 @@ from mia_lib.errors import MiaError, check_range
 from mia_lib.papers import costs as counts
 from mia_lib.papers.numbers import packed_ranks
 from mia_lib.training import Ensemble, TrainConfig, ensemble, train
-from mia_lib.training.backends import pool
 from mia_lib.training.recipe import augment, draw_views
 
 
@@ -314,7 +313,7 @@ def plan(cases: Sequence[Case], settings: Mapping[bool, Settings]) -> pd.DataFra
 # ---------------------------------------------------------------------------------------------------------- boosted trees
 
 
-def _grow_task(x, y, classes, config, pool, public, labels):
+def _grow_task(x, y, config, classes, pool, public, labels):
     start = time.perf_counter()
     logits = trees.classifier_logits(x, y, classes, config, pool, public)
     seconds = time.perf_counter() - start
@@ -329,25 +328,12 @@ def _grown(case: Case) -> list[dict[str, np.ndarray]]:
     spec = store.under({"kind": "trees", **recipe}, _grown, case)
     specs = [{**spec, "members": store.fingerprint(row), "index": m} for m, row in enumerate(case.bank.members)]
 
-    def task(m: int) -> tuple:
+    def arguments(m: int) -> dict:
         row = case.bank.members[m]
-        return (pool.x[row], pool.y[row], classes, replace(case.recipe, seed=case.recipe.seed + 1000 * (1 + m)), pool.x,
-                public.x, (pool.y, public.y))
+        return {"x": pool.x[row], "y": pool.y[row], "config": replace(case.recipe, seed=case.recipe.seed + 1000 * (1 + m))}
 
-    return _kept(specs, _grow_task, task, f"boosted trees on {case.name}")
-
-
-def _kept(specs: list[dict], function: Callable, task: Callable[[int], tuple], label: str) -> list[dict[str, np.ndarray]]:
-    """Results of a function of tasks, each looked up, or computed in the pool and kept when it is done.
-
-    Args:
-        task: position among the specs -> arguments of the function, asked for where there is no result.
-    """
-    def compute(missing: list[int], done: Callable) -> None:
-        pool.run_tasks(function, [task(k) for k in missing],
-                       lambda place, arrays: done(missing[place], arrays, float(arrays["seconds"])), label)
-
-    return store.each(specs, compute)
+    return signals.map_models(_grow_task, None, specs, f"boosted trees on {case.name}", each=arguments, classes=classes,
+                              pool=pool.x, public=public.x, labels=(pool.y, public.y))
 
 
 # ------------------------------------------------------------------------------------------------------------- regressions
@@ -405,21 +391,19 @@ def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> lis
             "image_size": settings.image_size}
     if settings.backbone not in networks.PRETRAINED:  # random weights
         spec["seed"] = settings.seed
-    spec, starts = store.under(spec, _features, settings), range(0, len(records), size)
-    return _kept([{**spec, "start": start} for start in starts], _features_task,
-                 lambda k: (settings, ensemble.records_file(records), starts[k], starts[k] + size),
-                 f"features by {settings.backbone}")
+    spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
+    return signals.map_models(
+        _features_task, None, [{**spec, "start": start} for start in starts], f"features by {settings.backbone}",
+        each=lambda k: {"path": ensemble.records_file(records), "rows": slice(starts[k], starts[k] + size)}, settings=settings)
 
 
-def _features_task(settings, path, start, stop):
-    torch.set_num_threads(1)
+def _features_task(settings, path, rows):
     begun = time.perf_counter()
-    x = networks.features(settings, np.array(training.open_records(path)[start:stop])).astype(np.float16)
+    x = networks.features(settings, np.array(training.open_records(path)[rows])).astype(np.float16)
     return {"x": x, "seconds": np.array(time.perf_counter() - begun)}
 
 
 def _regress_task(paths, labels, score, fit, selection, head, settings, levels, classes):
-    torch.set_num_threads(1)
     begun = time.perf_counter()
     seen = [training.open_records(path) for path in paths]
     knows = classes if HEADS[head].labelled else None
@@ -457,12 +441,14 @@ def regressions(case: Case, wanted: Sequence[Regression]) -> list[dict[str, np.n
     def files(settings: Settings) -> list:
         return [ensemble.records_file(each) for each in inputs(case, settings)]
 
-    def task(k: int) -> tuple:
+    def arguments(k: int) -> dict:
         one = wanted[k]
-        return (files(one.settings), [each.y for each in case.seen], case.scores[1][one.target], case.splits["fit"][:one.size],
-                case.splits["selection"], one.head, seeded(case, one.settings, one.target), one.levels, len(case.pool.classes))
+        return {"paths": files(one.settings), "score": case.scores[1][one.target], "fit": case.splits["fit"][:one.size],
+                "head": one.head, "settings": seeded(case, one.settings, one.target), "levels": one.levels}
 
-    return _kept(specs, _regress_task, task, f"regressions for {case.architecture} on {case.name}")
+    return signals.map_models(
+        _regress_task, None, specs, f"regressions for {case.architecture} on {case.name}", each=arguments,
+        labels=[each.y for each in case.seen], selection=case.splits["selection"], classes=len(case.pool.classes))
 
 
 def position(one: Regression, found: dict[str, np.ndarray], where: str, score: np.ndarray) -> np.ndarray:

@@ -1,0 +1,147 @@
+"""A function mapped over models, in the pool of processes or on a graphics card; each result is kept as soon as it is there.
+
+On a CPU each model is a task of the pool, one by one: of networks small enough to gain from being stacked, evaluation takes a
+fraction of the time that keeping their signals does. A graphics card holds the records and evaluates networks of fewer than
+`loop.STACKED_BELOW` parameters up to 32 at once.
+"""
+
+from __future__ import annotations
+
+from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do without it
+
+# isort: split
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mia_lib import models as architectures
+from mia_lib import progress, store, training
+from mia_lib.checks import check_mask
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.training import Ensemble, devices, ensemble
+from mia_lib.training.backends import pool
+from mia_lib.training.backends.loop import STACKED_BELOW
+from mia_lib.training.stacking import stackable
+
+CPU = torch.device("cpu")
+
+
+def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequence[dict], label: str, *,
+               records: Dataset | None = None, index: Sequence[int] | None = None, judged: np.ndarray | None = None,
+               each: Callable[[int], dict] | None = None, at_once: int = 1, **arguments) -> list[dict[str, np.ndarray]]:
+    """What a function makes of each of T models: looked up in the store, or computed and kept there.
+
+    Args:
+        function: ``function(networks, x, labels, loss, **arguments)`` -> arrays by name for each network; importable by name.
+            It gets a list of networks in evaluation mode on the device that is to compute; records [N, ...] as
+            `outputs.inputs` takes them; labels int [N]; and the name of the loss the models were trained with.
+        models: M models, all trained if any result is missing. None for what needs no network of an ensemble, such as
+            boosted trees: the function is ``function(**arguments)`` -> arrays by name, and T tasks of the pool call it.
+        spec: `kind`, and whatever besides model and records determines the result; plain data, one for all or T of them.
+            Its "code", by default, is that of models, signals and the function's own file; without models it has one.
+        label: what the progress bar says.
+        records: N, of the shape that the models were trained on; those that they were trained on when None.
+        index: numbers of the models, int [T]; all when None.
+        judged: bool [T, N], the records that each model is asked about; all when None.
+        each: number from 0 to T - 1 -> arguments for this model alone; called for results that are missing.
+        at_once: networks in that list, where they are small and on a graphics card; otherwise it has one.
+        arguments: for all models.
+
+    Returns:
+        arrays by name, T times.
+
+    Raises:
+        MiaError: records of another shape, or `judged` of another than [T, N].
+    """
+    index = range(len(spec if models is None else models)) if index is None else index
+    specs, rows, where = [spec] * len(index) if isinstance(spec, dict) else list(spec), [None] * len(index), CPU
+    if models is not None:
+        records, label = records or models.records, f"{label} of {models.label}"
+        if records.shape != models.records.shape:
+            raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
+                           f"{models.records.shape}.")
+        code = store.code_of(store.PIECES, *models.modules(), Path(inspect.getfile(function)).resolve())
+        specs = [{"code": code, **one, "records": records.fingerprint, "model": store.address(models.spec(m))}
+                 for one, m in zip(specs, index, strict=True)]
+        where = CPU if models.executor or pool.cluster() else devices.pick(models.device)
+    if judged is not None:
+        judged = check_mask("judged", judged, "asked about")
+        if np.shape(judged) != (len(index), len(records)):
+            raise MiaError(f"judged has shape {np.shape(judged)}: {(len(index), len(records))} is needed, as [M, N].")
+        rows = [np.flatnonzero(row) for row in judged]
+        specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
+
+    def compute(missing: list[int], done: Callable) -> None:
+        if models is not None:
+            models.fit()
+        tasks = [(k, index[k], rows[k], arguments | each(k) if each else arguments) for k in missing]
+        together = at_once if judged is None and each is None else 1
+        how = _in_pool if where.type == "cpu" else _in_process
+        how(function, tasks, models, records, where, together, label, done)
+
+    return store.each(specs, compute, **({} if models is None else {"device": devices.describe(where)}))
+
+
+def _in_pool(function, tasks, models, records, where, at_once, label, keep):
+    calls, workers = [(function, arguments) for *_, arguments in tasks], (None, None)
+    if models is not None:
+        recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
+        calls = [(*call, (*recipe, models.arrays(m)), path, records.y, rows)
+                 for call, (_, m, rows, _) in zip(calls, tasks, strict=True)]
+        workers = models.workers, models.executor
+    pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, *workers)
+
+
+def _task(function, arguments, network=None, path=None, labels=None, rows=None):
+    torch.set_num_threads(1)  # an executor's process may not be one of ours
+    start = time.perf_counter()
+    if network is None:
+        return function(**arguments), time.perf_counter() - start
+    x = training.open_records(path)
+    x, labels = (x, labels) if rows is None else (x[rows], labels[rows])
+    [arrays] = function([ensemble.rebuilt(*network)], x, labels, network[0].loss, **arguments)
+    return arrays, time.perf_counter() - start
+
+
+def _in_process(function, tasks, models, records, where, at_once, label, keep):
+    x = _resident(records.x, where)
+    if architectures.parameter_count(models.untrained()) >= STACKED_BELOW or not stackable(
+            models.config.architecture, models.records.shape, len(models.records.classes)):
+        at_once = 1
+    with progress.Bar(label, len(tasks)) as bar:
+        for first in range(0, len(tasks), at_once):
+            group, start = tasks[first:first + at_once], time.perf_counter()
+            (_, _, rows, arguments), networks = group[0], [models.model(m).to(where) for _, m, *_ in group]
+            asked, labels = (x, records.y) if rows is None else (x[rows], records.y[rows])
+            results = function(networks, asked, labels, models.config.loss, **arguments)
+            seconds = (time.perf_counter() - start) / len(group)
+            for (k, *_), arrays in zip(group, results, strict=True):
+                keep(k, arrays, seconds)
+                bar.advance()
+
+
+def _resident(x: np.ndarray, where: torch.device):
+    """The records on the device; where they do not fit, as they are, to be sent batch by batch."""
+    try:
+        return torch.from_numpy(np.ascontiguousarray(x)).to(where)
+    except RuntimeError as error:
+        if not devices.out_of_memory(error):
+            raise
+    return x
+
+
+def spread(results: list[dict[str, np.ndarray]], name: str, judged: np.ndarray | None) -> np.ndarray:
+    """An array of each model's as [M, N]: not a number for records that a model was not asked about."""
+    values = [arrays[name] for arrays in results]
+    if judged is None:
+        return np.stack(values)
+    whole = np.full(np.shape(judged), np.nan, np.result_type(*values, np.float32))
+    for row, asked, value in zip(whole, judged, values, strict=True):
+        row[asked] = value
+    return whole
