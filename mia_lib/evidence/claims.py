@@ -326,7 +326,7 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
         paper: for example "bayes".
         verdicts: each claim of the paper once.
         data: exhibit -> names of the data sets on which this run judges it. The claims file has the paper's own; a run that
-            judges on others, too, or on none, does not judge on the paper's.
+            judges on others, too, or on none, does not judge on the paper's. None where the verdicts say it themselves.
 
     Raises:
         MiaError: a claim of the paper has no verdict, or two; what could not be run is said with `judge(...,
@@ -341,16 +341,46 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
                        f"of {len(given)} given. Judge what was not run with parts=None and a reason.")
     for exhibit in data or {}:
         choose("exhibit", exhibit, _file(paper).get("data", {}))
-    records = [replace(of_paper[claim], data=_whose(paper, claim, data or {})).record() for claim in claims(paper)]
+    kept = {claim: of_paper[claim] if data is None else replace(of_paper[claim], data=_whose(paper, claim, data))
+            for claim in claims(paper)}
+    records = [verdict.record() for verdict in kept.values()]
     whose = "this chapter" if {one["kind"] for one in records} == {"ours"} else "the paper"
     caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets where there "
                f"was enough for one. Where a claim has many parts, the one that decides its verdict. {tally(records)}")
     bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     tables.display_bundle({**bundle, MIME: records})
-    lines = [f"**{one['claim']}.** *Rule:* {one['rule']} *Found:* {one['estimate'] or 'not run'}."
+    lines = [f"**{one['claim']}.** *Rule:* {_in_code(one['rule'])} *Found:* {one['estimate'] or 'not run'}."
              + (f" *Not run:* {one['reason']}." if one["reason"] else "") for one in records]
     tables.say("```{admonition} Every part of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
                 + "\n- ".join(lines) + "\n```")
+
+
+def _in_code(rule: str) -> str:
+    """A rule that is an expression in the look of code."""
+    return f"`{rule}`." if rule.startswith(("{", "(", "least(", "most(", "abs(")) else rule
+
+
+def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
+    """Whether a run is in the paper's own regime for an exhibit: its data set and architecture family, members a model and
+    epochs within a factor of two.
+
+    Args:
+        run: exhibit -> what was run in its place, such as {"dataset": "cifar10", "architecture": "tanh_cnn:8,16,64",
+            "members": 15000, "epochs": 25}.
+
+    Returns:
+        `OWN_DATA`, `STAND_IN`, or "" for an exhibit that is about no data.
+    """
+    wanted, used = _file(paper).get("regimes", {}).get(exhibit), run.get(exhibit)
+    if wanted is None or used is None:
+        return ""
+
+    def alike(value, theirs) -> bool:
+        if isinstance(theirs, str):
+            return str(value).partition(":")[0] == theirs
+        return value is not None and theirs / 2 <= value <= 2 * theirs
+
+    return OWN_DATA if all(alike(used.get(name), theirs) for name, theirs in wanted.items()) else STAND_IN
 
 
 def _whose(paper: str, claim_id: str, data: Mapping[str, str | Iterable[str]]) -> str:

@@ -1,5 +1,6 @@
 """How well scores tell members from non-members: the ROC curve and its summaries, with intervals."""
 
+from mia_lib.metrics.estimates import Estimate, by_repetition, by_target, estimate, summary
 from mia_lib.metrics.interval import Interval, beyond_chance, over, share_over, t_interval
 from mia_lib.metrics.pairs import Pairs, holm, pairwise
 from mia_lib.metrics.ranking import (
@@ -25,8 +26,9 @@ from mia_lib.metrics.ranking import (
 )
 from mia_lib.metrics.resampling import bootstrap, compare, contrast, evaluate, intervals
 
-__all__ = ["EpsilonBound", "Interval", "Pairs", "accuracy_at_threshold", "auc", "average_precision",
+__all__ = ["EpsilonBound", "Estimate", "Interval", "Pairs", "accuracy_at_threshold", "auc", "average_precision",
            "average_precision_non_members", "balanced_accuracy", "best_threshold", "beyond_chance", "bootstrap",
-           "chance_tpr", "compare", "conformal_tpr_at_fpr", "contrast", "epsilon_lower_bound", "evaluate", "holm",
-           "intervals", "over", "pairwise", "pinball_loss", "precision", "precision_at_fpr", "rehearsed_accuracy",
-           "rehearsed_calls", "resolves", "roc_curve", "share_over", "t_interval", "tally", "tpr_at_fpr"]
+           "by_repetition", "by_target", "chance_tpr", "compare", "conformal_tpr_at_fpr", "contrast", "epsilon_lower_bound",
+           "estimate", "evaluate", "holm", "intervals", "over", "pairwise", "pinball_loss", "precision", "precision_at_fpr",
+           "rehearsed_accuracy", "rehearsed_calls", "resolves", "roc_curve", "share_over", "summary", "t_interval", "tally",
+           "tpr_at_fpr"]

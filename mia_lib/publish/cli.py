@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from mia_lib.course import cli as course
 from mia_lib.errors import MiaError
-from mia_lib.publish.parameters import PRESETS, QUICK
+from mia_lib.publish.parameters import PRESETS, PUBLISHED
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
 
@@ -64,7 +64,7 @@ data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are
 app.add_typer(data_app, name="data")
 app.add_typer(course.app, name="course")
 
-PRESET = typer.Option(QUICK, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
+PRESET = typer.Option(PUBLISHED, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
 
 
 def _use_device(device: str | None) -> None:

@@ -37,7 +37,7 @@ from mia_lib.publish import (
     runner,
     scorecard,
 )
-from mia_lib.publish.parameters import QUICK, find_root, validate
+from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 from mia_lib.publish.recorded import Recorded
 
 MARKER = "<!-- generated -->"
@@ -63,7 +63,7 @@ class BookFailed(RuntimeError):
     """Jupyter Book found something wrong in the pages."""
 
 
-def build(preset: str = QUICK, force: bool = False, *, root: Path | None = None, folder: Path | None = None) -> Path:
+def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = None, folder: Path | None = None) -> Path:
     """Run every notebook of the table of contents and build the HTML.
 
     Args:
@@ -568,7 +568,7 @@ def rerun_command(record: dict, changes: Mapping[str, tuple] | None = None) -> s
         changes: parameter -> (value in the run, value in its preset).
     """
     words = ["mia", "run", record["notebook"]]
-    if record["preset"] != QUICK:
+    if record["preset"] != PUBLISHED:
         words += ["--preset", record["preset"]]
     for name, (value, _) in (changes or {}).items():
         words += ["-p", name, str(value)]

@@ -14,7 +14,8 @@ semicolons, or nothing for any value of the type::
     [as many as NAME]  a list as long as that of another parameter
     [N items], [not empty], [distinct], [ascending], [adding up to 1]
 
-A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `quick` is the defaults.
+A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `published` is the defaults, the run that the book
+shows. Where there is no `NAME.quick.yaml`, `quick` is the defaults, too.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError, check_range, choose
 
-QUICK = "quick"
+PUBLISHED, QUICK = "published", "quick"
 PRESETS = {  # what each is for; a notebook may have others
-    "smoke": "a test, seconds to a minute", QUICK: "the book's, minutes on a laptop",
+    PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
     "cpu": "what of the paper's sizes a CPU reaches, twenty minutes to two hours",
     "paper": "the paper's sizes, a GPU or hours",
     "banks": "many repetitions of the quick run, for what few leave open (bayes alone)",
@@ -96,9 +97,9 @@ def notebooks(root: Path | None = None) -> list[str]:
 
 
 def presets(name: str, root: Path | None = None) -> list[str]:
-    """Names of the presets of notebook `name`, `quick` first."""
+    """Names of the presets of notebook `name`, `published` and `quick` first."""
     files = (find_root(root) / "notebooks" / "presets").glob(f"{name}.*.yaml")
-    return [QUICK, *sorted(path.stem.removeprefix(f"{name}.") for path in files)]
+    return [PUBLISHED, QUICK, *sorted({path.stem.removeprefix(f"{name}.") for path in files} - {QUICK})]
 
 
 def read(source: Path):
@@ -116,7 +117,7 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
 
     Args:
         name: of the notebook.
-        preset: whose values stand as defaults; None or "quick" for those in the source.
+        preset: whose values stand as defaults; None or "published" for those in the source.
         root: folder of the book.
 
     Raises:
@@ -126,10 +127,11 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     choose("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
     found = [p for source in code_cells(text, "parameters") for p in parse(source, f"notebooks/{name}.py")]
-    if preset in (None, QUICK):
+    choose(f"preset of {name}", preset or PUBLISHED, presets(name, root))
+    file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
+    if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
         return found
-    choose(f"preset of {name}", preset, presets(name, root))
-    values = _check(found, _load(root / "notebooks" / "presets" / f"{name}.{preset}.yaml"), f"preset {preset}: ")
+    values = _check(found, _load(file), f"preset {preset}: ")
     return [replace(p, default=values.get(p.name, p.default)) for p in found]
 
 
@@ -139,7 +141,7 @@ def validate(name: str, given: dict, preset: str | None = None, root: Path | Non
     Args:
         name: of the notebook.
         given: parameter -> value; text (from the command line) is read according to the parameter's type.
-        preset: name of the preset, None for "quick".
+        preset: name of the preset, None for "published".
         root: folder of the book.
 
     Returns:

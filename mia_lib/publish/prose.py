@@ -16,6 +16,10 @@ On another page the notebook's name goes first: ``{ours}`bayes lead` ``. ``:::{s
 there, with the words that the chapter has for those who cannot see it, over a caption of the page's own. ``:::{quiz} bayes``
 puts the questions of `book/quiz/bayes.yaml` there.
 
+``:::{finding}`` holds what was found, in plain sentences about the published run. Its first line names the claims that it
+rests on and the verdicts that it was written for, ``:claims: C7 reproduced, C9 no difference``. The build fails when a verdict
+is another. A run with other parameters shows in its place what became of these claims there.
+
 A part fenced with ``:::{about} PRESET`` was written about the numbers of one preset: it is shown where that preset ran
 unchanged, or, of a recorded preset, beside its exhibits. Elsewhere one line says what is left out. A name that does not exist
 stops the build and is named, with the nearest one.
@@ -34,9 +38,9 @@ from pathlib import Path
 
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError
-from mia_lib.publish import quiz
+from mia_lib.publish import marks, quiz
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed_outputs
-from mia_lib.publish.parameters import QUICK, plain, validate
+from mia_lib.publish.parameters import PUBLISHED, plain, validate
 
 ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
@@ -49,6 +53,7 @@ ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *(.+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 DEPTH = 3  # a verdict's sentence names numbers, and no deeper
 
@@ -78,7 +83,7 @@ class Run:
 def run_of(notebook: dict, root: Path) -> Run:
     """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
     record, found = notebook["metadata"].get("mia", {}), displayed_outputs(notebook)[0]
-    name, preset, values = record.get("notebook", ""), record.get("preset", QUICK), record.get("parameters", {})
+    name, preset, values = record.get("notebook", ""), record.get("preset", PUBLISHED), record.get("parameters", {})
     try:
         of_preset = validate(name, {}, preset, root)
     except MiaError:  # a preset or notebook that is no more
@@ -155,6 +160,7 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     """
     if "{" not in text:
         return text
+    text = FINDING.sub(lambda found: _finding(found[1], found[2], found[3], where, run), text)
     text = ABOUT.sub(lambda found: _about(found[2], found[3], where, run, runs, records), text)
     text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
     text = quiz.shown(text, where)
@@ -174,6 +180,29 @@ def _fitted(said: str, unit: str, noun: str) -> str:
     if said == "1" and not unit:
         noun = noun[:1] + ONE.get(noun[1:], noun[1:])
     return said + unit + noun
+
+
+def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) -> str:
+    """A finding as it was written where the published run is shown, else what became of its claims."""
+    if run is None:
+        raise MiaError(f"{where}: a finding stands on a page that no run belongs to.")
+    written_for = dict(part.strip().split(" ", 1) for part in expected.split(","))
+    for claim in written_for:
+        known(claim, run.claims, "claim", where)
+    links = {claim: f'<a href="#{marks.in_chapter(claim)}">{claim}</a>' for claim in written_for}
+    if run.preset == PUBLISHED and run.unchanged:
+        for claim, verdict in written_for.items():
+            if run.claims[claim]["verdict"] != verdict:
+                now = run.claims[claim]
+                raise MiaError(f"{where}: a finding was written for {claim} {verdict}, and it is {now['verdict']} now "
+                               f"({now['brief'] or now['reason']}). Write it anew.")
+        pills = (f"{link} {marks.pill(written_for[claim])}" for claim, link in links.items())
+        resting = marks.small("Claims: " + ", ".join(pills))
+        return f"{fence}{{admonition}} What we found\n:class: finding\n\n{body.strip()}\n\n{resting}\n{fence}"
+    rows = [f"- {links[claim]} {record['text']} {marks.pill(record['verdict'])} {record['brief'] or record['reason']}"
+            for claim, record in ((claim, run.claims[claim]) for claim in written_for)]
+    return (f"{fence}{{admonition}} What became of these claims in this run\n:class: finding\n\n" + "\n".join(rows)
+            + f"\n\n{marks.small('What was written here is about the published run.')}\n{fence}")
 
 
 def _about(preset: str, body: str, where: str, run: Run | None, runs, records: Mapping[str, Run] | None) -> str:

@@ -34,7 +34,7 @@ from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import QUICK, code_cells, find_root, notebooks, parameters, presets, read, validate
+from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, notebooks, parameters, presets, read, validate
 
 if TYPE_CHECKING:
     import nbformat
@@ -180,7 +180,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def store_key(preset: str = QUICK, root: Path | None = None) -> str:
+def store_key(preset: str = PUBLISHED, root: Path | None = None) -> str:
     """Hash of all that determines what the store holds once the book is built, as 16 hexadecimal digits.
 
     It is for a cache that is kept between machines: under the same key it holds all that the book asks for. A study goes by
@@ -262,7 +262,7 @@ def changed(name: str, values: dict, root: Path | None = None) -> dict:
     return {k: v for k, v in values.items() if v != defaults[k]}
 
 
-def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root: Path | None = None,
+def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
             bars: Bars | None = None) -> dict:
     """Execute one notebook, whatever was run before.
 
@@ -287,7 +287,7 @@ def execute(name: str, values: dict, output: Path, *, preset: str = QUICK, root:
     return record
 
 
-def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = QUICK, root: Path | None = None,
+def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISHED, root: Path | None = None,
                 bars: Bars | None = None, at_once: int = 1) -> Iterator[dict]:
     """Execute notebooks, whatever was run before, some of them side by side.
 
@@ -626,7 +626,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     Args:
         name: of the notebook.
         given: parameter -> value (or text) over the preset.
-        preset: name of the preset, None for "quick".
+        preset: name of the preset, None for "published".
         output: folder of the result, None for `runs/NAME-KEY`.
         root: folder of the book.
         bars: where progress is drawn.
@@ -655,11 +655,11 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         told = retold(json.loads(target.read_text(encoding="utf-8")), name, root)
-        told["metadata"]["mia"]["preset"] = preset or QUICK  # another may hold the same parameters
+        told["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
         _write(target, nbformat.from_dict(told))
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
-        record = execute(name, values, target, preset=preset or QUICK, root=root, bars=bars)
+        record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
     return target
 

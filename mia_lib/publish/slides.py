@@ -34,7 +34,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.publish import pages, primer_page, prose, quiz
-from mia_lib.publish.parameters import QUICK, find_root
+from mia_lib.publish.parameters import PUBLISHED, find_root
 
 FOLDER, OUT = "book/slides", "slides"
 HEAD = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
@@ -72,7 +72,7 @@ class Deck:
     figures: tuple[str, ...]
 
 
-def build(preset: str = QUICK, *, root: Path | None = None, folder: Path | None = None) -> Path:
+def build(preset: str = PUBLISHED, *, root: Path | None = None, folder: Path | None = None) -> Path:
     """Make all decks, their index and the quizzes to print, of the chapters as they were last run at a preset.
 
     Args:

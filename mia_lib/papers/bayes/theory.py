@@ -10,6 +10,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, logit, logsumexp
 from scipy.stats import norm
 
@@ -99,47 +100,6 @@ def gaussian_auc(d: int, members: int) -> dict[str, float]:
             "MAST": float(norm.cdf(np.sqrt(d / (2 * members))))}
 
 
-def gaussian_posterior(prior: float, d: int, members: int, games: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """One record a game: the posterior by formula, and whether the record really was a member.
-
-    The record's membership is drawn with probability `prior`, the model is the mean of `members` records, and
-    Theorem 1 gives the posterior sigmoid(log ratio + log(prior / (1 - prior))).
-
-    Returns:
-        posterior [games], member bool [games].
-    """
-    if not 0 < prior < 1:
-        raise MiaError(f"prior = {prior!r}: a probability strictly between 0 and 1 is needed.")
-    rng = np.random.default_rng(seed)
-    member = rng.random(games) < prior
-    posterior = np.empty(games)
-    for block in np.array_split(np.arange(games), max(1, games * d // 2_000_000)):
-        z = rng.standard_normal((len(block), d))
-        others = np.sqrt(members - 1) * rng.standard_normal((len(block), d))  # the sum of the other records
-        last = np.where(member[block, None], z, rng.standard_normal((len(block), d)))
-        ratio = gaussian_log_ratio((others + last) / members, z, 0.0, members)
-        posterior[block] = expit(ratio + logit(prior))
-    return posterior, member
-
-
-def gibbs_gaussian(theta: np.ndarray, z: np.ndarray, mean_others: np.ndarray, others: int,
-                   temperature: float) -> tuple[np.ndarray, np.ndarray]:
-    """Theorem 2 in the Gaussian world, both sides: the log-likelihood ratio and the score s of Eq. 15.
-
-    With loss 1/2 ||z - theta||^2 the posterior (Eq. 2) given the other `others` members, of mean `mean_others`, is
-    N(mean_others, T / k I) without z and N((k mean_others + z) / (k + 1), T / (k + 1) I) with it.
-
-    Returns:
-        log ratio [...], s [...]: equal up to rounding.
-    """
-    d, k, t = np.shape(z)[-1], others, temperature
-    with_z = (k * mean_others + z) / (k + 1)
-    ratio = (0.5 * d * np.log((k + 1) / k) - (k + 1) / (2 * t) * np.square(theta - with_z).sum(-1)
-             + k / (2 * t) * np.square(theta - mean_others).sum(-1))
-    tau = k / (2 * (k + 1)) * np.square(z - mean_others).sum(-1) + 0.5 * t * d * np.log((k + 1) / k)
-    return ratio, (tau - gaussian_loss(theta, z)) / t
-
-
 # ------------------------------------------------------------------------------------------------------ a finite world
 
 
@@ -223,3 +183,40 @@ def privacy_cap(epsilon: np.ndarray, prior: float) -> dict[str, np.ndarray]:
     """
     epsilon = np.asarray(epsilon, float)
     return {"printed": prior + epsilon / 4, "sharp": expit(logit(prior) + epsilon)}
+
+
+def temperature_in_random_worlds(worlds: int, seed: int = 0,
+                                 temperatures: tuple = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)) -> np.ndarray:
+    """Accuracy of the best attacker in random finite worlds, [worlds, temperatures]."""
+    rng = np.random.default_rng(seed)
+    return np.array([[best_rule_accuracy(FiniteWorld(loss, 3, t, 0.5)) for t in temperatures]
+                     for loss in rng.uniform(0, 2, (worlds, 7, 3))])
+
+
+def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
+    """Put Properties 1 and 2 to the test where every quantity is a finite sum.
+
+    Args:
+        worlds: random finite worlds for each prior.
+
+    Returns:
+        DataFrame, a row a world: prior; epsilon, the largest log-likelihood ratio; posterior, the largest there is; in what
+        share of models and records the bound of Property 2 says something, `property_2_says`;
+        `property_1_excess` of it over prior + epsilon / 4 and `property_2_excess`, the largest excess of a posterior over
+        prior + epsilon / (4 T) + delta, at a random epsilon. Neither may be above zero.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for prior in (0.5, 0.1, 0.01):
+        for _ in range(worlds):
+            scale, temperature = 10 ** rng.uniform(-2, 0.7), 10 ** rng.uniform(-0.7, 0.7)
+            loss_table = rng.uniform(0, scale, (7, 3))
+            found = theorem_one(FiniteWorld(loss_table, 3, temperature, prior))
+            epsilon, posterior = max(float(found["ratio"].max()), 0.0), found["truth"]
+            gain = found["mean_loss"][:, None, :] - loss_table[None]  # [S, V, Z], what Definition 3 bounds
+            allowed = rng.uniform(0, min(max(gain.max(), 1e-9), 2 * temperature))  # larger ones say nothing
+            delta = (found["law"] * (gain > allowed)).sum(0)
+            cap = prior + allowed / (4 * temperature) + delta
+            rows.append({"prior": prior, "epsilon": epsilon, "posterior": posterior.max(),
+                         "property_1_excess": max(posterior.max() - (prior + epsilon / 4), 0.0),
+                         "property_2_excess": max((posterior - cap).max(), 0.0), "property_2_says": (cap < 1).mean()})
+    return pd.DataFrame(rows)

@@ -68,7 +68,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
     Args:
         name: of the notebook.
         axes: parameter -> its values, or text with `|` between them; commas will do for what is not a list.
-        preset: name of the preset, None for "quick".
+        preset: name of the preset, None for "published".
         root: folder of the book.
 
     Raises:

@@ -24,7 +24,7 @@ from mia_lib.evidence import plotting
 from mia_lib.evidence.tables import NOTHING
 from mia_lib.progress import duration
 from mia_lib.publish import runner
-from mia_lib.publish.parameters import QUICK, find_root, parameters
+from mia_lib.publish.parameters import PUBLISHED, find_root, parameters
 from mia_lib.publish.sweep.cells import CLAIMS, Cell, tidy
 
 LINES, PANELS = 8, 6  # at most, of a chart
@@ -140,7 +140,7 @@ def write(name: str, cells: Sequence[Cell], preset: str | None, folder: Path, ro
         NotebookFailed: some cells failed; the page says why and shows the others.
     """
     index = folder / "index.html"
-    runner.write_whole(index, page(name, cells, preset or QUICK, folder, find_root(root)))
+    runner.write_whole(index, page(name, cells, preset or PUBLISHED, folder, find_root(root)))
     failed = [cell for cell in cells if cell.error]
     if failed:
         raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: " + "; ".join(map(str, failed))
@@ -168,7 +168,7 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
             line = verdicts.setdefault(claim["claim"], {"text": claim["text"], "said": {}, "same": True})
             line["said"][cell.at] = claim["verdict"]
             line["same"] = len(set(line["said"].values())) == 1
-    words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != QUICK else [])], {}
+    words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
     for place, axis in enumerate(cells[0].given):
         values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
         is_list = known[axis].type.startswith(("list", "tuple"))

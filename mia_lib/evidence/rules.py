@@ -1,0 +1,186 @@
+"""Rules of claims: expressions over a tidy frame of results, with one evaluator for all chapters.
+
+A rule in `data/papers/NAME_claims.yaml` names results in braces and says what the claim holds to be above zero::
+
+    rule: "{MATT | auc} - {MALT | auc}"           # attack | metric, and further columns: | n = 400, | n = first, | n = last
+    where: {study: table 1}                       # the rows that it is about
+    over: [n]                                     # columns whose values are its cases; the number is the mean over them
+    about: MATT                                   # the attack that the claim is about, or several of them
+    margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
+
+Operators are + - * /, functions `abs`, `least` and `most` (of estimates, by their means). A claim with `rounding` is an
+identity: its number must not exceed that. One with `needs` is decided only where the run has these values, and says
+`otherwise` if not.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
+from mia_lib.evidence.claims import CHECKED, CONTRADICTED, INCONCLUSIVE, NO_DIFFERENCE, NOT_RUN, REPRODUCED, Verdict
+from mia_lib.metrics import Interval
+from mia_lib.metrics.estimates import Estimate, estimate, mean
+
+LEAST = 8  # repetitions from which on an interval over them decides anything
+RESULT = re.compile(r"\{([^{}|]+)\|([^{}]+)\}")
+OPERATORS: dict[type, Callable] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+                                   ast.Div: operator.truediv, ast.USub: operator.neg}
+
+
+@dataclass(frozen=True)
+class RuleVerdict(Verdict):
+    """A verdict on one number, the mean over cases.
+
+    Attributes:
+        number: that number; None where it was not run. cases: name -> of each case, for the reader.
+    """
+
+    number: Interval | None = None
+    cases: Mapping[str, Interval] = field(default_factory=dict)
+
+    @property
+    def brief(self) -> str:
+        above = sum(case.value > 0 for case in self.cases.values())
+        mean = self.estimate.partition("; ")[0]
+        return f"{mean}; above zero in {above} of {len(self.cases)} cases" if self.cases else mean
+
+    def record(self) -> dict:
+        factor, unit = (100, "points") if self.points else (1, "")
+        named = {**({"": self.number} if self.number is not None else {}), **self.cases}
+        numbers = [{"part": part, "unit": unit, **{end: None if np.isnan(value) else factor * float(value) for end, value in (
+            ("value", one.value), ("low", one.low), ("high", one.high))}} for part, one in named.items()]
+        return super().record() | {"numbers": numbers}
+
+
+def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
+    """The value of a rule on the rows of one case.
+
+    Raises:
+        MiaError: a rule that is no expression as described above; a result that the frame does not have.
+    """
+    results: dict[str, Estimate] = {}
+    for attack, metric, further in named_results(rule):
+        where = {}
+        for column, value in further.items():
+            known = list(frame[column].dropna().unique())
+            ends = {"first": known[0], "last": known[-1]} if known else {}
+            where[column] = ends.get(value, next((one for one in known if str(one) == value), value))
+        results[f"result_{len(results)}"] = estimate(frame, attack, metric, **where)
+    names = iter(results)
+    try:
+        tree = ast.parse(RESULT.sub(lambda match: next(names), rule), mode="eval").body
+    except SyntaxError as error:
+        raise MiaError(f"rule {rule!r} is no expression: {error.msg}.") from error
+
+    def by_mean(choose: Callable) -> Callable:
+        return lambda *given: choose(given, key=lambda one: one.value if isinstance(one, Estimate) else one)
+
+    functions = {"abs": abs, "least": by_mean(min), "most": by_mean(max)}
+
+    def value(node: ast.AST):
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.operand))
+        if isinstance(node, ast.Name) and node.id in results:
+            return results[node.id]
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return node.value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions and not node.keywords:
+            return functions[node.func.id](*map(value, node.args))
+        raise MiaError(f"rule {rule!r}: {ast.unparse(node)!r} is neither a result, a number, one of + - * / nor one of "
+                       f"{', '.join(functions)}.")
+
+    return value(tree)
+
+
+def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
+    """The results that a rule names, in its order: attack, metric, and column -> value as it is written."""
+    named = []
+    for attack, rest in RESULT.findall(rule):
+        metric, *further = (part.strip() for part in rest.split("|"))
+        # a metric has an equals sign of its own, "tpr_at_fpr=0.01"
+        named.append((attack.strip(), metric, dict(tuple(map(str.strip, part.split("=", 1))) for part in further)))
+    return named
+
+
+def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
+    """The claim's rule in each of its cases: "n = 400" -> estimate; one case "" where it has no columns `over`.
+
+    Args:
+        claim: as `claims.claims` has it. frame: all results of a chapter.
+    """
+    for column, value in claim.get("where", {}).items():
+        frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
+    over, named = list(claim.get("over", ())), {(attack, metric) for attack, metric, _ in named_results(claim["rule"])}
+    pairs = pd.MultiIndex.from_frame(frame[["attack", "metric"]])
+    frame = frame[pairs.isin(named)]
+    if named - set(pairs):
+        return {}
+    parts = frame.groupby(over, sort=False) if over else [((), frame)]
+    return {", ".join(f"{column} = {value}" for column, value in zip(over, key, strict=True)): evaluate(claim["rule"], part)
+            for key, part in parts}
+
+
+def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None) -> RuleVerdict:
+    """The verdict on a claim whose rule is an expression.
+
+    - checked or contradicted: an identity, by its `rounding`;
+    - reproduced: the number's whole interval is above zero; contradicted: it is below zero, and below minus the margin `same`;
+    - no difference: the whole interval is within that margin of zero;
+    - inconclusive: anything else;
+    - not run: no results, fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
+
+    Args:
+        paper, claim_id: for example "bayes", "C7". frame: all results of the chapter, as `metrics.by_target` makes them.
+        run: exhibit -> what was run in its place, such as {"dataset": "cifar10", "members": 15000}.
+    """
+    claim = claims.claims(paper)[claim_id]
+    kind = {"points": claim.get("unit") == "points", "data": claims.regime(paper, claim["exhibit"], run or {})}
+
+    def not_run(reason: str) -> RuleVerdict:
+        return RuleVerdict(paper, claim_id, claim["text"], NOT_RUN, "", reason=reason, **kind)
+
+    if not claim.get("needs", {}).items() <= (run or {}).get(claim["exhibit"], {}).items():
+        return not_run(claim["otherwise"])
+    cases = cases_of(claim, frame)
+    if not cases:
+        return not_run(claim.get("otherwise", "this run has no results of it"))
+    number = mean(list(cases.values()))
+    if np.isnan(number.values).any():
+        return not_run("the non-members do not resolve so low a false positive rate")
+    if "rounding" in claim:
+        verdict = CHECKED if number.value <= claim["rounding"] else CONTRADICTED
+        allowed = f", rounding allows {claim['rounding']:.0e}" if claim["rounding"] else ""
+        exact = Interval(number.value, number.value, number.value, exact=True)
+        return RuleVerdict(paper, claim_id, claim["text"], verdict, f"{claim.get('number', 'largest residual')}: "
+                           f"{number.value:.1g}{allowed}", number=exact, **kind)
+    if len(number.values) < LEAST:
+        return not_run(f"{len(number.values)} repetitions, and {LEAST} are needed for an interval over them")
+    interval, same = number.interval(), float(claim.get("margins", {}).get("same", 0))
+    if interval.sign > 0:
+        verdict = REPRODUCED
+    elif (interval + same).sign < 0:
+        verdict = CONTRADICTED
+    elif not interval.degenerate and max(-interval.low, interval.high) < same:
+        verdict = NO_DIFFERENCE
+    else:
+        verdict = INCONCLUSIVE
+    shown = {case: one.interval() for case, one in cases.items()} if len(cases) > 1 else {}
+    written = [(f"{name}: " if name else "") + (f"{100 * one:.1f} points" if kind["points"] else f"{one:.3f}")
+               for name, one in {"": interval, **shown}.items()]
+    return RuleVerdict(paper, claim_id, claim["text"], verdict, "; ".join(written), number=interval, cases=shown, **kind)
+
+
+def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[RuleVerdict]:
+    """The verdicts on all claims of a paper, in its order; arguments as for `judge`."""
+    return [judge(paper, claim, frame, run) for claim in claims.claims(paper)]

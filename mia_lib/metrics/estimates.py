@@ -1,0 +1,205 @@
+"""Tidy results: a row for each attack, metric and repetition, and the numbers with intervals that are made of such rows.
+
+A repetition is a target model, a split or a game. Chapters keep their results in one such frame; tables, figures and claims
+are drawn from it, so that all of them have the same numbers and the same intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mia_lib.errors import MiaError, choose
+from mia_lib.metrics import ranking, resampling
+from mia_lib.metrics.interval import Interval, t_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("attack", "metric", "repetition", "value", "resampled", "unit", "trials")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A number in each of T repetitions. Sums, differences and products are taken repetition by repetition, so that the
+    interval of a difference is that of the paired difference.
+
+    Attributes:
+        values: [T].
+        resampled: [T, B], the same with the records drawn again, the same draws for all repetitions and attacks; None where
+            each repetition has records of its own.
+        unit: int [T]; repetitions of one unit stand and fall together, as complementary targets do.
+        trials: records that a rate is a share of, in one repetition; 0 for what is no rate.
+    """
+
+    values: np.ndarray
+    resampled: np.ndarray | None
+    unit: np.ndarray
+    trials: int = 0
+
+    def _with(self, other: Estimate | float, operation: Callable) -> Estimate:
+        if not isinstance(other, Estimate):
+            resampled = None if self.resampled is None else operation(self.resampled, other)
+            return Estimate(operation(self.values, other), resampled, self.unit)
+        if len(self.values) != len(other.values):
+            raise MiaError(f"estimates over {len(self.values)} and over {len(other.values)} repetitions cannot be paired.")
+        both = None
+        if self.resampled is not None and other.resampled is not None:
+            draws = min(self.resampled.shape[1], other.resampled.shape[1])
+            both = operation(self.resampled[:, :draws], other.resampled[:, :draws])
+        elif self.resampled is not None or other.resampled is not None:
+            raise MiaError("an estimate over shared records and one over records of each repetition's own cannot be paired.")
+        return Estimate(operation(self.values, other.values), both, self.unit)
+
+    def __add__(self, other):
+        return self._with(other, np.add)
+
+    def __sub__(self, other):
+        return self._with(other, np.subtract)
+
+    def __mul__(self, other):
+        return self._with(other, np.multiply)
+
+    def __truediv__(self, other):
+        return self._with(other, np.divide)
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __abs__(self):
+        """The distance of the mean from zero: signed by the mean, for the mean of distances is above zero by chance alone."""
+        return self * float(np.sign(self.values.mean()) or 1.0)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other):
+        return -self + other
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return float(self.values.mean())
+
+    def interval(self, bounds: tuple[float, float] = (-np.inf, np.inf), level: float = 0.95) -> Interval:
+        """The mean with an interval that covers which repetitions and which records were drawn; rules as of `bootstrap`. A
+        rate that is 0 or 1 throughout has its exact binomial interval."""
+        count = np.bincount(self.unit)
+        units = np.bincount(self.unit, self.values) / count
+        if self.trials and self.resampled is not None and len(np.unique(self.values)) == 1 and self.value in (0.0, 1.0):
+            return _binomial(self.value, self.trials, level)
+        if self.resampled is None:
+            what = f"{len(units)} repetitions"
+            return t_interval(units, level, what, bounds) if len(units) > 1 else Interval(
+                self.value, self.value, self.value, level, what, bounds=bounds).without(f"{what}: too few for an interval")
+        drawn = np.stack([self.resampled[self.unit == unit].mean(0) for unit in range(len(count))])
+        covers = f"{len(self.values)} targets and their records"
+        if len(units) == 1:
+            return Interval(self.value, np.nan, np.nan, level, "records only", draws=drawn[0], bounds=bounds).at(level)
+        return resampling.interval_over_units(units, drawn, level, covers, bounds, False)
+
+
+def _binomial(value: float, trials: int, level: float) -> Interval:
+    from scipy import stats
+
+    ends = stats.binomtest(round(value * trials), trials).proportion_ci(level, "exact")
+    return Interval(value, float(ends.low), float(ends.high), level, f"{trials} records, exact")
+
+
+def mean(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of estimates over equally many repetitions, repetition by repetition."""
+    return sum(estimates[1:], estimates[0]) * (1 / len(estimates))
+
+
+def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Sequence[str], *, draws: int = 100,
+              seed: int = 0, shared: bool = True, **columns) -> pd.DataFrame:
+    """Metrics of attacks on T targets as a tidy frame.
+
+    Args:
+        scores: attack -> [T, N], higher for members. members: bool [T, N].
+        metrics: such as "auc", "balanced_accuracy", "tpr_at_fpr=0.01".
+        draws, seed: of the resamples of records.
+        shared: whether all targets are judged on the same records in the same order; else they are repetitions of their own.
+        columns: further columns with the same value in all rows, such as `study="table 2"`.
+
+    Returns:
+        DataFrame: `columns`, then attack, metric, repetition, value; and for intervals resampled [B] (None where records are
+        not shared), unit, and trials, the number of members. A rate at an FPR that the non-members do not resolve is not a
+        number.
+    """
+    import pandas as pd
+
+    rows = []
+    for attack, of_attack in scores.items():
+        checked, inside, _ = ranking.check_scores(of_attack, members)
+        unit = resampling.units_of_chance(None, inside)[0]
+        cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
+        positions = np.broadcast_to(np.arange(checked.shape[1]), checked.shape)
+        terms = [resampling.Term(1.0, checked, inside, positions)]
+        drawn = resampling.draw_unit_means(cores, terms, np.arange(len(checked)), draws, seed) if shared else None
+        for k, (metric, core) in enumerate(zip(metrics, cores, strict=True)):
+            values = ranking.per_target(core, checked, inside)
+            rate = float(metric.partition("_at_fpr=")[2] or 1)
+            values = values if ranking.resolves(inside, rate if rate < 1 else 0.5) else np.full(len(values), np.nan)
+            rows += [{**columns, "attack": attack, "metric": metric, "repetition": t, "value": value,
+                      "resampled": None if drawn is None else drawn[k, t], "unit": int(unit[t]) if shared else t,
+                      "trials": int(inside[t].sum()) if metric.startswith("tpr_at") else 0} for t, value in enumerate(values)]
+    return pd.DataFrame(rows)
+
+
+def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
+    """Numbers of repetitions that share no records, as a tidy frame like that of `by_target`.
+
+    Args:
+        values: attack -> metric -> [S], or a number that has no chance in it. columns: as for `by_target`.
+    """
+    import pandas as pd
+
+    return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "repetition": s, "value": float(value),
+                          "resampled": None, "unit": s, "trials": 0}
+                         for attack, of_attack in values.items() for metric, numbers in of_attack.items()
+                         for s, value in enumerate(np.atleast_1d(numbers))])
+
+
+def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
+    """The estimate that the rows of an attack and a metric make.
+
+    Args:
+        frame: of `by_target` or `by_repetition`. where: values of further columns.
+
+    Raises:
+        MiaError: no such rows, or rows of several settings.
+    """
+    for column, value in {"attack": attack, "metric": metric, **where}.items():
+        choose(column, value, list(frame[column].unique()))
+        frame = frame[frame[column] == value]
+    if frame.empty:
+        raise MiaError(f"no result of {attack}, {metric}" + "".join(f", {c} = {v}" for c, v in where.items()))
+    if frame["repetition"].duplicated().any():
+        varying = [c for c in frame.columns if c not in COLUMNS and frame[c].nunique() > 1]
+        raise MiaError(f"{attack}, {metric} has several results, apart by {', '.join(varying)}: name one value of each.")
+    resampled = None if frame["resampled"].isna().any() else np.stack(frame["resampled"].tolist())
+    return Estimate(frame["value"].to_numpy(float), resampled, np.unique(frame["unit"], return_inverse=True)[1],
+                    int(frame["trials"].iloc[0]))
+
+
+def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd.DataFrame:
+    """A row for each setting: the columns `by`, then value, low, high and the `interval` itself, ends not a number for a peak.
+
+    Args:
+        frame: of `by_target` or `by_repetition`. by: columns that tell settings apart, attack and metric among them.
+    """
+    import pandas as pd
+
+    rows = []
+    for key, part in frame.groupby(list(by), sort=False):
+        where = dict(zip(by, key, strict=True))
+        found = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
+        metric = str(part["metric"].iloc[0])
+        interval = found.interval(ranking.RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
+        if metric == "balanced_accuracy":
+            interval = interval.without("a peak, which has no interval")
+        rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})
+    return pd.DataFrame(rows)

@@ -1,0 +1,82 @@
+"""Numbers made of tidy results have the values and the intervals of the metrics that they are made of."""
+
+import numpy as np
+import pytest
+
+from mia_lib import membership, metrics
+from mia_lib.errors import MiaError
+
+RNG = np.random.default_rng(3)
+MEMBERS = membership.balanced_halves(600, 10)[::2]  # one of each pair
+SCORES = {name: RNG.normal(size=600) + lift * MEMBERS + RNG.normal(size=MEMBERS.shape)
+          for name, lift in (("strong", 2.0), ("weak", 0.7))}
+FRAME = metrics.by_target(SCORES, MEMBERS, ("auc", "tpr_at_fpr=0.01"), draws=50, study="one")
+
+
+@pytest.mark.parametrize("metric", ["auc", "tpr_at_fpr=0.01"])
+def test_an_estimate_has_the_interval_of_the_bootstrap_and_a_difference_that_of_the_paired_one(metric):
+    for name, scores in SCORES.items():
+        own = metrics.estimate(FRAME, name, metric).interval()
+        expected = metrics.bootstrap(metric, scores, MEMBERS, draws=50)
+        assert (own.value, own.low, own.high) == pytest.approx((expected.value, expected.low, expected.high))
+    apart = (metrics.estimate(FRAME, "strong", metric) - metrics.estimate(FRAME, "weak", metric)).interval()
+    expected = metrics.compare(metric, SCORES["strong"], SCORES["weak"], MEMBERS, draws=50)
+    assert (apart.value, apart.low, apart.high) == pytest.approx((expected.value, expected.low, expected.high))
+
+
+def test_complementary_targets_are_one_unit():
+    members = membership.balanced_halves(400, 8)
+    scores = RNG.normal(size=400) + members + RNG.normal(size=members.shape)
+    own = metrics.estimate(metrics.by_target({"a": scores}, members, ("auc",), draws=40), "a", "auc").interval()
+    expected = metrics.bootstrap("auc", scores, members, draws=40)
+    assert (own.low, own.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_arithmetic_is_repetition_by_repetition():
+    one, other = (metrics.estimate(FRAME, name, "auc") for name in SCORES)
+    for made, expected in ((one + other, one.values + other.values), (2 * one, 2 * one.values), (1 - one, 1 - one.values),
+                           (one / other, one.values / other.values), (-one, -one.values),
+                           (abs(other - one), one.values - other.values)):
+        assert np.allclose(made.values, expected)
+    assert np.allclose((one - other).resampled, one.resampled - other.resampled)
+
+
+def test_repetitions_with_records_of_their_own_have_students_interval():
+    values = RNG.normal(size=12)
+    made = metrics.estimate(metrics.by_repetition({"a": {"x": values}}, n=400), "a", "x", n=400).interval()
+    expected = metrics.t_interval(values)
+    assert (made.low, made.high) == (expected.low, expected.high)
+    apart = metrics.by_target(SCORES, MEMBERS, ("auc",), shared=False)
+    expected = metrics.t_interval(metrics.auc(SCORES["weak"], MEMBERS))
+    assert metrics.estimate(apart, "weak", "auc").interval().low == expected.low
+
+
+def test_a_rate_without_spread_has_its_exact_binomial_interval():
+    """None of 50 members found is no proof that none ever is: the exact interval reaches to 1 - 0.025^(1 / 50)."""
+    members = np.tile(np.arange(150) < 50, (8, 1))
+    scores = np.where(members, 0.0, 1.0) + RNG.normal(size=members.shape) / 100
+    interval = metrics.estimate(metrics.by_target({"a": scores}, members, ("tpr_at_fpr=0.05",), draws=20), "a",
+                                "tpr_at_fpr=0.05").interval()
+    assert interval.value == interval.low == 0 and interval.high == pytest.approx(1 - 0.025 ** (1 / 50))
+
+
+def test_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
+    frame = metrics.by_target(SCORES, MEMBERS, ("tpr_at_fpr=0.001", "balanced_accuracy"), draws=20)
+    rows = metrics.summary(frame).set_index(["attack", "metric"])
+    assert np.isnan(rows.loc[("weak", "tpr_at_fpr=0.001"), "value"])
+    peak = rows.loc[("weak", "balanced_accuracy")]
+    assert peak["value"] == pytest.approx(metrics.balanced_accuracy(SCORES["weak"], MEMBERS).mean()) and np.isnan(peak["low"])
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: metrics.estimate(FRAME, "strang", "auc"), "Did you mean 'strong'"),
+    (lambda: metrics.estimate(FRAME.assign(n=np.arange(len(FRAME))), "weak", "auc", n=99), "n = 99"),
+    (lambda: metrics.estimate(
+        __import__("pandas").concat([FRAME, FRAME.assign(study="two")]), "weak", "auc"), "apart by study"),
+    (lambda: metrics.estimate(FRAME, "weak", "auc") - metrics.estimate(
+        metrics.by_repetition({"a": {"x": np.zeros(5)}}), "a", "x"), "cannot be paired"),
+    (lambda: metrics.estimate(FRAME, "weak", "auc") - metrics.estimate(
+        metrics.by_repetition({"a": {"x": np.zeros(4)}}), "a", "x"), "over 5 and over 4 repetitions")])
+def test_what_is_no_estimate_is_refused(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
