@@ -11,7 +11,8 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 
 # isort: split
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from threading import RLock
 from typing import NamedTuple
@@ -178,7 +179,7 @@ def _mlp(shape: tuple, classes: int, widths: list[int]) -> Network:
     return Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes))
 
 
-class _FromZero(nn.Module):
+class FromZero(nn.Module):
     """One number s a record -> logits (0, s): the softmax of both is the sigmoid of s."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -189,7 +190,7 @@ def _sigmoid_regression(shape: tuple, classes: int, widths: list[int]) -> Networ
     """Logistic regression of two classes with one output, as its textbook form has it: D + 1 parameters."""
     if classes != 2:
         raise MiaError(f"sigmoid_regression tells two classes apart; these records have {classes}. Use logistic_regression.")
-    return Network(nn.Flatten(), nn.Sequential(nn.Linear(prod(shape), 1), _FromZero()))
+    return Network(nn.Flatten(), nn.Sequential(nn.Linear(prod(shape), 1), FromZero()))
 
 
 def _tanh_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
@@ -514,7 +515,8 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     """
     shape = tuple(shape)
     if is_own(architecture) or callable(architecture):
-        return _seeded(seed, lambda: _build_own(named(architecture), shape, classes))
+        with seeded(seed):
+            return _build_own(named(architecture), shape, classes)
     name, widths = parse(architecture)
     known = _KNOWN[name]
     check_range("classes", classes, 2)
@@ -528,15 +530,19 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
                        f"are {shape[0]} x {shape[1]}.")
     if known.channels and shape[2] != known.channels:
         raise MiaError(f"{name} needs images of {known.channels} channels; shape is {shape}.")
-    return _seeded(seed, lambda: known.make(shape, classes, widths))
+    with seeded(seed):
+        return known.make(shape, classes, widths)
 
 
-def _seeded(seed: int | None, make: Callable[[], nn.Module]) -> nn.Module:
+@contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Weights drawn within are the same for a seed, and the global generator is left as it was; None changes nothing."""
     if seed is None:
-        return make()
+        yield
+        return
     with _SEEDED, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
-        return make()
+        yield
 
 
 # ---------------------------------------------------------------------------------------- the user's own

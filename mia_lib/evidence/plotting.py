@@ -349,7 +349,7 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     Raises:
         MiaError: name not usable as a label, caption or alternative text missing.
     """
-    tables.display_bundle(*_picture(fig, name, caption, alt))
+    tables.display_bundle(*bundle_of_figure(fig, name, caption, alt))
 
 
 def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
@@ -369,8 +369,8 @@ def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions:
     """
     if not instructions.strip():
         raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
-    spec = _specification(chart, name, alt, instructions)
-    bundle, metadata = _picture(fig, name, caption, alt)
+    spec = specification_of_chart(chart, name, alt, instructions)
+    bundle, metadata = bundle_of_figure(fig, name, caption, alt)
     tables.display_bundle({**bundle, VEGA_LITE: spec}, metadata)
 
 
@@ -388,8 +388,16 @@ def altair():
     return altair
 
 
-def _specification(chart, name: str, alt: str, instructions: str) -> dict:
-    """A chart in Vega-Lite as a page holds it: in the book's look, described, rounded and not too heavy."""
+def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dict:
+    """A chart in Vega-Lite as a page holds it: in the book's look, described, rounded and not too heavy.
+
+    Args:
+        chart: of Altair.
+        name, alt, instructions: as for `explore`.
+
+    Raises:
+        MiaError: no chart of Altair, or one of more than `LIMIT` bytes.
+    """
     library = altair()
     if not isinstance(chart, library.TopLevelMixin):
         raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
@@ -425,8 +433,15 @@ def _rounded(part, data: bool):
     return int(part) if part.is_integer() and abs(part) < 2**53 else float(f"{part:.4g}")
 
 
-def _picture(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
-    """A figure as what is displayed and what is said about it; the figure is closed."""
+def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
+    """A figure as what is displayed, and what is said about it: an output's data and metadata. The figure is closed.
+
+    Args:
+        fig, name, caption, alt: as for `show`.
+
+    Raises:
+        MiaError: a name, caption or alternative text that cannot be one.
+    """
     tables.check_name(name)
     if not caption.strip() or not alt.strip():
         raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")

@@ -359,8 +359,8 @@ def learning_table(learned: Learned) -> pd.DataFrame:
 
 def shown(chart, figure: Figure, name: str, caption: str, alt: str, instructions: str) -> dict:
     """What `plotting.explore` displays, as an output of a notebook: chart and picture under one name."""
-    bundle, metadata = plotting._picture(figure, name, caption, alt)
-    chart = plotting._specification(chart, name, alt, instructions)
+    bundle, metadata = plotting.bundle_of_figure(figure, name, caption, alt)
+    chart = plotting.specification_of_chart(chart, name, alt, instructions)
     return json.loads(json.dumps({"output_type": "display_data", "data": {**bundle, plotting.VEGA_LITE: chart},
                                   "metadata": metadata}))
 

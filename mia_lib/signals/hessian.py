@@ -207,7 +207,7 @@ def shallow(network: nn.Module) -> _Shallow | None:
     if type(network) is not models.Network:
         return None
     parts = [part for half in (network.body, network.head) for part in (half if type(half) is nn.Sequential else [half])]
-    tail = parts.pop() if type(parts[-1]) is models._FromZero else nn.Identity()
+    tail = parts.pop() if type(parts[-1]) is models.FromZero else nn.Identity()
     if any(part.bias is None for part in parts if type(part) is nn.Linear):
         return None
     match [type(part) for part in parts]:

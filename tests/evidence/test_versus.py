@@ -37,7 +37,7 @@ OF = {(one.case, one.attack): one for one in CURVES}
 @pytest.fixture(scope="module")
 def spec():
     chart = versus.chart(CASES)
-    return plotting._specification(chart, "fig-versus", "Two curves and squares.", "Choose two attacks.")
+    return plotting.specification_of_chart(chart, "fig-versus", "Two curves and squares.", "Choose two attacks.")
 
 
 def said(spec, **moved):
@@ -155,7 +155,7 @@ def test_it_is_valid_and_begins_where_it_was_told():
 def test_twenty_attacks_in_three_cases_fit_a_page():
     members = RNG.random((2, 20_000)) < 0.5
     cases = {name: ({f"an attack, number {k}": RNG.normal(size=members.shape) for k in range(20)}, members) for name in "abc"}
-    text = json.dumps(plotting._specification(versus.chart(cases), "fig-versus", "alt", "move"), separators=(",", ":"))
+    text = json.dumps(plotting.specification_of_chart(versus.chart(cases), "fig-versus", "alt", "move"), separators=(",", ":"))
     assert len(text) <= plotting.LIMIT
 
 

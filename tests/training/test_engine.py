@@ -378,9 +378,9 @@ def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
     monkeypatch.setattr(loop, "record", fake)
     groups = [loop.Group(TABLE.x, TABLE.y, halves(TABLE, 2), 2, config, [0, 1], CPU, True) for _ in range(2)]
     for k in range(3):
-        picked, views = groups[0]._rows[:, 8 * k:8 * k + 8], torch.zeros(2, 8, 0)
+        picked, views = groups[0].rows[:, 8 * k:8 * k + 8], torch.zeros(2, 8, 0)
         groups[0].step(picked, views)
-        groups[1]._recorded_step(picked, views)
+        groups[1].recorded_step(picked, views)
     for one, two in zip(*(g._tensors() for g in groups), strict=True):
         torch.testing.assert_close(one, two)
 

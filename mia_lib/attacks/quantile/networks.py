@@ -16,7 +16,6 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -106,14 +105,6 @@ def _installed(package: str) -> bool:
 # ---------------------------------------------------------------------------------------- networks
 
 
-@contextmanager
-def _seeded(seed: int):
-    """Weights drawn within are the same for a seed, and the global generator is left as it was."""
-    with models._SEEDED, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
-
-
 class _Resized(nn.Module):
     """uint8 images [B, H, W, C] -> float32 [B, 3, S, S] as networks for ImageNet take them; grey is repeated."""
 
@@ -177,7 +168,7 @@ def body_of(config: NetworkConfig, shape: tuple) -> nn.Module:
     if len(shape) != 3 or shape[2] not in (1, 3):
         raise MiaError(f"backbone = {config.backbone!r} takes images of 1 or 3 channels; records have shape {tuple(shape)}.")
     size = config.image_size or IMAGE_SIZE
-    with _seeded(config.seed):
+    with models.seeded(config.seed):
         net = (_efficientnet_lite0 if config.backbone == "efficientnet_lite0" else _convnext_tiny)(size)
     return nn.Sequential(_Resized(size), net)
 
@@ -244,7 +235,7 @@ def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int
         body = body_of(config, shape)
         width = _width(body, shape)
     sizes = [width + (classes or 0), *config.hidden]
-    with _seeded(config.seed):
+    with models.seeded(config.seed):
         layers: list[nn.Module] = []
         for inputs, hidden in zip(sizes, sizes[1:], strict=False):
             layers += [nn.Linear(inputs, hidden), nn.LeakyReLU()]

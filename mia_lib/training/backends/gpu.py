@@ -52,9 +52,9 @@ def at_once(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, 
 def _models_per_second(x, y, rows, classes, config, device, clock) -> float:
     group = Group(x, y, rows, classes, config, list(range(len(rows))), device, len(rows) > 1)
     size = min(group.size, config.batch_size)
-    picked = group._rows[:, :size]
+    picked = group.rows[:, :size]
     views = torch.zeros(len(rows), size, 0 if config.augmentation == "none" else 5, device=device)
-    step = group._recorded_step if devices.replays(device) else group.step
+    step = group.recorded_step if devices.replays(device) else group.step
     for timed in (False, True):  # the first round chooses algorithms and records
         devices.wait(device)
         start = clock()

@@ -98,7 +98,7 @@ class Group:
     def _begin(self, rows: list[np.ndarray], indices: list[int], validation: list[np.ndarray] | None) -> None:
         self.indices, self.size = list(indices), len(rows[0])
         places = torch.from_numpy(np.searchsorted(self._used, np.concatenate([*rows, *(validation or [])]))).to(self.device)
-        self._rows = places[:len(rows) * self.size].view(len(rows), -1)
+        self.rows = places[:len(rows) * self.size].view(len(rows), -1)
         self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
         self._generators = [torch.Generator().manual_seed(recipe.seed_of(self.config, index)) for index in indices]
         self.history = np.zeros((len(rows), self.config.epochs, 2), np.float32)
@@ -170,7 +170,7 @@ class Group:
         config = self.config
         orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(self.device)
         views = torch.stack([recipe.draw_views(config.augmentation, self.size, g) for g in self._generators])
-        everything, views = self._rows.gather(1, orders), views.to(self.device)
+        everything, views = self.rows.gather(1, orders), views.to(self.device)
         self._total.zero_()
         self._right.zero_()
         seen = 0
@@ -181,7 +181,7 @@ class Group:
                 self._set_rate(recipe.learning_rate(config, self.epoch + start / self.size))
             part = slice(start, start + config.batch_size)
             picked = everything[:, part]
-            (self._recorded_step if devices.replays(self.device) else self.step)(picked, views[:, part])
+            (self.recorded_step if devices.replays(self.device) else self.step)(picked, views[:, part])
             seen += picked.shape[1]
         self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
         self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
@@ -212,7 +212,7 @@ class Group:
             now = self._states()
             self._best = [new if is_better else old for new, old, is_better in zip(now, self._best, better, strict=True)]
 
-    def _recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
+    def recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
         """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them.
 
         There is one for batches of each size, that of the last one, too."""
