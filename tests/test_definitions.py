@@ -27,7 +27,8 @@ CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile")
 # What is computed or shown, and where it starts.
 STUDIES = {f"{chapter} study": [f"mia_lib.papers.{chapter}.study:{root}"] for chapter, root in zip(
     CHAPTERS, ("judge_banks", "play", "play", "play", "play"), strict=True)}
-SCORES = {f"{name} compared": [f"mia_lib.papers.compare.attacks:{name}"] for name in ("_malt", "_lira")}
+SCORES = {f"{name} compared": [f"mia_lib.attacks.{root}", "mia_lib.papers.compare.study:_attacked"] for name, root in (
+    ("malt", "bayes:malt"), ("lira", "registry:_lira"))}
 PAGES = {f"{chapter} page": chapter for chapter in (*CHAPTERS, "compare")}
 EVERY = {*STUDIES, *SCORES, *PAGES}
 ALL_PAGES, ALL_STUDIES = set(PAGES), set(STUDIES)
@@ -65,7 +66,7 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 EVERYTHING_TRAINED = ALL_STUDIES | ALL_PAGES | {*SCORES}
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -signed", "return +signed",
-                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "_malt compared",
+                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "malt compared",
                    "compare page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
                                {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page",

@@ -1,6 +1,7 @@
-"""The attacks of an audit: what each needs, what it costs, and its scores. None is tuned on the records that it judges.
+"""The attacks of an audit: those of the registry that it can show signals, and those that train or compute a Hessian; whether
+each is possible, and what it costs. None is tuned on the records that it judges.
 
-To add one, write its score function where the others are (`mia_lib.attacks`) and add an entry to `ATTACKS`.
+To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `ATTACKS`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import numpy as np
 import torch
 
 from mia_lib import signals, store
-from mia_lib.attacks import Needs, baselines, bayes, calibration, iha, quantile
-from mia_lib.attacks import curvature as by_curvature
+from mia_lib.attacks import iha, quantile, registry
 from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.attacks.registry import BERTRAN, LOG_ODDS, SURI, Attack
 from mia_lib.audit.given import Given
 from mia_lib.errors import MiaError
 from mia_lib.signals import curvature, hessian
@@ -27,7 +28,6 @@ PARAMETERS = 3000  # of the largest network whose Hessian is computed
 HELD = 3e8  # numbers, of the largest table of gradients
 PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
 DAMPING = 0.2  # of the Hessian
-POPULATION = 2000  # public records of RMIA, at most
 HALVES, PUBLIC = "halves of the records judged", "public records"
 
 
@@ -46,20 +46,43 @@ class References:
     variant: str
 
 
+OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What an attack sees: what was given, and references where there are some."""
+    """What an attack sees, as `registry.TargetSignals` says: what was given, and references where there are some. A number a
+    record comes as float64."""
 
     given: Given
-    references: References | None = None
+    reference_models: References | None = None
 
-    def own(self, name: str) -> np.ndarray:
-        """A signal of the target for the pool, [N] (or [N, K])."""
-        return self.given.target.scalars(self.given.pool, self.given.loss)[name]
+    @property
+    def labels(self) -> np.ndarray:
+        """int [N]."""
+        return self.given.pool.y
 
-    def public(self, name: str) -> np.ndarray:
+    def own(self, signal: str) -> np.ndarray:
+        """A signal of the target for the pool, [N]; "probabilities" and "outputs" as they are, [N, K]."""
+        if signal == "gradient_norm":
+            return np.sqrt(_gradients(self.given, lambda block: (block**2).sum(1)))
+        if signal == "curvature":
+            return _pool_traces(self.given)
+        values = self.given.target.scalars(self.given.pool, self.given.loss)[signal]
+        return values if values.ndim > 1 else values.astype(np.float64)
+
+    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
+        models, members = self.reference_models.models, self.reference_models.members
+        return OF_MODELS[signal](models, self.given.pool).astype(np.float64)[:most], members[:most]
+
+    def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
-        return self.given.target.scalars(self.given.public, self.given.loss)[name]
+        return self.given.target.scalars(self.given.public, self.given.loss)[signal].astype(np.float64)[:most]
+
+    def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
+        """A signal of the references for public records, [R, Q]."""
+        return OF_MODELS[signal](self.reference_models.models, self.given.public).astype(np.float64)[:, :most]
 
 
 @dataclass(frozen=True)
@@ -83,57 +106,19 @@ class Probe:
     rough: str = ""
 
 
-@dataclass(frozen=True)
-class Attack:
-    """An attack of an audit.
-
-    Attributes:
-        name: what pages call it. source: whose it is. family: what it goes by; two of different families are independent.
-        needs: what it has.
-        lacks: why it is not possible, or "".
-        seconds: what it costs, references apart.
-        score: of each record of the pool, higher for members, [N].
-        references: whether it compares with models that are trained for it.
-        audits: whether it is told who is a member, to take a record's own gradient out. Its AUC is no measure of what the
-            model kept of a record, so it is set apart.
-    """
-
-    name: str
-    source: str
-    family: str
-    needs: Needs
-    lacks: Callable[[Given, Probe], str]
-    seconds: Callable[[Given, Probe], float]
-    score: Callable[[Seen], np.ndarray]
-    references: bool = False
-    audits: bool = False
-
-
 # ------------------------------------------------------------------------------------------------------------ what is lacking
 
 
-def _nothing(given: Given, probe: Probe) -> str:
-    return ""
-
-
-def _recipe(given: Given, probe: Probe) -> str:
-    return "" if given.recipe else "needs a training recipe"
-
-
-def _one_loss(given: Given, probe: Probe) -> str:
-    """Of attacks that compare the model's loss with the references'."""
-    if given.recipe and given.recipe.loss != given.loss:
+def lacks(attack: Attack, given: Given, probe: Probe) -> str:
+    """Why an attack is not possible, or ""."""
+    if attack.name in LACKS:
+        return LACKS[attack.name](given, probe)
+    if attack.takes_references and given.recipe is None:
+        return "needs a training recipe"
+    if attack.takes_references and "loss" in attack.signals and given.recipe.loss != given.loss:
         return (f"needs one loss for the model and its references, and the recipe's {given.recipe.loss} is none of "
                 "probabilities")
-    return _recipe(given, probe)
-
-
-def _one_loss_and_public(given: Given, probe: Probe) -> str:
-    return _one_loss(given, probe) or _public(given, probe)
-
-
-def _public(given: Given, probe: Probe) -> str:
-    return "" if given.public else "needs public records"
+    return "needs public records" if attack.public and not given.public else ""
 
 
 def _weights(given: Given, probe: Probe) -> str:
@@ -143,9 +128,7 @@ def _weights(given: Given, probe: Probe) -> str:
 
 
 def _curve(given: Given, probe: Probe) -> str:
-    if given.target.kind == "network":
-        return ""
-    return probe.rough
+    return "" if given.target.kind == "network" else probe.rough
 
 
 def _small(given: Given, probe: Probe) -> str:
@@ -163,49 +146,10 @@ def _small(given: Given, probe: Probe) -> str:
     return ""
 
 
+LACKS = {"gradient norm": _weights, "curvature": _curve, "IHA": _small, "gradient alone": _small}
+
+
 # ------------------------------------------------------------------------------------------------------------------- scores
-
-
-def _malt(seen: Seen) -> np.ndarray:
-    return bayes.malt(seen.own("loss"))
-
-
-def _gap(seen: Seen) -> np.ndarray:
-    return baselines.gap(seen.own("correctness"))
-
-
-def _confidence(seen: Seen) -> np.ndarray:
-    return -seen.own("least_loss")
-
-
-def _entropy(seen: Seen) -> np.ndarray:
-    return baselines.modified_entropy(seen.own("probabilities"), seen.given.pool.y)
-
-
-def _lira(seen: Seen) -> np.ndarray:
-    under = signals.logit_scaled_confidence(seen.references.models, seen.given.pool)
-    return baselines.lira_online(_margin(seen), under.astype(np.float64), seen.references.members, True)
-
-
-def _lira_offline(seen: Seen) -> np.ndarray:
-    under = signals.logit_scaled_confidence(seen.references.models, seen.given.pool)
-    return baselines.lira_offline(_margin(seen), under.astype(np.float64), seen.references.members, True)
-
-
-def _margin(seen: Seen) -> np.ndarray:
-    return seen.own("logit_scaled_confidence").astype(np.float64)
-
-
-def _calibrated(seen: Seen) -> np.ndarray:
-    under = signals.loss(seen.references.models, seen.given.pool).astype(np.float64)
-    return calibration.calibrate(-seen.own("loss").astype(np.float64), -under, seen.references.members)
-
-
-def _rmia(seen: Seen) -> np.ndarray:
-    models, public = seen.references.models, seen.given.public
-    under, beside = (np.exp(-signals.loss(models, one).astype(np.float64)) for one in (seen.given.pool, public))
-    return baselines.rmia(np.exp(-seen.own("loss").astype(np.float64)), under, seen.references.members,
-                          np.exp(-seen.public("loss").astype(np.float64)[:POPULATION]), beside[:, :POPULATION])
 
 
 def regression(given: Given) -> NetworkConfig:
@@ -216,7 +160,8 @@ def regression(given: Given) -> NetworkConfig:
 
 def _quantile(seen: Seen) -> np.ndarray:
     given, config = seen.given, regression(seen.given)
-    public, pool, score, own = given.public, given.pool, seen.public("hinge"), seen.own("hinge")
+    public, pool = given.public, given.pool
+    score, own = (given.target.scalars(records, given.loss)["hinge"] for records in (public, pool))
     order = np.random.default_rng([37, given.seed]).permutation(len(public))
     fit, held = np.split(order, [round(0.8 * len(order))])
 
@@ -231,26 +176,21 @@ def _quantile(seen: Seen) -> np.ndarray:
     return store.study("audit.quantile", spec, compute)["score"]
 
 
-def _gradient(seen: Seen) -> np.ndarray:
-    return -np.sqrt(_gradients(seen, lambda block: (block**2).sum(1)))
-
-
-def _gradients(seen: Seen, use: Callable) -> np.ndarray:
-    given = seen.given
+def _gradients(given: Given, use: Callable) -> np.ndarray:
     blocks = signals.record_gradients(given.target.model, given.pool.x, given.pool.y, given.loss, "float64",
                                       scaling=given.target.scaling)
     return np.concatenate([use(block) for block in blocks])
 
 
-def _curvature(seen: Seen) -> np.ndarray:
-    given = seen.given
-
+def _pool_traces(given: Given) -> np.ndarray:
+    """Curvature of the loss of each record of the pool, kept in the store, [N]."""
     def compute() -> dict[str, np.ndarray]:
         return {"trace": traces(given, given.pool.x, given.pool.y, PROBES)}
 
-    spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(seen.own("outputs")), "seed": given.seed,
+    outputs = given.target.scalars(given.pool, given.loss)["outputs"]
+    spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(outputs), "seed": given.seed,
             "pool": given.pool.fingerprint, "probes": PROBES, "step": STEP, "loss": given.loss}
-    return -by_curvature.log_curvature(store.study("audit.curvature", spec, compute)["trace"])
+    return store.study("audit.curvature", spec, compute)["trace"]
 
 
 def traces(given: Given, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
@@ -279,14 +219,14 @@ def traces(given: Given, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarra
         return curvature.zero_order_trace(of_outputs, torch.from_numpy(x.astype(np.float64)), probes, STEP, given.seed, y=y)
 
 
-def _audited(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the inverse Hessian attack and of the gradient alone, [N] each."""
+def _audited(seen: Seen, score: str) -> np.ndarray:
+    """Scores of the inverse Hessian attack, "iha", or of the "gradient" alone, [N]."""
     given, recipe, inside = seen.given, seen.given.recipe, seen.given.inside
     network, members = given.target.model, given.members
-    loss = seen.own("loss")
+    loss = given.target.scalars(given.pool, given.loss)["loss"]
 
     def compute() -> dict[str, np.ndarray]:
-        gradients = _gradients(seen, lambda block: block)
+        gradients = _gradients(given, lambda block: block)
         matrix = hessian.exact(network, members.x, members.y, given.loss, scaling=given.target.scaling)
         mean, n = gradients[inside].mean(0), len(members)
         attack, _ = iha.scores(loss, gradients, _inverse(matrix), mean, inside, n, recipe.learning_rate,
@@ -298,8 +238,7 @@ def _audited(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
     spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(seen.own("outputs")),
             "pool": given.pool.fingerprint, "members": len(members), "loss": given.loss, "damping": DAMPING,
             "rates": [recipe.learning_rate, recipe.momentum, recipe.weight_decay]}
-    found = store.study("audit.hessian", spec, compute)
-    return found["iha"], found["gradient"]
+    return store.study("audit.hessian", spec, compute)[score]
 
 
 def _inverse(matrix: np.ndarray) -> hessian.Inverse:
@@ -317,23 +256,12 @@ def _inverse(matrix: np.ndarray) -> hessian.Inverse:
                        f"for longer may be at one.") from problem
 
 
-def _iha(seen: Seen) -> np.ndarray:
-    return _audited(seen)[0]
-
-
-def _gradient_test(seen: Seen) -> np.ndarray:
-    return _audited(seen)[1]
-
-
 # -------------------------------------------------------------------------------------------------------------------- costs
 
 
-def _none(given: Given, probe: Probe) -> float:
-    return 0.0
-
-
-def _of_references(given: Given, probe: Probe) -> float:
-    return 0.0  # that of the references, which the plan counts once
+def seconds(attack: Attack, given: Given, probe: Probe) -> float:
+    """What an attack costs; references apart, which the plan counts once."""
+    return SECONDS[attack.name](given, probe) if attack.name in SECONDS else 0.0
 
 
 def _of_regression(given: Given, probe: Probe) -> float:
@@ -353,28 +281,27 @@ def _of_hessian(given: Given, probe: Probe) -> float:
     return probe.gradient * len(given.pool) + probe.gradient * size * len(given.members) / 50 + 2e-10 * size**3
 
 
-LIRA, WATSON, SURI, RMIA = ("Carlini et al. 2022", "Watson et al. 2022", "Suri et al. 2024", "Zarifzadeh et al. 2024")
-ATTACKS = {one.name: one for one in (  # in the order of what they are worth for their price
-    Attack("MALT", "Sablayrolles et al. 2019", "outputs", bayes.malt.needs, _nothing, _none, _malt),
-    Attack("modified entropy", "Song and Mittal "
-                               "2021", "outputs", baselines.modified_entropy.needs, _nothing, _none, _entropy),
-    Attack("confidence", WATSON, "outputs", calibration.SIGNALS["confidence"], _nothing, _none, _confidence),
-    Attack("0-1", "Yeom et al. 2018", "outputs", baselines.gap.needs, _nothing, _none, _gap),
-    Attack("LiRA", LIRA, "references", baselines.lira_online.needs, _recipe, _of_references, _lira, references=True),
-    Attack("LiRA, offline", LIRA, "references", baselines.lira_offline.needs, _recipe, _of_references, _lira_offline,
-           references=True),
-    Attack("RMIA", RMIA, "references", baselines.rmia.needs, _one_loss_and_public, _of_references, _rmia, references=True),
-    Attack("calibrated loss", WATSON, "references", calibration.calibrate.needs, _one_loss, _of_references, _calibrated,
-           references=True),
-    Attack("quantile regression", "Bertran et al. 2023", "public records",
-           Needs("output vector", "none", "public records that the target was not trained on"), _public, _of_regression,
-           _quantile),
-    Attack("gradient norm", WATSON, "weights", calibration.SIGNALS["gradient norm"], _weights, _of_gradients, _gradient),
-    Attack("curvature", "Ravikumar et al. 2024", "curvature", Needs("loss", "none", "nothing"), _curve, _of_curvature,
-           _curvature),
-    Attack("IHA", SURI, "audit", iha.scores.needs, _small, _of_hessian, _iha, audits=True),
-    Attack("gradient alone", SURI, "audit", iha.stationarity.needs, _small, _none, _gradient_test, audits=True),
+SECONDS = {"quantile regression": _of_regression, "gradient norm": _of_gradients, "curvature": _of_curvature,
+           "IHA": _of_hessian}
+
+
+# -------------------------------------------------------------------------------------------------------------- the attacks
+
+ATTACKS = {attack.name: attack for attack in (  # in the order of what they are worth for their price
+    *(registry.ATTACKS[name] for name in ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offline", "RMIA",
+                                          "calibrated loss")),
+    Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True),
+    registry.ATTACKS["gradient norm"], registry.ATTACKS["curvature"],
+    Attack("IHA", SURI, iha.scores.needs, ("loss",), _audited, {"score": "iha"}, audits=True),
+    Attack("gradient alone", SURI, iha.stationarity.needs, (), _audited, {"score": "gradient"}, audits=True),
 )}
+FAMILIES = {"quantile regression": "public records", "gradient norm": "weights", "curvature": "curvature", "IHA": "audit",
+            "gradient alone": "audit"}
+
+
+def family(attack: Attack) -> str:
+    """What an attack goes by; two of different families are independent."""
+    return FAMILIES.get(attack.name, "references" if attack.takes_references else "outputs")
 
 
 def score(attack: Attack, seen: Seen) -> np.ndarray:

@@ -17,7 +17,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from mia_lib import metrics
-from mia_lib.audit.attacks import ATTACKS
+from mia_lib.audit.attacks import ATTACKS, family
 from mia_lib.audit.given import Given
 from mia_lib.metrics import EpsilonBound, Interval, ranking
 
@@ -318,7 +318,7 @@ def chosen(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[fl
         first[chance.permutation(side)[:len(side) // 2]] = True
     ranked = sorted(scores, key=lambda name: -metrics.auc(scores[name][first], inside[first]))
     best = ranked[0]
-    second = next((name for name in ranked if ATTACKS[name].family != ATTACKS[best].family
+    second = next((name for name in ranked if family(ATTACKS[name]) != family(ATTACKS[best])
                    and len(np.unique(scores[name])) >= DISTINCT), "")
     auc, found = _numbers(scores[best][~first], inside[~first], rates, seed, level)
     return Headline(best, second, np.flatnonzero(~first), auc, found)
@@ -367,7 +367,7 @@ def _judged(given: Given, name: str, score: np.ndarray, p: float | None, attacks
     if not audits:
         together = 1 - (1 - given.confidence) / attacks
         epsilon = metrics.epsilon_lower_bound(score, given.inside, given.delta, together, given.seed)
-    return Judged(name, ATTACKS[name].family, audits, auc, rates, curve(score, given.inside, given.seed, given.confidence), p,
+    return Judged(name, family(ATTACKS[name]), audits, auc, rates, curve(score, given.inside, given.seed, given.confidence), p,
                   epsilon, bool(np.ptp(score) == 0))
 
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from mia_lib import signals, training
 from mia_lib.attacks import quantile
+from mia_lib.attacks.registry import Attack
 from mia_lib.audit import attacks, remedies
-from mia_lib.audit.attacks import ATTACKS, HALVES, PUBLIC, Attack, Probe
+from mia_lib.audit.attacks import ATTACKS, HALVES, PUBLIC, Probe
 from mia_lib.audit.given import Given
 from mia_lib.errors import MiaError
 from mia_lib.training.backends import pool
@@ -105,16 +106,16 @@ def arranged(given: Given, probe: Probe) -> Plan:
         left -= _training(given, probe, variant, min(count, FEW))
     rows: list[Step] = []
     for attack in ATTACKS.values():
-        missing = attack.lacks(given, probe)
-        lacking = missing or (attack.references and _not_of_these(attack, count, variant, why)) or ""
-        cost = None if missing else attack.seconds(given, probe) + judging * (not attack.audits)
+        missing = attacks.lacks(attack, given, probe)
+        lacking = missing or (attack.takes_references and _not_of_these(attack, count, variant, why)) or ""
+        cost = None if missing else attacks.seconds(attack, given, probe) + judging * (not attack.audits)
         state = IMPOSSIBLE if lacking else RUNS if cost <= left else TOO_DEAR
         if state == RUNS:
             left -= cost
             lacking = "an audit tool, set apart" if attack.audits else ""
         elif state == TOO_DEAR:
             lacking = f"would need {cost / 60:.2g} minutes, and {max(left, 0) / 60:.2g} are left"
-        elif attack.references and given.recipe and not count:
+        elif attack.takes_references and given.recipe and not count:
             state = TOO_DEAR
         rows.append(Step(attack.name, None if cost is None else cost / 60, state, lacking))
     fixing, cure = _remedies(given, probe, left)

@@ -88,7 +88,7 @@ class Report:
                          "rates": [_rate(one) for one in headline.rates], "judged_on": headline.judged.tolist()},
             "control": {"auc": _interval(judged.blind.auc), "p": judged.blind.p, "beyond": _interval(judged.blind.beyond)},
             "attacks": [{
-                "name": one.name, "source": ATTACKS[one.name].source, "family": one.family, "audit_tool": one.audits,
+                "name": one.name, "source": ATTACKS[one.name].citation, "family": one.family, "audit_tool": one.audits,
                 "auc": _interval(one.auc), "rates": [_rate(rate) for rate in one.rates], "p": one.p, "constant": one.constant,
                 "epsilon": None if one.epsilon is None else {
                     "bound": one.epsilon.bound, "confidence": one.epsilon.confidence, "delta": one.epsilon.delta,

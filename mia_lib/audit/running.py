@@ -125,10 +125,10 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
     if planned.references:
         found = timed("references", lambda: _references(given, planned, left))
         late |= {"references": "out of time"} if found is None else {}
-        seen = replace(seen, references=found)
+        seen = replace(seen, reference_models=found)
     scores = {}
     for name, attack in ATTACKS.items():
-        if planned.state(name) != RUNS or attack.references and seen.references is None:
+        if planned.state(name) != RUNS or attack.takes_references and seen.reference_models is None:
             continue
         if left() < 0 and scores:
             late[name] = "the budget was spent"
@@ -146,7 +146,7 @@ def run(given: Given, planned: Plan, begun: float | None = None) -> Report:
         else:
             late[RETRAINED] = "the budget was spent"
     judgement = timed("judging", lambda: judging.judge(given, scores, control, seen.own("outputs").argmax(1)))
-    used = 0 if seen.references is None else len(seen.references.models)
+    used = 0 if seen.reference_models is None else len(seen.reference_models.models)
     ends = {name: (TOO_DEAR, why) for name, why in late.items()} | {name: (FAILED, why) for name, why in failed.items()}
     steps = tuple(Step(step.name, step.minutes, *ends[step.name]) if step.name in ends else step for step in planned.steps)
     planned = replace(planned, steps=steps, references=used, variant=planned.variant if used else "")

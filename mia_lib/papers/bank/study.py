@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import membership, metrics, signals
-from mia_lib.attacks import baselines, bayes
+from mia_lib.attacks import bayes, registry
 from mia_lib.errors import MiaError
 from mia_lib.published import Bank
 
@@ -40,37 +40,34 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
     """Scores [N] of the training records by every attack that these references allow; of records that the one reference was
     trained on, where there is one alone, they are not a number."""
     rows, trained = [target, *others], bank.members.any(0)
-    odds, inside = bank.margin[rows][:, trained], bank.members[others][:, trained]
-    loss = signals.loss_of(odds)
-    probability, population = np.exp(-loss), np.exp(-signals.loss_of(bank.margin[rows][:, ~trained]))
+    margin, members, records = bank.margin[rows], bank.members[rows], np.flatnonzero(trained)
+    inside, whole = members[1:, trained], _signals(margin, members, records, trained)
     judged = ~inside.all(0)  # whom a reference left out
-
-    def offline(function, *arrays, **settings):
-        score = np.full(len(judged), np.nan)
-        score[judged] = function(*(array[..., judged] for array in arrays), **settings)
-        return score
-
-    def rmia(own, theirs, theirs_inside, **settings):
-        return baselines.rmia(own, theirs, theirs_inside, population[0], population[1:], **settings)
-
-    scores = {"LiRA, offline": offline(baselines.lira_offline, odds[0], odds[1:], inside, fixed_variance=True),
-              "RMIA, offline": offline(rmia, probability[0], probability[1:], inside,
-                                       a=_a(probability[1:], population[1:], inside))}
+    left_out = _signals(margin, members, records[judged], trained)
+    options = {"a": _a(margin[1:], members[1:], records, trained), "population": None}
+    scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
+    scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
+    scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, **options)
     if inside.any(0).all():
-        scores |= {"MAST": bayes.mast(loss[0], loss[1:], inside),
-                   "LiRA": baselines.lira_online(odds[0], odds[1:], inside, fixed_variance=True),
-                   "RMIA": rmia(probability[0], probability[1:], inside)}
+        scores |= {"MAST": registry.score("MAST, best split", whole), "LiRA": registry.score("LiRA", whole),
+                   "RMIA": registry.score("RMIA", whole, population=None)}
     return scores
 
 
-def _a(probability: np.ndarray, population: np.ndarray, inside: np.ndarray) -> float:
+def _signals(margin: np.ndarray, members: np.ndarray, records: np.ndarray, trained: np.ndarray) -> registry.ArraySignals:
+    """Of the first model and its references, for some records and, as public ones, for the test records."""
+    return registry.ArraySignals({registry.LOG_ODDS: margin[:, records]}, members[1:, records],
+                                 {registry.LOG_ODDS: margin[:, ~trained]})
+
+
+def _a(margin: np.ndarray, members: np.ndarray, records: np.ndarray, trained: np.ndarray) -> float:
     """The constant of RMIA, offline, as an attacker finds it without the target: with it the others but its partner attack the
     first reference best, on a fifth of the records. With two references or fewer the authors' value for CIFAR-10."""
-    if len(probability) < 4:
-        return 0.3
-    some, kinds = probability[:, ::5], inside[:, ::5]
+    if len(margin) < 4:
+        return registry.OFFLINE_A
+    rehearsal = _signals(np.delete(margin, 1, 0), np.delete(members, 1, 0), records[::5], trained)
     return max((0.0, 0.3, 0.6, 0.9), key=lambda a: metrics.auc(
-        baselines.rmia(some[0], some[2:], kinds[2:], population[0], population[2:], a=a), kinds[0]))
+        registry.score("RMIA, offline", rehearsal, a=a, population=None), members[0, records[::5]]))
 
 
 def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 20

@@ -1,158 +1,32 @@
-"""The attacks that are compared: one entry each, in the order of what they need.
+"""The attacks that are compared, in the order of what they need: those of the registry, and those that train models or take
+gradients.
 
-To add one, write its score function where the others are (`mia_lib.attacks`), declare what it needs, and add an entry to
-`ATTACKS`: it is then in every table and figure of the chapter and in the guide. CONTRIBUTING.md shows it with Attack S.
+To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and a line to `ATTACKS`: it is then in every table and figure of
+the chapter and in the guide. CONTRIBUTING.md shows it with Attack S.
 """
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from mia_lib import models, signals, store
-from mia_lib.attacks import ACCESS, REFERENCES, Needs, baselines, bayes, calibration, iha, per_class, quantile
-from mia_lib.attacks import curvature as by_curvature
+from mia_lib.attacks import baselines, bayes, calibration, iha, quantile, registry
 from mia_lib.attacks.quantile import networks
+from mia_lib.attacks.registry import BERTRAN, COSTLY, REGRESSION, SABLAYROLLES, SURI, WATSON, Attack
 from mia_lib.papers import costs
 from mia_lib.papers.compare.case import Case, Seen, took
 from mia_lib.signals import hessian
 from mia_lib.training import Ensemble, ensemble, train
 
 LEVELS = tuple(float(1 - alpha) for alpha in np.geomspace(0.9, 0.0005, 15))  # of the pinball regression
-POPULATION = 2000  # public records of RMIA, at most
-OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
-SHADOWS = 4  # of Shokri et al., whose classifiers learn from all their outputs
-
-
-@dataclass(frozen=True)
-class Attack:
-    """An attack in the comparison.
-
-    Attributes:
-        name: in kept arrays. title: in tables. source: whose it is, a key of the bibliography, or "" for this book's.
-        needs: what it has, as declared by its score function.
-        scorer: what it gives each record of a case, from what it sees of one target and its options, [N].
-        options: plain values, which distinguish it from others of the same function.
-        fits: why a case is not for it, or "".
-        swept: whether it takes any number of references.
-        audits: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the members. Its
-            AUC is then no measure of what the model kept of a record, and no price is set beside it.
-    """
-
-    name: str
-    title: str
-    source: str
-    needs: Needs
-    scorer: Callable[..., np.ndarray]
-    options: Mapping[str, str | float | bool | None] = field(default_factory=dict)
-    fits: Callable[[Case], str] | None = None
-    swept: bool = False
-    audits: bool = False
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """How much it is given: places in `ACCESS` and `REFERENCES`."""
-        return ACCESS.index(self.needs.access), REFERENCES.index(self.needs.references)
-
-    def score(self, seen: Seen) -> np.ndarray:
-        """Of each record of the pool, higher for members, [N]."""
-        return self.scorer(seen, **self.options)
-
-    def lacks(self, case: Case) -> str:
-        """Why a case is not for it, or ""."""
-        return self.fits(case) if self.fits else ""
-
-
-def by_names(attack: Callable, seen: Seen) -> np.ndarray:
-    """What an attack gives whose arguments are called like what is seen: "labels", "reference_members", a signal of
-    `case.SIGNALS` for the target's, and "reference_" before one for that of the references."""
-    given = {}
-    for name in inspect.signature(attack).parameters:
-        if name == "labels":
-            given[name] = seen.labels
-        elif name.startswith("reference_") and name != "reference_members":
-            given[name], given["reference_members"] = seen.references(name.removeprefix("reference_"))
-        elif name != "reference_members":
-            given[name] = seen.own(name)
-    return attack(**given)
-
-
-def _gap(seen: Seen) -> np.ndarray:
-    return baselines.gap(seen.own("correct"))
-
-
-def _malt(seen: Seen) -> np.ndarray:
-    return bayes.malt(seen.own("loss"))
-
-
-def _signal(seen: Seen, signal: str) -> np.ndarray:
-    return -seen.own(signal)
-
-
-def _margin(seen: Seen) -> np.ndarray:
-    return seen.own("hinge")
-
-
-def _entropy(seen: Seen) -> np.ndarray:
-    return baselines.modified_entropy(seen.own("probabilities"), seen.labels)
 
 
 def _shokri(seen: Seen, shadows: int) -> np.ndarray:
-    outputs, inside = seen.references("probabilities", most=shadows)
-    return baselines.shadow_models(seen.own("probabilities"), seen.labels, outputs, seen.labels, inside, seed=seen.case.seed)
-
-
-def _attack_r(seen: Seen) -> np.ndarray:
-    return baselines.attack_r(seen.own("loss"), *seen.references("loss"))
-
-
-def _calibrated(seen: Seen, signal: str) -> np.ndarray:
-    under, inside = seen.references(signal)
-    return calibration.calibrate(-seen.own(signal), -under, inside)
-
-
-def _mast(seen: Seen, estimator: str) -> np.ndarray:
-    return bayes.mast(seen.own("loss"), *seen.references("loss"), estimator)
-
-
-def _lira(seen: Seen, one_spread: bool) -> np.ndarray:
-    return baselines.lira_online(seen.own("log_odds"), *seen.references("log_odds"), one_spread)
-
-
-def _lira_offline(seen: Seen, one_spread: bool) -> np.ndarray:
-    return baselines.lira_offline(seen.own("log_odds"), *seen.references("log_odds"), one_spread)
-
-
-def _rmia(seen: Seen, a: float | None) -> np.ndarray:
-    under, inside = seen.references("loss")
-    public, public_under = seen.public("loss", POPULATION), seen.references("loss", "public")[0]
-    return baselines.rmia(np.exp(-seen.own("loss")), np.exp(-under), inside, np.exp(-public),
-                          np.exp(-public_under[:, :POPULATION]), a=a)
-
-
-def _curvature(seen: Seen) -> np.ndarray:
-    return by_curvature.nll(*_logarithms(seen))
-
-
-def _released_ratio(seen: Seen) -> np.ndarray:
-    return by_curvature.likelihood_ratio(*_logarithms(seen), "released_code")
-
-
-def _released_nll(seen: Seen) -> np.ndarray:
-    return by_curvature.nll(*_logarithms(seen), "released_code")
-
-
-def _logarithms(seen: Seen) -> tuple[np.ndarray, ...]:
-    under, inside = seen.references("curvature")
-    return by_curvature.log_curvature(seen.own("curvature")), by_curvature.log_curvature(under), inside
-
-
-# ---------------------------------------------------------------------------------------------------- what takes more lines
+    return registry.shadow_models(seen, shadows, seen.case.seed)
 
 
 def _regress_task(public, public_labels, pool, pool_labels, score, fit, selection, kind, settings, classes):
@@ -318,49 +192,47 @@ def _convex(case: Case) -> str:
 
 # ------------------------------------------------------------------------------------------------------------- the attacks
 
-LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
-CURVATURE, BERTRAN, MAST = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
-YE = "ye2022enhanced"
-GAUSS = Needs("output vector", "none", "public records that the target was not trained on")
-KNOWS = calibration.calibrate.needs.knows
+SHARED = registry.ATTACKS
 
-ATTACKS = {one.name: one for one in (
-    Attack("gap", "0-1", "yeom2018privacy", baselines.gap.needs, _gap),
-    Attack("malt", "MALT", MAST, bayes.malt.needs, _malt),
-    Attack("confidence", "confidence", WATSON, calibration.SIGNALS["confidence"], _signal, {"signal": "least_loss"}),
-    Attack("margin", "margin", BERTRAN, Needs("output vector", "none", "nothing"), _margin),
-    Attack("entropy", "modified entropy", "song2021systematic", baselines.modified_entropy.needs, _entropy),
-    Attack("gradient", "gradient norm", WATSON, calibration.SIGNALS["gradient norm"], _signal, {"signal": "gradient_norm"}),
-    Attack("quantile", "quantile, Gaussian", BERTRAN, GAUSS, by_regression, {"kind": "gauss"}),
-    Attack("pinball", "quantile, pinball", BERTRAN, GAUSS, by_regression, {"kind": "pinball"}),
-    Attack("shokri", "shadow models", "shokri2017membership", baselines.shadow_models.needs, _shokri, {"shadows": SHADOWS}),
-    Attack("forgetting", "loss, by forgetting", WATSON, calibration.SIGNALS["any score, by forgetting"], _forgetting),
-    Attack("attack_s", "Attack S", YE, per_class.attack_s.needs, partial(by_names, per_class.attack_s), swept=True),
-    Attack("attack_r", "Attack R", YE, baselines.attack_r.needs, _attack_r, swept=True),
-    Attack("calibrated", "calibrated loss", WATSON, calibration.calibrate.needs, _calibrated,
-           {"signal": "loss"}, swept=True),
-    Attack("calibrated_confidence", "calibrated confidence", WATSON, Needs("output vector", "out only", KNOWS), _calibrated,
-           {"signal": "least_loss"}, swept=True),
-    Attack("calibrated_gradient", "calibrated gradient norm", WATSON, Needs("parameters", "out only", KNOWS), _calibrated,
-           {"signal": "gradient_norm"}),
-    Attack("mast_softmin", "MAST, softmin", MAST, Needs("loss", "out only", bayes.mast.needs.knows), _mast,
-           {"estimator": "softmin"}, swept=True),
-    Attack("mast_split", "MAST, best split", MAST, bayes.mast.needs, _mast, {"estimator": "best_split"}, swept=True),
-    Attack("lira_offline", "LiRA offline, one spread", LIRA, baselines.lira_offline.needs, _lira_offline,
-           {"one_spread": True}, swept=True),
-    Attack("lira_offline_own", "LiRA offline, own spreads", LIRA, baselines.lira_offline.needs, _lira_offline,
-           {"one_spread": False}, swept=True),
-    Attack("rmia_offline", "RMIA offline", RMIA, Needs("loss", "out only", baselines.rmia.needs.knows), _rmia,
-           {"a": OFFLINE_A}, swept=True),
-    Attack("lira", "LiRA, one spread", LIRA, baselines.lira_online.needs, _lira, {"one_spread": True}, swept=True),
-    Attack("lira_own", "LiRA, own spreads", LIRA, baselines.lira_online.needs, _lira, {"one_spread": False}, swept=True),
-    Attack("rmia", "RMIA", RMIA, baselines.rmia.needs, _rmia, {"a": None}, swept=True),
-    Attack("curvature", "curvature, likelihood ratio", CURVATURE, by_curvature.nll.needs, _curvature),
-    Attack("curvature_lr", "curvature, released LR", CURVATURE, by_curvature.likelihood_ratio.needs, _released_ratio),
-    Attack("curvature_nll", "curvature, released NLL", CURVATURE, by_curvature.nll.needs, _released_nll),
-    Attack("matt", "MATT", MAST, bayes.matt.needs, _matt, fits=_convex),
-    Attack("influence", "self-influence", "cohen2024membership", baselines.self_influence.needs, _self_influence,
-           fits=_small, audits=True),
-    Attack("iha", "IHA", SURI, iha.scores.needs, _inverse_hessian, fits=_small, audits=True),
-    Attack("gradient_test", "gradient alone", "", iha.stationarity.needs, _gradient_test, fits=_small, audits=True),
-)}
+ATTACKS: dict[str, Attack] = {  # by their names in kept arrays
+    "gap": SHARED["0-1"],
+    "malt": SHARED["MALT"],
+    "confidence": SHARED["confidence"],
+    "margin": SHARED["margin"],
+    "entropy": SHARED["modified entropy"],
+    "gradient": SHARED["gradient norm"],
+    "quantile": Attack("quantile, Gaussian", BERTRAN, REGRESSION, ("hinge",), by_regression, {"kind": "gauss"}, public=True),
+    "pinball": Attack("quantile, pinball", BERTRAN, REGRESSION, ("hinge",), by_regression, {"kind": "pinball"}, public=True),
+    "shokri": replace(SHARED["shadow models"], scorer=_shokri),
+    "forgetting": Attack("loss, by forgetting", WATSON, calibration.SIGNALS["any score, by forgetting"], ("loss",),
+                         _forgetting),
+    "attack_s": SHARED["Attack S"],
+    "attack_r": SHARED["Attack R"],
+    "calibrated": SHARED["calibrated loss"],
+    "calibrated_confidence": SHARED["calibrated confidence"],
+    "calibrated_gradient": SHARED["calibrated gradient norm"],
+    "mast_softmin": SHARED["MAST, softmin"],
+    "mast_split": SHARED["MAST, best split"],
+    "lira_offline": replace(SHARED["LiRA, offline"], name="LiRA offline, one spread"),
+    "lira_offline_own": SHARED["LiRA offline, own spreads"],
+    "rmia_offline": replace(SHARED["RMIA, offline"], name="RMIA offline"),
+    "lira": replace(SHARED["LiRA"], name="LiRA, one spread"),
+    "lira_own": SHARED["LiRA, own spreads"],
+    "rmia": SHARED["RMIA"],
+    "curvature": SHARED["curvature, likelihood ratio"],
+    "curvature_lr": SHARED["curvature, released LR"],
+    "curvature_nll": SHARED["curvature, released NLL"],
+    "matt": Attack("MATT", SABLAYROLLES, bayes.matt.needs, (), _matt),
+    "influence": Attack("self-influence", "cohen2024membership", baselines.self_influence.needs, (), _self_influence,
+                        audits=True),
+    "iha": Attack("IHA", SURI, iha.scores.needs, ("loss",), _inverse_hessian, audits=True),
+    "gradient_test": Attack("gradient alone", "", iha.stationarity.needs, (), _gradient_test, audits=True),
+}
+FITS = {"matt": _convex, "influence": _small, "iha": _small, "gradient_test": _small}
+SWEPT = tuple(name for name, attack in ATTACKS.items() if attack.takes_references and attack.signals
+              and not set(attack.signals) & set(COSTLY) and name != "shokri")  # those that take any number of references
+
+
+def lacks(name: str, case: Case) -> str:
+    """Why a case is not for an attack of `ATTACKS`, or ""."""
+    return FITS[name](case) if name in FITS else ""

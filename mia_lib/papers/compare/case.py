@@ -17,6 +17,7 @@ import torch
 from mia_lib import data, membership, signals, store
 from mia_lib import models as architectures
 from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.attacks.registry import COSTLY, LOG_ODDS
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range
@@ -149,15 +150,14 @@ def _curvature(case: Case, models: Ensemble, records: Dataset) -> np.ndarray:
 
 SIGNALS: dict[str, Callable[[Case, Ensemble, Dataset], np.ndarray]] = {
     "loss": lambda case, models, records: signals.loss(models, records).astype(np.float64),
-    "log_odds": lambda case, models, records: signals.logit_scaled_confidence(models, records).astype(np.float64),
+    LOG_ODDS: lambda case, models, records: signals.logit_scaled_confidence(models, records).astype(np.float64),
     "hinge": lambda case, models, records: signals.hinge(models, records).astype(np.float64),
     "least_loss": lambda case, models, records: signals.least_loss(models, records).astype(np.float64),
-    "correct": lambda case, models, records: signals.correctness(models, records),
+    "correctness": lambda case, models, records: signals.correctness(models, records),
     "probabilities": lambda case, models, records: signals.probabilities(models, records),
     "gradient_norm": lambda case, models, records: signals.gradient_norm(models, records).astype(np.float64),
     "curvature": _curvature,
 }
-COSTLY = ("gradient_norm", "curvature")  # of these an attack has `Limits.few` references at most
 
 
 def took(models: Ensemble, index: int) -> float:
@@ -199,7 +199,8 @@ class Asked:
 
 
 class Seen:
-    """What an attacker sees of one target. It does not have the target's membership; only `audit` gives that.
+    """What an attacker sees of one target, as `registry.TargetSignals` says. It does not have the target's membership; only
+    `audit` gives that.
 
     Args:
         references: how many models serve as such; the most by default. apart: targets that do not, nor their complements.
@@ -229,7 +230,7 @@ class Seen:
         """A signal of the references [R, N], and which records each was trained on, bool [R, N].
 
         Args:
-            most: references at most; `Limits.few` of the `COSTLY` signals.
+            most: references at most; `Limits.few` of signals that are `registry.COSTLY`.
         """
         most = self.case.limits.few if name in COSTLY else most
         count = self.count if most is None else min(self.count, most)
@@ -238,6 +239,10 @@ class Seen:
         self.asked.signals.add(("references", name, where))
         self.asked.references |= set(map(int, rows))
         return self.case.values(name, rows, where), self.case.bank.members[rows]
+
+    def public_references(self, name: str, most: int | None = None) -> np.ndarray:
+        """A signal of the references for the same public records, [R, Q]."""
+        return self.references(name, "public")[0][:, :most]
 
     def has_parameters(self) -> None:
         """Take down that the target's parameters were used, which takes no query."""

@@ -18,7 +18,7 @@ from mia_lib.evidence import claims, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.metrics.interval import Interval, difference, over_pairs
 from mia_lib.papers.compare import study
-from mia_lib.papers.compare.attacks import ATTACKS, Attack
+from mia_lib.papers.compare.attacks import ATTACKS, lacks
 from mia_lib.papers.compare.case import Case
 from mia_lib.papers.numbers import number
 
@@ -86,7 +86,7 @@ def _grid(plays: Mapping, height: float, **options):
 
 def title(name: str) -> str:
     """What tables call an attack."""
-    return ATTACKS[name].title
+    return ATTACKS[name].name
 
 
 def _together(plays: Plays) -> list[str]:
@@ -100,29 +100,29 @@ def _together(plays: Plays) -> list[str]:
 def access_table(cases: Mapping[str, Case]) -> pd.DataFrame:
     """What attacks have, as declared where they are computed, those with the same in one row; and the cases they are for."""
     groups: dict[tuple, list[str]] = {}
-    for one in ATTACKS.values():
-        fits = [case.name for case in cases.values() if not one.lacks(case)]
+    for name, attack in ATTACKS.items():
+        fits = [case.name for case in cases.values() if not lacks(name, case)]
         said = "all" if len(fits) == len(cases) else ", ".join(fits) or "none of this run"
-        groups.setdefault((*one.place, one.needs.knows, said), []).append(one.name)
+        groups.setdefault((*attack.needs.place, attack.needs.knows, said), []).append(attack.name)
     return pd.DataFrame([{"access to the target": ACCESS[access], "reference models": REFERENCES[references],
-                          "also knows": knows, "attacks": "; ".join(title(name) for name in names), "cases": said}
+                          "also knows": knows, "attacks": "; ".join(names), "cases": said}
                          for (access, references, knows, said), names in sorted(groups.items())])
 
 
-def about(attack: Attack) -> tuple[str, str]:
+def about(name: str) -> tuple[str, str]:
     """What an attack does in one line, from `ABOUT` or else from the first line of its function, and its names elsewhere."""
-    if attack.name in ABOUT:
-        return ABOUT[attack.name]
-    first = (attack.scorer.args[0].__doc__ or "").partition("\n")[0]
+    if name in ABOUT:
+        return ABOUT[name]
+    first = (ATTACKS[name].scorer.args[0].__doc__ or "").partition("\n")[0]
     return first.partition(": ")[2].rpartition(" (")[0], ""
 
 
 def sources_table() -> pd.DataFrame:
     """What each attack does, whose it is, and what other chapters call it."""
     return pd.DataFrame([{
-        "attack": one.title, "in one line": about(one)[0],
-        "from": f"{{cite:t}}`{one.source}`" if one.source else "this book",
-        "elsewhere": about(one)[1] or "–"} for one in ATTACKS.values()])
+        "attack": attack.name, "in one line": about(name)[0],
+        "from": f"{{cite:t}}`{attack.source}`" if attack.source else "this book",
+        "elsewhere": about(name)[1] or "–"} for name, attack in ATTACKS.items()])
 
 
 def _priced(played: study.Play) -> list[str]:
@@ -330,10 +330,10 @@ def knowledge_figure(plays: Plays) -> Figure:
     """AUC against what an attack is given: access to the target from left to right, references by colour and fill."""
     figure, axes = _grid(plays, 3.6, ylabel="AUC")
     for axis, played in zip(axes, plays.values(), strict=False):
-        best = frontier(played, lambda name: ATTACKS[name].place)
+        best = frontier(played, lambda name: ATTACKS[name].needs.place)
         named = []
         for name in played.ranks:
-            access, references = ATTACKS[name].place
+            access, references = ATTACKS[name].needs.place
             x, found = access + 0.24 * (references - 1), of(played, name)
             panels.bars(axis, [x], [found], color=COLOURS[REFERENCES[references]], marker=MARKS[ACCESS[access]],
                         fillstyle=FILLS[REFERENCES[references]], ls="none", ms=5,

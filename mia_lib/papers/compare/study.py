@@ -13,15 +13,16 @@ import pandas as pd
 from scipy import stats
 
 from mia_lib import metrics, signals, store
-from mia_lib.attacks import baselines
+from mia_lib.attacks import baselines, registry
 from mia_lib.attacks import curvature as by_curvature
+from mia_lib.attacks.registry import Attack
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics import interval as intervals
 from mia_lib.metrics.interval import Interval
 from mia_lib.metrics.resampling import resampled
 from mia_lib.papers import costs
-from mia_lib.papers.compare.attacks import ATTACKS, Attack, by_regression
-from mia_lib.papers.compare.case import COSTLY, Case, Seen
+from mia_lib.papers.compare.attacks import ATTACKS, SWEPT, by_regression, lacks
+from mia_lib.papers.compare.case import Case, Seen
 from mia_lib.papers.numbers import number, packed_ranks
 
 CALL = 0.01  # false positive rate at which records are called members
@@ -51,7 +52,7 @@ class Cost:
         queries = 0
         for where in ("pool", "mirrored"):
             names = {name for whose, name, place in asked.signals if whose == "target" and place == where}
-            queries += bool(names - set(COSTLY)) + ("gradient_norm" in names) + 4 * case.limits.probes * ("curvature" in names)
+            queries += registry.queries(names, case.limits.probes)
         config, size = case.models.config, int(case.bank.members[0].sum())
         each = costs.training(config, case.pool.shape, len(case.pool.classes), size)
         seconds = sum(map(case.seconds, asked.references))
@@ -89,24 +90,24 @@ def play(case: Case, attacks: Iterable[str] | None = None, references: int | Non
     Raises:
         MiaError: an attack that the case is not for.
     """
-    chosen = [one for one in ATTACKS.values() if not one.lacks(case)] if attacks is None else [ATTACKS[n] for n in attacks]
-    for one in chosen:
-        if reason := one.lacks(case):
-            raise MiaError(f"attack = {one.name!r} is not for {case.name}: {reason}.")
+    chosen = [name for name in ATTACKS if not lacks(name, case)] if attacks is None else list(attacks)
+    for name in chosen:
+        if reason := lacks(name, case):
+            raise MiaError(f"attack = {name!r} is not for {case.name}: {reason}.")
     count = case.counts[-1] if references is None else references
-    found = {one.name: _attacked(case, one, count) for one in chosen}
+    found = {name: _attacked(case, name, ATTACKS[name], count) for name in chosen}
     return Play(case, case.members, {name: arrays["ranks"] for name, arrays in found.items()},
                 {name: _cost(arrays) for name, arrays in found.items()})
 
 
-def _attacked(case: Case, attack: Attack, references: int) -> dict[str, np.ndarray]:
+def _attacked(case: Case, name: str, attack: Attack, references: int) -> dict[str, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
         seen = [Seen(case, target, references) for target in case.bank.attacked]
         ranks = np.stack([packed_ranks(attack.score(one)) for one in seen])
         each = [Cost.of(case, one.asked) for one in seen]
         return {"ranks": ranks, **{name: np.mean([getattr(one, name) for one in each]) for name in Cost.__annotations__}}
 
-    spec = {**case.spec, "attack": attack.name, "options": dict(attack.options), "references": references}
+    spec = {**case.spec, "attack": name, "options": dict(attack.options), "references": references}
     return store.study("compare.attack", spec, compute)
 
 
@@ -175,16 +176,16 @@ class Swept:
 
 def by_references(case: Case) -> Swept:
     """Attacks with few and with many references."""
-    found = {one.name: _with_references(case, one) for one in ATTACKS.values() if one.swept}
+    found = {name: _with_references(case, name, ATTACKS[name]) for name in SWEPT}
     return _swept("references", np.array(case.counts), found)
 
 
-def _with_references(case: Case, attack: Attack) -> dict[str, np.ndarray]:
+def _with_references(case: Case, name: str, attack: Attack) -> dict[str, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
         return _measured(case, [np.stack([attack.score(Seen(case, target, count)) for target in case.bank.attacked])
                                 for count in case.counts])
 
-    return store.study("compare.references", {**case.spec, "attack": attack.name, "options": dict(attack.options)}, compute)
+    return store.study("compare.references", {**case.spec, "attack": name, "options": dict(attack.options)}, compute)
 
 
 def _measured(case: Case, scores: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -256,7 +257,7 @@ def views(case: Case) -> Views:
         both: dict[str, list] = {name: [] for name in VIEWED}
         for target in case.bank.attacked:
             seen = Seen(case, target)
-            for name, signal in (("lira", "log_odds"), ("curvature", "curvature")):
+            for name, signal in (("lira", "logit_scaled_confidence"), ("curvature", "curvature")):
                 own = np.stack([seen.own(signal, where) for where in ("pool", "mirrored")], -1)
                 under, inside = zip(*(seen.references(signal, where) for where in ("pool", "mirrored")), strict=True)
                 given = own, np.stack(under, -1), inside[0]
@@ -382,7 +383,7 @@ def again(played: Play, attacks: Sequence[str]) -> Again:
     found = {}
     for name in attacks:
         calls = (np.broadcast_to(called(played.ranks[name], played.members)[:, None], (len(pair), *played.members.shape))
-                 if ATTACKS[name].needs.references == "none" else _without_each_other(played.case, ATTACKS[name]))
+                 if ATTACKS[name].needs.references == "none" else _without_each_other(played.case, name, ATTACKS[name]))
         found[name] = repeated(calls, played.members, pair)
     return Again(*({name: three[k] for name, three in found.items()} for k in range(3)))
 
@@ -454,7 +455,7 @@ def _without_a_pair(excess: np.ndarray, pair: np.ndarray) -> np.ndarray:
     return count * whole[:, None] - (count - 1) * without
 
 
-def _without_each_other(case: Case, attack: Attack) -> np.ndarray:
+def _without_each_other(case: Case, name: str, attack: Attack) -> np.ndarray:
     """What an attack calls under each target without each other one among the references, bool [T, T, N]; nothing where the
     other is of the same pair."""
     targets = case.bank.attacked
@@ -468,7 +469,7 @@ def _without_each_other(case: Case, attack: Attack) -> np.ndarray:
                     calls[t, u] = called(attack.score(Seen(case, target, count, (other,)))[None], case.members[t][None])[0]
         return {"calls": np.packbits(calls, -1)}
 
-    spec = {**case.spec, "attack": attack.name, "options": dict(attack.options), "references": count}
+    spec = {**case.spec, "attack": name, "options": dict(attack.options), "references": count}
     return np.unpackbits(store.study("compare.again", spec, compute)["calls"], -1, len(case.pool)).astype(bool)
 
 

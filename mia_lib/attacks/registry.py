@@ -1,0 +1,286 @@
+"""The attacks by name: what each needs, which signals it reads, and its scores from them.
+
+To add one, write its score function where the others are (`mia_lib.attacks`), declare what it needs, and add an entry to
+`ATTACKS`. An audit, a chapter or a class then runs it by name on whatever shows it signals, see `TargetSignals`. Attacks that
+train models or compute gradients are entries of the same kind where that is done: `mia_lib.audit.attacks` and
+`mia_lib.papers.compare.attacks`. CONTRIBUTING.md shows it with Attack S.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from mia_lib.attacks import Needs, baselines, bayes, calibration, per_class
+from mia_lib.attacks import curvature as by_curvature
+from mia_lib.errors import MiaError, choose
+
+POPULATION = 2000  # public records of RMIA, at most
+OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
+SHADOWS = 4  # of Shokri et al., whose classifiers learn from all their outputs
+LOG_ODDS = "logit_scaled_confidence"
+SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
+    "correctness": "label", "loss": "loss", LOG_ODDS: "loss", "curvature": "loss", "least_loss": "output vector",
+    "hinge": "output vector", "probabilities": "output vector", "gradient_norm": "parameters"}
+COSTLY = ("gradient_norm", "curvature")  # signals that are not in the outputs of a record
+
+
+def queries(signals: Iterable[str], probes: int = 1) -> int:
+    """Queries to the target that signals take for each record: one for all that is in its outputs, one for a gradient, four
+    losses for each probe of a curvature.
+
+    Args:
+        signals: names of `SIGNALS`. probes: of the curvature.
+    """
+    names = set(signals)
+    return bool(names - set(COSTLY)) + ("gradient_norm" in names) + 4 * probes * ("curvature" in names)
+
+
+class TargetSignals(Protocol):
+    """What an attack sees of one target and its references: signals of N records that it judges and of Q public ones.
+
+    Every signal is a name of `SIGNALS`. A scorer computes in the precision that it is shown.
+    """
+
+    @property
+    def labels(self) -> np.ndarray:
+        """True classes, int [N]."""
+
+    def own(self, signal: str) -> np.ndarray:
+        """Of the target, [N]; probabilities [N, K]."""
+
+    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Of the first `most` references or all, [R, N] or [R, N, K], and who was trained on which record, bool [R, N]."""
+
+    def public(self, signal: str, most: int | None = None) -> np.ndarray:
+        """Of the target for the first `most` public records or all, [Q]."""
+
+    def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
+        """Of all references for the same records, [R, Q]."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySignals:
+    """Signals that lie in arrays, a row a model and the target's first, such as the margins of a published bank.
+
+    >>> margin = np.array([[3.0, -1.0], [1.0, 0.0]])  # log(p / (1 - p)), of the target and one reference
+    >>> score("MALT", ArraySignals({"logit_scaled_confidence": margin})).round(3).tolist()
+    [-0.049, -1.313]
+
+    Attributes:
+        values: signal -> [1 + R, N], probabilities [1 + R, N, K]; the cross-entropy loss follows from
+            "logit_scaled_confidence".
+        reference_members: whether reference r was trained on record i, bool [R, N].
+        public_values: signal -> [1 + R, Q] of records that no model was trained on.
+        labels: true classes, int [N], of attacks that read them.
+    """
+
+    values: Mapping[str, np.ndarray]
+    reference_members: np.ndarray = field(default_factory=lambda: np.empty((0, 0), bool))
+    public_values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    labels: np.ndarray = field(default_factory=lambda: np.empty(0, int))
+
+    def own(self, signal: str) -> np.ndarray:
+        """See `TargetSignals`, as all that follows; a signal that is not there raises `MiaError`."""
+        return _read("values", self.values, signal, 0)
+
+    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        last = None if most is None else 1 + most
+        return _read("values", self.values, signal, slice(1, last)), self.reference_members[:most]
+
+    def public(self, signal: str, most: int | None = None) -> np.ndarray:
+        return _read("public_values", self.public_values, signal, 0)[:most]
+
+    def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
+        return _read("public_values", self.public_values, signal, slice(1, None))[:, :most]
+
+
+def _read(argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice) -> np.ndarray:
+    if signal in values:
+        return np.asarray(values[signal])[rows]
+    if signal == "loss" and LOG_ODDS in values:
+        return np.logaddexp(0, -np.asarray(values[LOG_ODDS])[rows].astype(np.float64))
+    raise MiaError(f"{argument} has no {signal!r}, which the attack reads, but {', '.join(values) or 'nothing'}.")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack.
+
+    Attributes:
+        name: what pages call it.
+        source: whose it is, a key of `CITATIONS` and of the bibliography, or "" for this book's.
+        needs: what it has, as declared by its score function.
+        signals: names of `SIGNALS` that it reads, of the target and of references alike.
+        scorer: what it gives each record, higher for members, from `TargetSignals` and its options, [N].
+        options: plain values, which distinguish it from others of the same function.
+        public: whether it reads signals of public records, too.
+        audits: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the members. Its
+            AUC is then no measure of what the model kept of a record, and it is set apart.
+    """
+
+    name: str
+    source: str
+    needs: Needs
+    signals: tuple[str, ...]
+    scorer: Callable[..., np.ndarray]
+    options: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+    public: bool = False
+    audits: bool = False
+
+    @property
+    def citation(self) -> str:
+        """Authors and year."""
+        return CITATIONS.get(self.source, "")
+
+    @property
+    def takes_references(self) -> bool:
+        """Whether it compares with models that are trained for it."""
+        return self.needs.references != "none"
+
+    def score(self, view: TargetSignals, **options) -> np.ndarray:
+        """Of each record, higher for members, [N]; options stand in the place of the entry's."""
+        return self.scorer(view, **{**self.options, **options})
+
+
+def score(name: str, view: TargetSignals, **options) -> np.ndarray:
+    """Scores of an attack by its name.
+
+    Args:
+        name: a name of `ATTACKS`. view: what it sees, such as `ArraySignals`. options: in the place of the entry's.
+
+    Returns:
+        score [N], higher for members.
+
+    Raises:
+        MiaError: an unknown name; a signal that is not there; as the attack's score function.
+    """
+    return ATTACKS[choose("name", name, ATTACKS)].score(view, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------------- scorers
+
+
+def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
+    """What a score function gives whose arguments are called like what is seen: "labels", "reference_members", a signal of
+    `SIGNALS` for the target's, and "reference_" before one for that of the references; options are its other arguments."""
+    arguments = dict(options)
+    for name in inspect.signature(attack).parameters:
+        if name == "labels":
+            arguments[name] = view.labels
+        elif name in SIGNALS:
+            arguments[name] = view.own(name)
+        elif (signal := name.removeprefix("reference_")) in SIGNALS:
+            arguments[name], arguments["reference_members"] = view.references(signal)
+    return attack(**arguments)
+
+
+def _gap(view: TargetSignals) -> np.ndarray:
+    return baselines.gap(view.own("correctness"))
+
+
+def _negative(view: TargetSignals, signal: str) -> np.ndarray:
+    return -view.own(signal)
+
+
+def _margin(view: TargetSignals) -> np.ndarray:
+    return view.own("hinge")
+
+
+def shadow_models(view: TargetSignals, shadows: int, seed: int = 0) -> np.ndarray:
+    """`baselines.shadow_models` with the first few references as shadow models, on the records that are judged."""
+    outputs, inside = view.references("probabilities", most=shadows)
+    return baselines.shadow_models(view.own("probabilities"), view.labels, outputs, view.labels, inside, seed=seed)
+
+
+def _calibrated(view: TargetSignals, signal: str) -> np.ndarray:
+    reference_values, inside = view.references(signal)
+    return calibration.calibrate(-view.own(signal), -reference_values, inside)
+
+
+def _lira(view: TargetSignals, one_spread: bool) -> np.ndarray:
+    return baselines.lira_online(view.own(LOG_ODDS), *view.references(LOG_ODDS), one_spread)
+
+
+def _lira_offline(view: TargetSignals, one_spread: bool) -> np.ndarray:
+    return baselines.lira_offline(view.own(LOG_ODDS), *view.references(LOG_ODDS), one_spread)
+
+
+def _rmia(view: TargetSignals, a: float | None, population: int | None = POPULATION) -> np.ndarray:
+    reference_loss, inside = view.references("loss")
+    public_loss, public_reference_loss = view.public("loss", population), view.public_references("loss", population)
+    return baselines.rmia(np.exp(-view.own("loss")), np.exp(-reference_loss), inside, np.exp(-public_loss),
+                          np.exp(-public_reference_loss), a=a)
+
+
+def _curvature(view: TargetSignals) -> np.ndarray:
+    return -by_curvature.log_curvature(view.own("curvature"))
+
+
+def _curvature_ratio(view: TargetSignals) -> np.ndarray:
+    return by_curvature.nll(*_logarithms(view))
+
+
+def _released_ratio(view: TargetSignals) -> np.ndarray:
+    return by_curvature.likelihood_ratio(*_logarithms(view), "released_code")
+
+
+def _released_nll(view: TargetSignals) -> np.ndarray:
+    return by_curvature.nll(*_logarithms(view), "released_code")
+
+
+def _logarithms(view: TargetSignals) -> tuple[np.ndarray, ...]:
+    reference_values, inside = view.references("curvature")
+    return by_curvature.log_curvature(view.own("curvature")), by_curvature.log_curvature(reference_values), inside
+
+
+# --------------------------------------------------------------------------------------------------------------- the attacks
+
+LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
+CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
+YE, SONG, YEOM, SHOKRI = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "shokri2017membership"
+CITATIONS = {
+    LIRA: "Carlini et al. 2022", WATSON: "Watson et al. 2022", SURI: "Suri et al. 2024", RMIA: "Zarifzadeh et al. 2024",
+    CURVATURE: "Ravikumar et al. 2024", BERTRAN: "Bertran et al. 2023", SABLAYROLLES: "Sablayrolles et al. 2019",
+    YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018", SHOKRI: "Shokri et al. 2017"}
+_KNOWS = calibration.calibrate.needs.knows
+REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
+
+ATTACKS = {attack.name: attack for attack in (
+    Attack("0-1", YEOM, baselines.gap.needs, ("correctness",), _gap),
+    Attack("MALT", SABLAYROLLES, bayes.malt.needs, ("loss",), partial(by_names, bayes.malt)),
+    Attack("curvature", CURVATURE, Needs("loss", "none", "nothing"), ("curvature",), _curvature),
+    Attack("confidence", WATSON, calibration.SIGNALS["confidence"], ("least_loss",), _negative, {"signal": "least_loss"}),
+    Attack("margin", BERTRAN, Needs("output vector", "none", "nothing"), ("hinge",), _margin),
+    Attack("modified entropy", SONG, baselines.modified_entropy.needs, ("probabilities",),
+           partial(by_names, baselines.modified_entropy)),
+    Attack("gradient norm", WATSON, calibration.SIGNALS["gradient norm"], ("gradient_norm",), _negative,
+           {"signal": "gradient_norm"}),
+    Attack("shadow models", SHOKRI, baselines.shadow_models.needs, ("probabilities",), shadow_models, {"shadows": SHADOWS}),
+    Attack("Attack S", YE, per_class.attack_s.needs, ("loss",), partial(by_names, per_class.attack_s)),
+    Attack("Attack R", YE, baselines.attack_r.needs, ("loss",), partial(by_names, baselines.attack_r)),
+    Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated, {"signal": "loss"}),
+    Attack("calibrated confidence", WATSON, Needs("output vector", "out only", _KNOWS), ("least_loss",), _calibrated,
+           {"signal": "least_loss"}),
+    Attack("calibrated gradient norm", WATSON, Needs("parameters", "out only", _KNOWS), ("gradient_norm",), _calibrated,
+           {"signal": "gradient_norm"}),
+    Attack("MAST, softmin", SABLAYROLLES, Needs("loss", "out only", bayes.mast.needs.knows), ("loss",),
+           partial(by_names, bayes.mast), {"estimator": "softmin"}),
+    Attack("MAST, best split", SABLAYROLLES, bayes.mast.needs, ("loss",), partial(by_names, bayes.mast),
+           {"estimator": "best_split"}),
+    Attack("LiRA, offline", LIRA, baselines.lira_offline.needs, (LOG_ODDS,), _lira_offline, {"one_spread": True}),
+    Attack("LiRA offline, own spreads", LIRA, baselines.lira_offline.needs, (LOG_ODDS,), _lira_offline, {"one_spread": False}),
+    Attack("RMIA, offline", RMIA, Needs("loss", "out only", baselines.rmia.needs.knows), ("loss",), _rmia, {"a": OFFLINE_A},
+           public=True),
+    Attack("LiRA", LIRA, baselines.lira_online.needs, (LOG_ODDS,), _lira, {"one_spread": True}),
+    Attack("LiRA, own spreads", LIRA, baselines.lira_online.needs, (LOG_ODDS,), _lira, {"one_spread": False}),
+    Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
+    Attack("curvature, likelihood ratio", CURVATURE, by_curvature.nll.needs, ("curvature",), _curvature_ratio),
+    Attack("curvature, released LR", CURVATURE, by_curvature.likelihood_ratio.needs, ("curvature",), _released_ratio),
+    Attack("curvature, released NLL", CURVATURE, by_curvature.nll.needs, ("curvature",), _released_nll),
+)}
