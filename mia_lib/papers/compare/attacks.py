@@ -8,7 +8,7 @@ the chapter and in the guide. CONTRIBUTING.md shows it with Attack S.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
