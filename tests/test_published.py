@@ -472,6 +472,10 @@ def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
     assert one.seconds(1, one.complete({"records": 200, "width": 2})) == pytest.approx(20 * 2)
     assert one.cost_in_words(2, one.complete({"width": 2})) == (
         "measuring toy/study of 2 models (records 100, epochs 10): about 40 s here")
+    monkeypatch.setenv("MIA_MOST_SECONDS", "30")
+    with pytest.raises(MiaError, match="about 40 s here. A run measures at most 30 s unasked: `--preset quick` .* `--yes`"):
+        one(index=[5, 6], width=2)
+    assert len(one(index=[5], width=2)) == 1  # 20 s are few enough
 
 
 def test_published_banks_are_read_without_torch():

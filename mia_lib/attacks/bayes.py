@@ -8,6 +8,7 @@ approximate tau: one constant, one a record, and one linearised around a referen
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.special import expit, logit, logsumexp
 
 from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
@@ -158,7 +159,8 @@ def matt_second_term(gradients0: np.ndarray, hessian0: np.ndarray) -> np.ndarray
     Returns:
         [N], never positive.
     """
-    return -0.5 * np.einsum("np,pn->n", gradients0, np.linalg.solve(hessian0, gradients0.T))
+    half = solve_triangular(np.linalg.cholesky(hessian0), np.asarray(gradients0).T, lower=True)  # g^T H^-1 g = |L^-1 g|^2
+    return -0.5 * np.square(half).sum(0)
 
 
 def membership_posterior(score: np.ndarray, prior: float) -> np.ndarray:

@@ -64,6 +64,8 @@ data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are
 app.add_typer(data_app, name="data")
 app.add_typer(course.app, name="course")
 
+MOST_SECONDS = "300"
+YES = typer.Option(False, "--yes", help="Measure also what takes longer than five minutes.")
 PRESET = typer.Option(PUBLISHED, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
 
 
@@ -120,11 +122,18 @@ def run(name: str = NOTEBOOK,
         parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
         preset: str = PRESET,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
-        device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+        yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
     from mia_lib.publish import run_page, runner
 
+    _limit_measuring(yes)
     typer.echo(run_page.write(runner.run(name, _pairs(name, parameter), preset, output)))
+
+
+def _limit_measuring(yes: bool) -> None:
+    """Let no measurement of a run take longer than `MOST_SECONDS` unless that was asked for."""
+    if not yes:
+        os.environ.setdefault("MIA_MOST_SECONDS", MOST_SECONDS)
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
@@ -147,10 +156,11 @@ def sweep(name: str = NOTEBOOK,
                    "as lists do. Repeat for a grid."),
           preset: str = PRESET,
           output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
-          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+          yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
     from mia_lib.publish.sweep import cells, page
 
+    _limit_measuring(yes)
     ran, folder = cells.run(name, _pairs(name, parameter), preset, output)
     typer.echo(page.write(name, ran, preset, folder))
 

@@ -16,7 +16,6 @@ BEGIN = "<!-- written by `mia sync` from data/recorded -->"
 SHOWN = "calibration-figure-1"  # the figure, where it is recorded
 NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's data
     "audit": "cpu",  # the only one, of a chapter without a paper; so is that of compare
-    "bayes": "cpu",  # CIFAR-10, a bank of 30,000 records as in the paper; `banks` is FashionMNIST
     "calibration": "cifar10",  # CIFAR-10 with the paper's 12,500 members and network; `cpu` is its tables, `mnist` MNIST
     "compare": "cpu",
     "curvature": "pool",  # CIFAR-100 with 10,000 members a model; `cifar100` has 2,000 (the paper: 25,000)

@@ -174,10 +174,14 @@ class Measurement:
             index: of the models. parameters: complete ones.
             until: `time.monotonic` by which it ends: no chunk is begun that would not be done by then.
             each: seconds a model, where no manifest tells.
+
+        Raises:
+            MiaError: it takes longer than `$MIA_MOST_SECONDS`, where that is set.
         """
         with store.lock({"kind": "piece", "name": self.name, "parameters": parameters}, what=f"measuring {self.name}"):
             lacking = self.lacking(index, parameters)
             if lacking:
+                self._refuse_costly(len(lacking), parameters)
                 progress.say(self.cost_in_words(len(lacking), parameters))
             for run in _runs(lacking, self.chunk * -(-disk.elsewhere() // self.chunk) or self.chunk):
                 estimate = self.seconds(len(run), parameters) or len(run) * (each or 0)
@@ -339,6 +343,12 @@ class Measurement:
             estimate = piece.manifest["seconds"] / len(piece.index) * float(np.prod([a / b for a, b in sizes if b]))
             nearest = min(nearest or (apart, estimate), (apart, estimate))
         return nearest and models * nearest[1]
+
+    def _refuse_costly(self, models: int, parameters: dict) -> None:
+        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters)
+        if limit and estimate and estimate > float(limit):
+            raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {progress.duration(float(limit))} "
+                           "unasked: `--preset quick` begins from models that a laptop trains in a minute, `--yes` measures this.")
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """What is said before measuring: what, and how long it takes here."""

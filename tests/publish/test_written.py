@@ -6,14 +6,15 @@ import re
 import jupytext
 import pytest
 
-from mia_lib.publish.pages import DEPTH
 from mia_lib.publish.parameters import find_root, notebooks
 
 ROOT = find_root()
 NOTEBOOKS = notebooks(ROOT)
 CHAPTERS = [name for name in NOTEBOOKS if (ROOT / "data" / "papers" / f"{name}_claims.yaml").is_file()]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
+DEPTH = r"^## In (?:more )?depth$"
 WORDS, EXHIBITS = 2200, 8
+CARRIED_OVER = {"bayes": (1500, 7)}  # chapters that one run of the paper's size made shorter
 COLUMNS = 84  # so many are seen of a block of code beside the contents
 IN_CELLS = 86  # and of a notebook's cell, which has narrower edges
 SHOWING = ("show", "explore", "show_table", "say")
@@ -66,22 +67,22 @@ ASIDE = (
 # What no run can change.
 FACTS = {
     "bayes": {
-        "500": "a value of a parameter to try",
         "15,000": "of the paper's Table 2",
         "30": "its references",
         "90": "epochs of its Table 3",
         "1.2": "millions of images, of its Table 3",
-        "±5": "its recipe's name",
-        "28": "pixels of FashionMNIST",
-        "224": "pixels of ImageNet",
-        "32": "pixels of CIFAR",
-        "64": "pixels of our reader, batches",
+        "64": "batches",
         "95 %": "level of intervals",
         "50": "chance, in percent",
         "2": "loss of the example",
         "0": "loss of the example",
-        "4": "where the picture ends",
-        "1": "where a bound stops, another loss",
+        "1 %": "what guessing finds at that rate",
+        "2,000": "images by hand",
+        "3.6": "where a bound is one",
+        "3.96": "where a bound is one",
+        "300": "worlds that are drawn",
+        "900": "three times as many",
+        "two hours": "of a measurement, from its manifest",
     },
     "calibration": {
         "95 %": "level of intervals",
@@ -325,7 +326,7 @@ def main_line(name):
     kept, solution = [], False
     for cell in cells(name):
         if cell.cell_type == "markdown":
-            text, _, depth = cell.source.partition(DEPTH)
+            text, *depth = re.split(DEPTH, cell.source, maxsplit=1, flags=re.MULTILINE)
             text = re.sub(r"^(`{3,})\{solution\}.*?^\1 *$", "", text, flags=re.DOTALL | re.MULTILINE)
             for part in re.split(r"(^`{3,}\{solution-(?:start|end)\})", text, flags=re.MULTILINE):
                 if "{solution-" in part[:20]:
@@ -348,13 +349,14 @@ def test_the_main_line_can_be_read_in_half_an_hour(name):
         prose = re.sub(pattern, " ", prose, flags=re.MULTILINE)
     words = len(re.findall(r"[A-Za-z][\w'’-]*", re.sub(r"\{\w[\w:-]*\}`[^`]*`", "word", re.sub(r"\$[^$]+\$", "x", prose))))
     exhibits = sum(len(re.findall(r"\b(?:show|explore|show_table)\(", text)) for kind, text in line if kind == "code")
-    assert words <= WORDS and 4 <= exhibits <= EXHIBITS, (words, exhibits)
+    most_words, most_exhibits = CARRIED_OVER.get(name, (WORDS, EXHIBITS))
+    assert words <= most_words and 4 <= exhibits <= most_exhibits, (words, exhibits)
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_code_that_is_shown_is_seen_whole(name):
     shown = [cell.source for cell in cells(name)
-             if cell.cell_type == "code" and not {"hide-input", "parameters"} & set(cell.metadata.get("tags", []))]
+             if cell.cell_type == "code" and not {"hide-input", "remove-input", "parameters"} & set(cell.metadata.get("tags", []))]
     assert len(shown) > 3
     assert [line for source in shown for line in source.splitlines() if len(line) > IN_CELLS] == []
 @pytest.mark.parametrize("name", PROSE)
