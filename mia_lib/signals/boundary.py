@@ -136,8 +136,8 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
     """
     check_budget(queries, math.prod(records.shape), 100, starts)
     how = {"queries": int(queries), "seed": int(seed), "signed": bool(signed), "starts": int(starts)}
-    spec = {"kind": "boundary", **how}
-    results = map_models(_task, models, spec, "boundary distances", records=records, judged=judged, **how)
+    results = map_models(_task, models, {"kind": "boundary", **how}, "boundary distances", records=records, judged=judged,
+                         **how)
     distances, used = (spread(results, name, judged) for name in Distances._fields)
     return Distances(distances, np.nan_to_num(used).astype(np.int64))
 

@@ -217,9 +217,8 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
         how["h"] = float(h)
     check_whole("seed", seed)
     spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how, **({} if precise else {"loss": "PyTorch's"})}
-    results = map_models(_task, models, spec, "curvature", records=records, judged=judged, estimator=estimator, dtype=dtype,
-                         how=how, warn=warn, precise=precise)
-    return spread(results, "curvature", judged)
+    return spread(map_models(_task, models, spec, "curvature", records=records, judged=judged, estimator=estimator,
+                             dtype=dtype, how=how, warn=warn, precise=precise), "curvature", judged)
 
 
 def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -244,8 +243,8 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     if models.config.loss != "cross_entropy":
         raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
                        "exact_trace.")
-    spec = {"kind": "curvature between kinks"}
-    results = map_models(_between_task, models, spec, "exact curvature", records=records, judged=judged)
+    results = map_models(_between_task, models, {"kind": "curvature between kinks"}, "exact curvature", records=records,
+                         judged=judged)
     return spread(results, "trace", judged), spread(results, "norm", judged)
 
 

@@ -14,6 +14,7 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,9 +61,9 @@ def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequenc
         MiaError: records of another shape, or `judged` of another than [T, N].
     """
     index = range(len(spec if models is None else models)) if index is None else index
-    specs, rows, where = [spec] * len(index) if isinstance(spec, dict) else list(spec), [None] * len(index), CPU
+    specs, rows, where = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index), CPU
     if models is not None:
-        records, label = records or models.records, f"{label} of {models.label}"
+        records, label = models.records if records is None else records, f"{label} of {models.label}"
         if records.shape != models.records.shape:
             raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
                            f"{models.records.shape}.")
@@ -80,36 +81,32 @@ def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequenc
     def compute(missing: list[int], done: Callable) -> None:
         if models is not None:
             models.fit()
-        tasks = [(k, index[k], rows[k], arguments | each(k) if each else arguments) for k in missing]
-        together = at_once if judged is None and each is None else 1
+        tasks = [(k, index[k], rows[k], partial(function, **arguments, **(each(k) if each else {}))) for k in missing]
         how = _in_pool if where.type == "cpu" else _in_process
-        how(function, tasks, models, records, where, together, label, done)
+        how(tasks, models, records, where, at_once if judged is None and each is None else 1, label, done)
 
     return store.each(specs, compute, **({} if models is None else {"device": devices.describe(where)}))
 
 
-def _in_pool(function, tasks, models, records, where, at_once, label, keep):
-    calls, workers = [(function, arguments) for *_, arguments in tasks], (None, None)
+def _in_pool(tasks, models, records, where, at_once, label, keep):
+    calls, workers = [(call,) for *_, call in tasks], (None, None)
     if models is not None:
         recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
-        calls = [(*call, (*recipe, models.arrays(m)), path, records.y, rows)
-                 for call, (_, m, rows, _) in zip(calls, tasks, strict=True)]
+        calls = [(call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks]
         workers = models.workers, models.executor
     pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, *workers)
 
 
-def _task(function, arguments, network=None, path=None, labels=None, rows=None):
+def _task(call, network=None, path=None, labels=None, rows=None):
     torch.set_num_threads(1)  # an executor's process may not be one of ours
     start = time.perf_counter()
     if network is None:
-        return function(**arguments), time.perf_counter() - start
-    x = training.open_records(path)
-    x, labels = (x, labels) if rows is None else (x[rows], labels[rows])
-    [arrays] = function([ensemble.rebuilt(*network)], x, labels, network[0].loss, **arguments)
+        return call(), time.perf_counter() - start
+    [arrays] = call([ensemble.rebuilt(*network)], training.open_records(path)[rows], labels[rows], network[0].loss)
     return arrays, time.perf_counter() - start
 
 
-def _in_process(function, tasks, models, records, where, at_once, label, keep):
+def _in_process(tasks, models, records, where, at_once, label, keep):
     x = _resident(records.x, where)
     if architectures.parameter_count(models.untrained()) >= STACKED_BELOW or not stackable(
             models.config.architecture, models.records.shape, len(models.records.classes)):
@@ -117,9 +114,8 @@ def _in_process(function, tasks, models, records, where, at_once, label, keep):
     with progress.Bar(label, len(tasks)) as bar:
         for first in range(0, len(tasks), at_once):
             group, start = tasks[first:first + at_once], time.perf_counter()
-            (_, _, rows, arguments), networks = group[0], [models.model(m).to(where) for _, m, *_ in group]
-            asked, labels = (x, records.y) if rows is None else (x[rows], records.y[rows])
-            results = function(networks, asked, labels, models.config.loss, **arguments)
+            (_, _, rows, call), networks = group[0], [models.model(m).to(where) for _, m, *_ in group]
+            results = call(networks, x[rows], records.y[rows], models.config.loss)
             seconds = (time.perf_counter() - start) / len(group)
             for (k, *_), arrays in zip(group, results, strict=True):
                 keep(k, arrays, seconds)

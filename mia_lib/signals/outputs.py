@@ -183,9 +183,8 @@ def _outputs_task(networks, x, labels, loss, full):
 def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False,
             judged: np.ndarray | None = None) -> np.ndarray:
     spec = {"kind": "logits" if full else "signals"}
-    results = map_models(_outputs_task, models, spec, "signals", records=records, judged=judged,
-                         at_once=ensemble.MOST_AT_ONCE, full=full)
-    return spread(results, name, judged)
+    return spread(map_models(_outputs_task, models, spec, "signals", records=records, judged=judged,
+                             at_once=ensemble.MOST_AT_ONCE, full=full), name, judged)
 
 
 def loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
@@ -269,9 +268,8 @@ def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: s
         raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
     choose("dtype", dtype, PRECISIONS)
     spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
-    results = map_models(_gradient_norm_task, models, spec, "gradient norms", records=records, judged=judged, order=order,
-                         dtype=dtype)
-    return spread(results, "norm", judged)
+    return spread(map_models(_gradient_norm_task, models, spec, "gradient norms", records=records, judged=judged, order=order,
+                             dtype=dtype), "norm", judged)
 
 
 def _gradient_norm_task(networks, x, labels, loss, order, dtype):

@@ -87,7 +87,7 @@ def counted(monkeypatch):
     seen, run = [], pool.run_tasks
 
     def watch(function, tasks, *given, **named):
-        seen.extend(task[0].__name__ if callable(task[0]) else function.__name__ for task in tasks)
+        seen.extend(getattr(task[0], "func", function).__name__ for task in tasks)
         run(function, tasks, *given, **named)
 
     monkeypatch.setattr(pool, "run_tasks", watch)

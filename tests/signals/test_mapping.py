@@ -83,4 +83,4 @@ def test_what_needs_no_network_is_mapped_over_its_specs(own, isolated_cache, mon
         specs = [{"kind": "sums", "first": first, "code": "a"} for first in firsts]
         results = signals.map_models(own.counted, None, specs, "sums", each=lambda k, of=firsts: {"first": of[k]}, count=2)
         assert [int(arrays["sum"]) for arrays in results] == [2 * first + 1 for first in firsts]
-    assert [task[1]["first"] for task in calls] == [3, 5, 8]
+    assert [call.keywords["first"] for call, in calls] == [3, 5, 8]

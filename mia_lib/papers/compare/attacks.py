@@ -29,17 +29,16 @@ def _shokri(seen: Seen, shadows: int) -> np.ndarray:
     return registry.shadow_models(seen, shadows, seen.case.seed)
 
 
-def _regress_task(public, public_labels, pool, pool_labels, score, fit, selection, kind, settings, classes):
-    begun = time.perf_counter()
-    x = ensemble.open_records(public)
+def _regress_task(paths, labels, score, fit, selection, kind, settings, classes):
+    begun, (x, pool) = time.perf_counter(), map(ensemble.open_records, paths)
     regression = (quantile.GaussianQuantile(settings, classes) if kind == "gauss"
                   else quantile.PinballQuantile(settings, LEVELS, classes))
 
     def part(rows: np.ndarray) -> tuple:
-        return np.asarray(x[rows]), score[rows], public_labels[rows]
+        return np.asarray(x[rows]), score[rows], labels[0][rows]
 
     regression.fit(*part(fit), validation=part(selection))
-    said = regression.predict(np.asarray(ensemble.open_records(pool)), pool_labels)
+    said = regression.predict(np.asarray(pool), labels[1])
     return {"said": np.stack(said).astype(np.float32), "seconds": np.array(time.perf_counter() - begun)}
 
 
@@ -60,13 +59,13 @@ def regressions(case: Case, kind: str, targets: Sequence[int], size: int | None 
     specs = [{**spec, "model": store.address(case.models.spec(target))} for target in targets]
 
     def arguments(k: int) -> dict:
-        return {"score": case.values("hinge", [targets[k]], "public")[0], "public": ensemble.records_file(case.public),
-                "pool": ensemble.records_file(case.pool),
+        return {"score": case.values("hinge", [targets[k]], "public")[0],
                 "settings": replace(case.regression, seed=case.regression.seed + 7919 * (1 + targets[k]))}
 
     return signals.map_models(
-        _regress_task, None, specs, f"regressions against {case.name}", each=arguments, public_labels=case.public.y,
-        pool_labels=case.pool.y, fit=fit, selection=selection, kind=kind, classes=len(case.pool.classes))
+        _regress_task, None, specs, f"regressions against {case.name}", each=arguments, kind=kind, fit=fit,
+        paths=[ensemble.records_file(records) for records in (case.public, case.pool)], labels=(case.public.y, case.pool.y),
+        selection=selection, classes=len(case.pool.classes))
 
 
 def by_regression(seen: Seen, kind: str, size: int | None = None) -> np.ndarray:

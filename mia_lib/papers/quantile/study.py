@@ -394,7 +394,7 @@ def _features(records: Dataset, settings: NetworkConfig, size: int = 500) -> lis
     spec, starts = store.under(spec, _features_task, settings), range(0, len(records), size)
     return signals.map_models(
         _features_task, None, [{**spec, "start": start} for start in starts], f"features by {settings.backbone}",
-        each=lambda k: {"path": ensemble.records_file(records), "rows": slice(starts[k], starts[k] + size)}, settings=settings)
+        each=lambda k: {"rows": slice(starts[k], starts[k] + size)}, path=ensemble.records_file(records), settings=settings)
 
 
 def _features_task(settings, path, rows):
