@@ -38,12 +38,10 @@ class References:
     Attributes:
         models: R of them.
         members: bool [R, N], which records of the pool each was trained on.
-        variant: `HALVES` or `PUBLIC`.
     """
 
     models: Ensemble
     members: np.ndarray
-    variant: str
 
 
 OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for

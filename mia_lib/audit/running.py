@@ -178,4 +178,4 @@ def _references(given: Given, planned: Plan, left) -> References | None:
         there = upto
         if left() < (time.perf_counter() - start) and before:
             break
-    return References(models.part(range(there)), inside[:there], planned.variant) if there >= least else None
+    return References(models.part(range(there)), inside[:there]) if there >= least else None

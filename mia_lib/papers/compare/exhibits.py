@@ -250,7 +250,7 @@ def views_table(found: study.Views) -> pd.DataFrame:
     rows = []
     for name in found.one:
         for metric, words in (("auc", "AUC"), ("tpr_at_fpr=0.01", "TPR at 1 % FPR")):
-            rows.append({"attack": study.VIEWED[name], "metric": words,
+            rows.append({"attack": title(name), "metric": words,
                          "one view": f"{number(found.one[name], found.members, metric, measures=MEASURES):.3f}",
                          "two views, less one":
                              f"{number(found.two[name], found.members, metric, found.one[name], measures=MEASURES):.3f}"})

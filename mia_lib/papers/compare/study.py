@@ -13,8 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from mia_lib import metrics, signals, store
-from mia_lib.attacks import baselines, registry
-from mia_lib.attacks import curvature as by_curvature
+from mia_lib.attacks import registry
 from mia_lib.attacks.registry import Attack
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics import interval as intervals
@@ -239,7 +238,7 @@ def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
     return Swept(what, np.array(list(cases)), auc, tpr, leads, tuple(played))
 
 
-VIEWED = {"lira": "LiRA, one spread", "curvature": "curvature, likelihood ratio"}
+VIEWED = ("lira", "curvature")
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,14 +256,12 @@ def views(case: Case) -> Views:
         both: dict[str, list] = {name: [] for name in VIEWED}
         for target in case.bank.attacked:
             seen = Seen(case, target)
-            for name, signal in (("lira", "logit_scaled_confidence"), ("curvature", "curvature")):
-                own = np.stack([seen.own(signal, where) for where in ("pool", "mirrored")], -1)
-                under, inside = zip(*(seen.references(signal, where) for where in ("pool", "mirrored")), strict=True)
-                given = own, np.stack(under, -1), inside[0]
-                if name == "curvature":
-                    given = *map(by_curvature.log_curvature, given[:2]), given[2]
-                score = by_curvature.nll(*given) if name == "curvature" else baselines.lira_online(*given, True)
-                both[name].append(packed_ranks(score))
+            for name in VIEWED:
+                [signal] = ATTACKS[name].signals
+                values = np.stack([np.concatenate([seen.own(signal, where)[None], seen.references(signal, where)[0]])
+                                   for where in ("pool", "mirrored")], -1)
+                two_views = registry.ArraySignals({signal: values}, seen.references(signal)[1])
+                both[name].append(packed_ranks(ATTACKS[name].score(two_views)))
         return {name: np.stack(rows) for name, rows in both.items()}
 
     found = play(case, VIEWED)
