@@ -12,9 +12,9 @@
 # # Bayes-optimal membership inference
 #
 # **On {param}`dataset:title`, one threshold on a network's loss tells its training images from others with an accuracy of
-# {ours}`malt-accuracy:value`. A threshold for each image, taken from {param}`references` other networks, reaches
-# {ours}`mast-accuracy:value`. At one false alarm in a hundred, where guessing finds 1 %, the first attack finds {ours}`malt-tpr:value` of
-# the training images and the second {ours}`mast-tpr:value`.**
+# {ours}`malt-accuracy:value`. A threshold for each image, taken from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. At one
+# false alarm in a hundred, where guessing finds 1 %, the first attack finds {ours}`malt-tpr:value` of the training images and the second
+# {ours}`mast-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 dataset: str = "cifar10"  # records of Tables 1 and 2 (see `mia data ls`) [data set]
@@ -71,39 +71,39 @@ results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for at
     ("accuracy", "accuracy"), ("auc", "auc"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
 plotting.show(
     plotting.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
-    caption="How many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate), on "
-            "logarithmic axes, so that low rates can be read. MALT has one threshold on the loss for all images, MAST one for each "
-            "image. Mean over {param}`targets` networks, with a band from the lowest to the highest; dashed: guessing.",
-    alt="ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the members and "
-        "MAST {ours}`mast-tpr:value`; the dashed line of guessing is at one percent there.")
+    caption="How many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate), on logarithmic axes, "
+            "so that low rates can be read. MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
+            "networks, with a band from the lowest to the highest; dashed: guessing.",
+    alt="ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the members and MAST "
+        "{ours}`mast-tpr:value`; the dashed line of guessing is at one percent there.")
 
 # %% [markdown]
-# Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal
-# Strategies for Membership Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or with other settings,
+# Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal Strategies for
+# Membership Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or with other settings,
 # `mia run bayes -p references 8` ([how](../book/rerun.md)).
 #
 # ## What the attacker wants
 #
-# Somebody trained a network on half of {param}`records` images; for each image a coin decided whether it was used. The attacker holds
-# one of the images and its label, and wants to know how the coin fell. It may ask the network for its loss on that image, and it may
-# train networks of its own on other halves of such images, which are called {term}`reference models <reference model>`. That is the
-# [membership game](../book/game.md). The attacks of this chapter differ in what they need:
+# Somebody trained a network on half of {param}`records` images; for each image a coin decided whether it was used. The attacker holds one of the
+# images and its label, and wants to know how the coin fell. It may ask the network for its loss on that image, and it may train networks of its own
+# on other halves of such images, which are called {term}`reference models <reference model>`. That is the [membership game](../book/game.md). The
+# attacks of this chapter differ in what they need:
 
 # %% tags=["hide-input"]
 results.show_table(
     attacks.threat_model({"0-1": baselines.gap, "Shadow models": baselines.shadow_models, "MALT": bayes.malt,
                           "MAST": bayes.mast, "MATT": bayes.matt}),
     name="bayes-threat-model",
-    caption="What each attack needs for its score, as declared by the function that computes it. 0-1 calls an image a member when it is "
-            "classified correctly; shadow models learn what the outputs of members look like.")
+    caption="What each attack needs for its score, as declared by the function that computes it. 0-1 calls an image a member when it is classified "
+            "correctly; shadow models learn what the outputs of members look like.")
 
 # %% [markdown]
 # The paper asks which attack is the best possible one, and whether seeing the network's weights would help.
 #
 # ## The idea: some images are easy
 #
-# Each dot below is one image of this run. Its place says how high its loss is under networks that were not trained on it (to the
-# right: harder) and under networks that were (upwards: harder).
+# Each dot below is one image of this run. Its place says how high its loss is under networks that were not trained on it (to the right: harder) and
+# under networks that were (upwards: harder).
 
 # %%
 losses = study.mean_losses(bank)  # of each image, with and without training on it
@@ -114,22 +114,22 @@ results.name({"told-apart": float(exhibits.told_apart(losses, threshold).mean())
               "below-diagonal": float(np.mean(losses["inside"] < losses["outside"]))}, ".0%")
 plotting.explore(
     exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea",
-    instructions="Move the one threshold. Which images does it tell apart, and which are on one side of it whether or not a network was "
-                 "trained on them? Point at a dot for its losses under single networks.",
-    caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are "
-            "one threshold for all images. It can tell only the images in the lower right quarter apart, {ours}`told-apart` of all: their "
-            "mean loss is above it without training and below it with. Losses below one in ten thousand are drawn there.",
-    alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. A horizontal and a vertical "
-        "line at the same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
+    instructions="Move the one threshold. Which images does it tell apart, and which are on one side of it whether or not a network was trained on "
+                 "them? Point at a dot for its losses under single networks.",
+    caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are one "
+            "threshold for all images. It can tell only the images in the lower right quarter apart, {ours}`told-apart` of all: their mean loss is "
+            "above it without training and below it with. Losses below one in ten thousand are drawn there.",
+    alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. A horizontal and a vertical line at the "
+        "same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
 
 # %% [markdown]
-# A single threshold calls an easy image a member, because its loss is low, and a hard image a non-member, because its loss is high. Both
-# calls can be wrong. So the attacker should compare the loss of an image with what is typical *for this image*.
+# A single threshold calls an easy image a member, because its loss is low, and a hard image a non-member, because its loss is high. Both calls can be
+# wrong. So the attacker should compare the loss of an image with what is typical *for this image*.
 #
 # ## One target by hand
 #
-# This cell runs the whole experiment on 2,000 images of FashionMNIST, which lie in the repository. It trains {param}`hand_models` small
-# networks, each on half of the images, and attacks the first one twice.
+# This cell runs the whole experiment on 2,000 images of FashionMNIST, which lie in the repository. It trains {param}`hand_models` small networks,
+# each on half of the images, and attacks the first one twice.
 
 # %%
 images = data.load("fashion_mnist_20k").take(np.arange(2000))
@@ -147,17 +147,17 @@ hand = {"MALT": bayes.malt(loss[0]),
 results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for name, score in hand.items()})
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing. MALT is minus the loss. MAST subtracts the loss from the image's own threshold, here the
-# loss that best splits references trained on the image from the others. The networks come in pairs that share no image; the partner
-# of the target stays out, because [counting](#bayes-complement-part) which references hold an image would give the answer away.
+# An {term}`AUC` of one half is guessing. MALT is minus the loss. MAST subtracts the loss from the image's own threshold, here the loss that best
+# splits references trained on the image from the others. The networks come in pairs that share no image; the partner of the target stays out, because
+# [counting](#bayes-complement-part) which references hold an image would give the answer away.
 #
 # ## The best possible attack
 #
-# *An example first.* Half of all networks that never saw an image give it loss 2, the other half loss 0. Suppose that training on
-# the image makes a network with loss $\ell$ on it more likely by the factor $e^{-\ell}$. Over the networks that never saw it, this factor is
-# $(e^{-2} + 1)/2 \approx 0.57$ on average. So a network with loss 0 is $1/0.57 \approx 1.8$ times as likely to have seen the image as
-# not, and a network with loss 2 only $0.24$ times. The loss at which both are equally likely is $-\log 0.57 \approx 0.57$. It is not
-# the mean of 0 and 2 but a {term}`soft minimum`.
+# *An example first.* Half of all networks that never saw an image give it loss 2, the other half loss 0. Suppose that training on the image makes a
+# network with loss $\ell$ on it more likely by the factor $e^{-\ell}$. Over the networks that never saw it, this factor is
+# $(e^{-2} + 1)/2 \approx 0.57$ on average. So a network with loss 0 is $1/0.57 \approx 1.8$ times as likely to have seen the image as not, and a
+# network with loss 2 only $0.24$ times. The loss at which both are equally likely is $-\log 0.57 \approx 0.57$. It is not the mean of 0 and 2 but a
+# {term}`soft minimum`.
 #
 # ```{admonition} The paper's setting
 # :class: paper
@@ -167,8 +167,8 @@ results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for 
 # \mathbb P(\theta \mid z_{1:n}, m_{1:n}) \propto \exp\Big(-\tfrac1T \sum_i m_i\, \ell(\theta, z_i)\Big),
 # $$ (bayes-gibbs)
 #
-# with loss $\ell$ and temperature $T$. Let $\lambda$ be the prior probability of membership, $\mathcal T$ all other records and their
-# coins, $\sigma(u) = 1/(1+e^{-u})$ and $t_\lambda = \log\frac{\lambda}{1-\lambda}$.
+# with loss $\ell$ and temperature $T$. Let $\lambda$ be the prior probability of membership, $\mathcal T$ all other records and their coins,
+# $\sigma(u) = 1/(1+e^{-u})$ and $t_\lambda = \log\frac{\lambda}{1-\lambda}$.
 # ```
 #
 # ````{prf:theorem} Optimal score
@@ -185,16 +185,16 @@ results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for 
 # $$ (bayes-tau)
 # ````
 #
-# *Why.* With $z_1$ among the members, the density of $\theta$ is $e^{-\ell(\theta, z_1)/T} p_{\mathcal T}(\theta)$ over its normalising
-# integral; without it, it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and only the loss on $z_1$ is left.
+# *Why.* With $z_1$ among the members, the density of $\theta$ is $e^{-\ell(\theta, z_1)/T} p_{\mathcal T}(\theta)$ over its normalising integral;
+# without it, it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and only the loss on $z_1$ is left.
 #
-# Two things follow. First, the weights add nothing to the losses, as long as training behaves like a draw from {eq}`bayes-gibbs`.
-# Second, the threshold $\tau(z)$ belongs to the record. The three attacks are three ways to guess it:
+# Two things follow. First, the weights add nothing to the losses, as long as training behaves like a draw from {eq}`bayes-gibbs`. Second, the
+# threshold $\tau(z)$ belongs to the record. The three attacks are three ways to guess it:
 #
 # - **MALT** takes one $\tau$ for all records, so its score is minus the loss.
 # - **MAST** estimates $\tau(z)$ from reference models, in one of the ways below.
-# - **MATT** is for models with a single minimum. It takes the loss under one reference $\theta_0^*$ as $\tau(z)$ and linearises the
-#   difference: $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
+# - **MATT** is for models with a single minimum. It takes the loss under one reference $\theta_0^*$ as $\tau(z)$ and linearises the difference:
+#   $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
 
 # %% tags=["hide-input"]
 results.show_source(bayes.mast, bayes.best_split)
@@ -202,8 +202,8 @@ results.show_source(bayes.mast, bayes.best_split)
 # %% [markdown]
 # ## A threshold for each record: Figure 1
 #
-# In this example everything is known exactly. Draw $n = 100$ records from a normal distribution in $d$ dimensions, publish the mean of
-# half of them, and let the loss be half the squared distance to that mean.
+# In this example everything is known exactly. Draw $n = 100$ records from a normal distribution in $d$ dimensions, publish the mean of half of them,
+# and let the loss be half the squared distance to that mean.
 
 # %%
 played = theory.gaussian_games(n=100, d=gaussian_dimension,
@@ -217,20 +217,18 @@ results.name({**{f"gaussian-{name.lower()}": number(figure_1, name, "auc") for n
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
     caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis. With one threshold for all "
-            "(MALT, scores centred) members and others overlap; with one for each record (MAST) they part. AUC over "
-            "{param}`gaussian_games` games: MALT {ours}`gaussian-malt` (in closed form {ours}`closed-malt`), MAST {ours}`gaussian-mast` "
-            "({ours}`closed-mast`).",
+            "(MALT, scores centred) members and others overlap; with one for each record (MAST) they part. AUC over {param}`gaussian_games` games: "
+            "MALT {ours}`gaussian-malt` (in closed form {ours}`closed-malt`), MAST {ours}`gaussian-mast` ({ours}`closed-mast`).",
     alt="Two histograms of scores of members and of non-members, MALT and MAST, over the same horizontal axis. AUC over all games is "
         "{ours}`gaussian-malt:value` for MALT and {ours}`gaussian-mast:value` for MAST.")
 
 # %% [markdown]
-# MALT's score contains how far a record lies from the centre of all records, which has nothing to do with training. MAST takes that
-# out.
+# MALT's score contains how far a record lies from the centre of all records, which has nothing to do with training. MAST takes that out.
 #
 # ## A small network: Table 2
 #
-# The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. We do the
-# same, {param}`targets` times. Thresholds are chosen on two of the attacker's own models, never on the target.
+# The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. We do the same,
+# {param}`targets` times. Thresholds are chosen on two of the attacker's own models, never on the target.
 
 # %%
 shadow = measure.table2_shadow(targets, shadows=references, **recipe)
@@ -262,9 +260,9 @@ results.show_table(
 # (bayes-table-1-section)=
 # ## Logistic regression: Table 1
 #
-# MATT needs a model with one minimum. The paper takes logistic regression that tells trucks from ships by the features of a network
-# trained on CIFAR-100. Of $n$ images, half train the target and half do not; $n/2$ further ones train the reference. We play each
-# game {param}`seeds` times with features of {param}`feature_architecture`.
+# MATT needs a model with one minimum. The paper takes logistic regression that tells trucks from ships by the features of a network trained on
+# CIFAR-100. Of $n$ images, half train the target and half do not; $n/2$ further ones train the reference. We play each game {param}`seeds` times with
+# features of {param}`feature_architecture`.
 
 # %%
 extractor = {"dataset": dataset, "classes": classes, "source": source,
@@ -289,8 +287,8 @@ results.show_table(
     exhibits.table_one(table_1, {("0-1", "auc"): "0-1", ("MALT", "balanced_accuracy"): "MALT", ("MATT", "balanced_accuracy"): "MATT",
                                  ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1",
     caption="**Table 1 of the paper**, attack accuracies in percent, means over {param}`seeds` splits. As in the paper, the threshold of MALT and "
-            "MATT is the best one on the very images that are judged. What that choice is worth by itself, random numbers show. 0-1 has no "
-            "threshold to choose and a 95 % interval over splits.")
+            "MATT is the best one on the very images that are judged. What that choice is worth by itself, random numbers show. 0-1 has no threshold "
+            "to choose and a 95 % interval over splits.")
 
 # %% [markdown]
 # :::{finding}
@@ -341,9 +339,9 @@ results.show_table(
 #
 # ````{solution} bayes-exercise-references
 # :class: dropdown
-# MALT uses no reference for its score, so its AUC is that of the same targets; only its threshold comes from the attacker's models.
-# MAST's threshold for each record comes from half as many losses on either side and is noisier, most of all for records whose losses
-# scatter. It loses most at low false positive rates.
+# MALT uses no reference for its score, so its AUC is that of the same targets; only its threshold comes from the attacker's models. MAST's threshold
+# for each record comes from half as many losses on either side and is noisier, most of all for records whose losses scatter. It loses most at low
+# false positive rates.
 # ````
 #
 # ````{exercise} What does the sign of Eq. 29 do?
@@ -370,28 +368,15 @@ both = {"printed sign": played.malt - difficulty, "MALT": played.malt}
 # ````{exercise} How much is ε?
 # :label: bayes-exercise-epsilon
 # If training is $\epsilon$-{term}`differentially private <differential privacy>`, the probability that a record is a member is at most
-# $\lambda + \epsilon/4$ after the model is seen ({prf:ref}`bayes-property-1`). For which $\epsilon$ does that say anything at
-# $\lambda = 0.5$, $0.1$, $0.01$? Does $\epsilon = 1$ protect a record with a prior of one percent?
+# $\lambda + \epsilon/4$ after the model is seen ({prf:ref}`bayes-property-1`). For which $\epsilon$ does that say anything at $\lambda = 0.5$, $0.1$,
+# $0.01$? Does $\epsilon = 1$ protect a record with a prior of one percent?
 # ````
 #
 # ````{solution} bayes-exercise-epsilon
 # :class: dropdown
 # The bound is below one only for $\epsilon < 4(1-\lambda)$, so up to 2, 3.6 and 3.96. Without the last step of its proof the bound is
-# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$ and the printed one $0.26$: the record is protected, and the printed bound is ten
-# times too pessimistic.
-# ````
-#
-# ````{exercise} MATT is a calibrated loss
-# :label: bayes-exercise-calibrated
-# Expand $\ell(\theta, z)$ around $\theta_0^*$ to first order and show that MATT is $\ell(\theta_0^*, z) - \ell(\theta, z)$ up to second
-# order. At $n =$ {ours}`n-small` MATT has AUC {ours}`matt-auc` and that difference {ours}`calibrated-auc`. Do the weights help?
-# ````
-#
-# ````{solution} bayes-exercise-calibrated
-# :class: dropdown
-# $\ell(\theta, z) \approx \ell(\theta_0^*, z) + (\theta - \theta_0^*)^\top\nabla\ell(\theta_0^*, z)$; subtract. The difference needs no weights, so
-# what MATT has over MALT it owes to the reference, which tells what is typical for the record. Difficulty {term}`calibration`, the subject
-# of [another chapter](calibration.ipynb), builds on this score.
+# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$ and the printed one $0.26$: the record is protected, and the
+# printed bound is ten times too pessimistic.
 # ````
 
 # %% [markdown]
@@ -419,14 +404,14 @@ both = {"printed sign": played.malt - difficulty, "MALT": played.malt}
 #
 # *Why.* Fix $\mathcal T$ and use Bayes' rule for the two values of $m_1$: the posterior is $\alpha/(\alpha+\beta)$ with
 # $\alpha = \lambda\,\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)$ and $\beta = (1-\lambda)\,\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)$, and
-# $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$. Then average over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be over the
-# law of $\mathcal T$ **given** $\theta$ and $z_1$.
+# $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$. Then average over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be
+# over the law of $\mathcal T$ **given** $\theta$ and $z_1$.
 #
 # (bayes-enumeration)=
 # ### Both theorems in a world small enough to sum over
 #
-# Let records take three values and models seven, with random losses. Every probability is then a finite sum, and the theorems can be
-# checked to the last digit. Models 0 and 1 have the same loss on every record; models 0 and 2 on the first record alone.
+# Let records take three values and models seven, with random losses. Every probability is then a finite sum, and the theorems can be checked to the
+# last digit. Models 0 and 1 have the same loss on every record; models 0 and 2 on the first record alone.
 
 # %%
 theory_results, errors = study.theorems(seed)
@@ -440,56 +425,46 @@ results.name({"accuracy-cold": number(hot, "best rule", "accuracy", temperature=
 small_numbers = dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e")
 results.show_table(
     errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=small_numbers,
-    caption="Largest error of each theorem against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other "
-            "records before the model is seen. Last two columns: how far apart the posteriors of one record are under two models with the "
-            "same loss on *it*, and under two with the same loss on *all* records. So where the other records are unknown, one loss is not "
-            "enough, and all losses are.")
+    caption="Largest error of each theorem against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
+            "before the model is seen. Last two columns: how far apart the posteriors of one record are under two models with the same loss on *it*, "
+            "and under two with the same loss on *all* records. So where the other records are unknown, one loss is not enough, and all losses are.")
 
 # %% [markdown]
-# The paper adds that a hotter posterior (more noise in training) leaves the attacker less. On average over 300 random worlds it does: the
-# best attacker is right in {ours}`accuracy-cold` of all cases at $T = 0.05$ and in {ours}`accuracy-hot` at $T = 5$. It is no theorem, for in
+# The paper adds that a hotter posterior (more noise in training) leaves the attacker less. On average over 300 random worlds it does: the best
+# attacker is right in {ours}`accuracy-cold` of all cases at $T = 0.05$ and in {ours}`accuracy-hot` at $T = 5$. It is no theorem, for in
 # {ours}`worlds-rise` of them the accuracy rises somewhere on the way.
 #
 # ### What privacy buys
 #
 # ````{prf:property} Differential privacy caps the posterior
 # :label: bayes-property-1
-# If $\log\frac{\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)}{\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)} \le
-# \epsilon$ for all $z_1$ and $\mathcal T$, then $\mathbb P(m_1 = 1 \mid \theta, z_1) \le \lambda + \epsilon/4$.
+# If $\log\frac{\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)}{\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)} \le \epsilon$ for all $z_1$ and
+# $\mathcal T$, then $\mathbb P(m_1 = 1 \mid \theta, z_1) \le \lambda + \epsilon/4$.
 # ````
 #
 # *Why.* The sigmoid rises with slope at most $1/4$.
 #
-# ````{prf:property} Membership privacy caps it too
-# :label: bayes-property-2
-# If with probability $1 - \delta$ over $\mathcal T$ the average loss of $z_1$ under models that have not seen it exceeds
-# $\ell(\theta, z_1)$ by at most $\epsilon$, then $\mathbb P(m_1 = 1 \mid \theta, z_1) \le \lambda + \frac{\epsilon}{4T} + \delta$.
-# ````
+# The paper also has a certificate for one model and one record, found after training (Property 2). If with probability $1 - \delta$ over $\mathcal T$
+# the mean loss of $z_1$ under models that have not seen it exceeds $\ell(\theta, z_1)$ by at most $\epsilon$, the posterior is at most
+# $\lambda + \frac{\epsilon}{4T} + \delta$: the soft minimum $\tau$ is below the mean loss, so $s \le \epsilon / T$ where the condition holds. In 900
+# random finite worlds no posterior exceeds either bound.
 #
-# *Why.* By Jensen's inequality the soft minimum $\tau$ is below the mean loss, so $s \le \epsilon / T$ wherever the condition holds;
-# elsewhere the posterior is at most one. In 900 random finite worlds no posterior exceeds either bound (claims C4 and C5 below).
-#
-# ### Table 1: average precision, and thresholds from elsewhere
+# ### Table 1: average precision
 
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.table_one(table_1, {(attack, metric): f"{attack} {side}" for metric, side in (
         ("average_precision_non_members", "test"), ("average_precision", "train")) for attack in ("MALT", "MATT")}),
     name="bayes-table-1-map",
-    caption="**Table 1 of the paper, mean average precision in percent**: *test* finds non-members by high loss, *train* finds members by "
-            "low loss. Ours with 95 % intervals over splits; 50 is chance.")
-results.show_table(
-    exhibits.table_one(table_1, {("model", "train_accuracy"): "model, members", ("model", "validation_accuracy"): "model, others", **{
-        (attack, "rehearsed_accuracy"): f"{attack}, rehearsed" for attack in ("MALT", "MATT")}}), name="bayes-table-1-rehearsed",
-    caption="Accuracy of the models of {numref}`bayes-table-1`, beside the paper's, and of the attacks with a threshold that comes from other "
-            "splits, whose members the attacker knows. In percent, with 95 % intervals over splits.")
+    caption="**Table 1 of the paper, mean average precision in percent**: *test* finds non-members by high loss, *train* finds members by low loss. "
+            "Ours with 95 % intervals over splits; 50 is chance.")
 
 # %% [markdown]
 # (bayes-complement-part)=
 # ### The partner of the target among the references
 #
-# The networks of a bank come in pairs that share no image and together hold all. With the target's partner among the references, every
-# image of the target is held by one reference fewer than any other image. Whoever counts has membership, without a look at any loss.
+# The networks of a bank come in pairs that share no image and together hold all. With the target's partner among the references, every image of the
+# target is held by one reference fewer than any other image. Whoever counts has membership, without a look at any loss.
 
 # %%
 with_partner = study.complement(bank, targets, draws)
@@ -501,12 +476,6 @@ results.name({f"{name}-{way.split()[-1]}": number(with_partner, attack, "auc", c
     ("count", "counting"), ("mast", "MAST"), ("lira", "LiRA")) for way in ("put aside", "kept")})
 results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc", complement="kept") - metrics.estimate(
     with_partner, attack, "auc", complement="put aside")).interval() for name, attack in (("mast", "MAST"), ("lira", "LiRA"))})
-plotting.show(
-    exhibits.complement_figure(with_partner), name="bayes-complement",
-    caption="AUC with the target's complement put aside, as everywhere in this book, and with it among the references. *Counting* scores an image "
-            "by how few references hold it. 95 % intervals over targets and records.",
-    alt="For counting, MAST and LiRA, the AUC with the complement put aside and with it among the references, and a dashed line at one half. "
-        "Counting is at {ours}`count-aside:value` and {ours}`count-kept:value`.")
 
 # %% [markdown]
 # Counting has an AUC of {ours}`count-kept:value` with the complement and of {ours}`count-aside:value` without. With the complement, MAST's AUC
@@ -543,11 +512,11 @@ claims.show("bayes", verdicts)
 # - **After Theorem 2** the text says that a larger $T$ lowers $s$. At fixed $\tau$ it lowers $|s|$, and so raises a negative $s$.
 # - **Table 1 and its text** disagree about mAP test: the text calls MALT and MATT similar, the table has MATT ahead by
 #   {printed}`table1 | n = 400 | MATT | map_test` to {printed}`table1 | n = 400 | MALT | map_test` at $n = 400$.
-# - **Which references?** That the threshold is a mean loss over models trained on subsamples leaves open whether those with $z$ count.
-#   MAST (mean out) uses those without; best split uses both.
-# - **The released code** ([facebookresearch/whitebox_blackbox](https://github.com/facebookresearch/whitebox_blackbox), commit 81d8264 of
-#   2019) holds MATT alone. Its penalty is fixed at $C = 10^4$, it takes three sets of $n$ records instead of $n/2$, and it draws the
-#   shadow sets from public records only, where the text draws them from the pool that holds the records under attack.
+# - **Which references?** That the threshold is a mean loss over models trained on subsamples leaves open whether those with $z$ count. MAST (mean
+#   out) uses those without; best split uses both.
+# - **The released code** ([facebookresearch/whitebox_blackbox](https://github.com/facebookresearch/whitebox_blackbox), commit 81d8264 of 2019) holds
+#   MATT alone. Its penalty is fixed at $C = 10^4$, it takes three sets of $n$ records instead of $n/2$, and it draws the shadow sets from public
+#   records only, where the text draws them from the pool that holds the records under attack.
 #
 # ### Where this run differs from the paper
 #
@@ -558,5 +527,5 @@ claims.show("bayes", verdicts)
 # | Table 2 | CIFAR-10, 15,000 members, 50 epochs, 30 references | {param}`dataset:title`, half of {param}`records`, {param}`epochs` epochs, {param}`references` references | `-p epochs 50`, two hours on two cores |
 # | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs, half of 1.2 million images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs | ImageNet in a folder and weeks of a graphics card |
 #
-# The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. It names no optimiser, batch size or
-# width for Table 2; we use Adam with batches of 64.
+# The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. It names no optimiser, batch size or width for
+# Table 2; we use Adam with batches of 64.

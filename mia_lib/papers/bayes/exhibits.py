@@ -158,19 +158,3 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     rows = metrics.summary(frame, ["network", "augmentation", "attack", "metric"])
     return results.beside_paper(rows, printed, ["network", "augmentation"],
                                 {("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"})
-
-
-def complement_figure(frame: pd.DataFrame) -> Figure:
-    """AUC of attacks with the target's complement put aside, and with it among the references."""
-    rows = metrics.summary(frame[frame["study"] == "complement"], ["complement", "attack", "metric"])
-    figure, (axis,) = panels.grid(1, 3.2, "AUC")
-    attacks = list(rows["attack"].unique())
-    for shift, (way, part) in zip((-0.12, 0.12), rows.groupby("complement", sort=False), strict=True):
-        look = {**plotting.STYLE["members" if way == "put aside" else "non-members"], "linestyle": "none"}
-        label = "complement put aside" if way == "put aside" else "complement among the references"
-        panels.bars(axis, np.arange(len(part)) + shift, part["interval"], label=label, **look)
-    axis.axhline(0.5, **panels.CHANCE)
-    panels.ticks(axis.xaxis, np.arange(len(attacks)), attacks)
-    axis.set(xlim=(-0.5, len(attacks) - 0.5))
-    panels.legend(figure)
-    return figure
