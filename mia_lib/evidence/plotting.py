@@ -389,11 +389,8 @@ def altair():
 
 
 def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dict:
-    """A chart in Vega-Lite as a page holds it: in the book's look, described, rounded and not too heavy.
-
-    Args:
-        chart: of Altair.
-        name, alt, instructions: as for `explore`.
+    """A chart in Vega-Lite as a page holds it: in the book's look, described, rounded and not too heavy; arguments as for
+    `explore`.
 
     Raises:
         MiaError: no chart of Altair, or one of more than `LIMIT` bytes.
@@ -434,10 +431,7 @@ def _rounded(part, data: bool):
 
 
 def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
-    """A figure as what is displayed, and what is said about it: an output's data and metadata. The figure is closed.
-
-    Args:
-        fig, name, caption, alt: as for `show`.
+    """A figure as an output's data and metadata, arguments as for `show`; it is closed.
 
     Raises:
         MiaError: a name, caption or alternative text that cannot be one.

@@ -6,7 +6,6 @@ exist there. Nothing in it is edited by hand, and no output flows back into the 
 
 from __future__ import annotations
 
-import base64
 import copy
 import hashlib
 import json
@@ -24,19 +23,8 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import (
-    exhibits,
-    in_words,
-    marks,
-    outputs,
-    play_page,
-    primer_page,
-    prose,
-    recorded,
-    reference,
-    runner,
-    scorecard,
-)
+from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, recorded, reference, runner, scorecard
+from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, displayed_outputs, for_readers, plain
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 from mia_lib.publish.recorded import Recorded
 
@@ -240,7 +228,7 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         beside = {one.preset: prose.run_of_record(name, one.preset, one.manifest["parameters"], one.shown) for one in held}
         apart = next((text for cell in notebook["cells"] if exhibits.DIFFERS in (text := "".join(cell["source"]))), "")
         notebook = prose.told(notebook, runs_of[name], beside)
-        own, _ = outputs.displayed_outputs(notebook)
+        own, _ = displayed_outputs(notebook)
         shown_by[name] = [exhibits.Shown(run.preset, shown["tables"], shown["figures"], _differences(apart, run))
                           for run, shown in [(runs_of[name], own), *((beside[one.preset], one.shown) for one in held)]]
         claims += scorecard.of_notebook(notebook)
@@ -295,7 +283,7 @@ def _differences(text: str, run: prose.Run) -> list[exhibits.Difference]:
 
 def _other(runs: list[Recorded], notebook: dict) -> list[Recorded]:
     """Recorded runs without the tables and figures that the page's own run shows just so."""
-    own, images = outputs.displayed_outputs(notebook)
+    own, images = displayed_outputs(notebook)
     kept = []
     for one in runs:
         tables = {k: v for k, v in one.shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
@@ -308,25 +296,19 @@ def _other(runs: list[Recorded], notebook: dict) -> list[Recorded]:
 
 def collect_figures(notebook: dict) -> dict[str, bytes]:
     """The named figures of an executed notebook: path in the staging folder -> PNG."""
-    found = {}
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            figure, image = output.get("metadata", {}).get("mia"), output.get("data", {}).get("image/png")
-            if figure and image:
-                found[f"{FIGURES}{figure['name']}.png"] = base64.b64decode("".join(image))
-    return found
+    return {f"{FIGURES}{file}": png for file, png in displayed_outputs(notebook)[1].items()}
 
 
 def collect_audits(notebook: dict) -> dict[str, str]:
     """The reports of audits in an executed notebook, each in a folder of its own as `audit.Report.save` writes it: a page that
     needs nothing else, and its numbers. Path -> content."""
     return {f"{report['name']}/{file}": text for cell in notebook["cells"] for output in cell.get("outputs", [])
-            if (report := output.get("data", {}).get(outputs.AUDIT)) for file, text in report["files"].items()}
+            if (report := output.get("data", {}).get(AUDIT)) for file, text in report["files"].items()}
 
 
 def _linked(output: dict, folder: str) -> dict:
     """An output with a report as a link to its page, from the notebook's page; the report's folder lies in another."""
-    report = output.get("data", {}).get(outputs.AUDIT)
+    report = output.get("data", {}).get(AUDIT)
     if not report:
         return output
     page = next(file for file in report["files"] if file.endswith(".html"))
@@ -340,7 +322,7 @@ def collect_charts(notebook: dict) -> dict[str, tuple[dict, str]]:
     found = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
-            figure, chart = output.get("metadata", {}).get("mia"), output.get("data", {}).get(outputs.VEGA_LITE)
+            figure, chart = output.get("metadata", {}).get("mia"), output.get("data", {}).get(VEGA_LITE)
             if figure and chart:
                 found[figure["name"]] = chart, figure["alt"]
     return found
@@ -399,7 +381,7 @@ def page(notebook: dict, runs: Sequence[Recorded] = (), explorable: bool = True,
         if runner.INJECTED in cell["metadata"].get("tags", []):
             cell["metadata"]["tags"].append("hide-input")
         for output in cell.get("outputs", []):
-            if outputs.CLAIMS in output.get("data", {}):
+            if CLAIMS in output.get("data", {}):
                 output["data"]["text/markdown"] = marks.with_anchors("".join(output["data"]["text/markdown"]))
         if "outputs" in cell:
             cell["outputs"] = [_linked(output, audits) for output in cell["outputs"]]
@@ -510,8 +492,8 @@ def _charts(cell: dict, explorable: bool) -> list[dict]:
     (`explorable`), its words stand alone.
     """
     figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
-    charts = [output["data"].pop(outputs.VEGA_LITE) for output in cell.get("outputs", [])
-              if outputs.VEGA_LITE in output.get("data", {})]
+    charts = [output["data"].pop(VEGA_LITE) for output in cell.get("outputs", [])
+              if VEGA_LITE in output.get("data", {})]
     if charts and figure and not explorable:
         shown = cell["metadata"]["mystnb"]["figure"]
         shown["caption"] = shown["caption"].replace("In the chart,", "In the book's chart,")
@@ -537,7 +519,7 @@ def _captioned(cell: dict) -> list[dict]:
     if "outputs" not in cell:
         return [cell]
     groups = [[]]
-    for output in outputs.for_readers(cell["outputs"]):
+    for output in for_readers(cell["outputs"]):
         figure = output.get("metadata", {}).get("mia")
         # MyST-NB puts a cell's caption under each of its outputs, so a figure shares its cell with nothing displayed.
         if figure or (groups[-1] and groups[-1][-1].get("metadata", {}).get("mia")):
@@ -668,12 +650,10 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
     kept = folder / f"vega-lite-{VERSION}-{vl_convert.__version__}.js"
     if not kept.is_file():
         code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VERSION)
-        partial = kept.with_suffix(".writing")
         # Its names stay its own; those of a script are otherwise everybody's.
         licence = ("Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
                    "licence, https://github.com/vega")
-        partial.write_text(f"/* {licence} */\n(() => {{{code}\n}})();\n", encoding="utf-8")
-        os.replace(partial, kept)
+        runner.write_whole(kept, f"/* {licence} */\n(() => {{{code}\n}})();\n")
     return {"book/_static/vega.js": kept.read_bytes()}
 
 
@@ -722,4 +702,4 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
     with open(log, "wb") as out:
         code = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
-    return code, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()
+    return code, plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()
