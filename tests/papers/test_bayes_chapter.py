@@ -84,7 +84,8 @@ def test_the_games_of_table_one_hold_the_identities_of_the_paper():
     assert abs(values("MATT", "auc") - values("Calibrated loss", "auc")).max() < 0.08
     assert (values("MALT", "balanced_accuracy") >= values("MALT", "rehearsed_accuracy") - 1e-12).all()
     assert (values("MATT", "balanced_accuracy") >= values("MATT", "cross_validated_accuracy") - 1e-12).all()
-    assert values("Eq. 39", "auc") == pytest.approx(values("MATT", "auc"), abs=0.1) and len(values("MATT", "average_precision")) == 10
+    assert values("Eq. 39", "auc") == pytest.approx(values("MATT", "auc"), abs=0.1)
+    assert len(values("MATT", "average_precision")) == 10
 
 
 def test_the_penalty_is_chosen_for_the_model_alone():

@@ -183,8 +183,8 @@ def test_a_preset_is_held_to_the_rules_together_with_what_is_given(rules):
 
 WRONG = {
     "bayes": [{"references": 5}, {"classes": [5]}, {"classes": [5, 5]}, {"sizes": [401]}, {"architecture": "mlp:a"},
-              {"sweep_architectures": ["lenet"]}, {"augmentations": ["none", "flop", "flip_crop:1"]}, {"augmentations": ["none"]},
-              {"dataset": "cifar"}, {"source": "x"}],
+              {"sweep_architectures": ["lenet"]}, {"augmentations": ["none", "flop", "flip_crop:1"]},
+              {"augmentations": ["none"]}, {"dataset": "cifar"}, {"source": "x"}],
     "calibration": [{"tables": ["german_credit"]}, {"image_architecture": "leino_cnn:1"}, {"image_augmentations": ["turn"]},
                     {"ratios": [0]}, {"epsilons": [0.0]}, {"image_dataset": "x"}, {"shadow_shares": []}, {"stops": [5, 1]},
                     {"stops": []}, {"ablations": "adult"}],

@@ -49,8 +49,8 @@ def table_1(features: np.ndarray, labels: np.ndarray, fits: Mapping[int, Bank], 
         features: [N, F]. labels: bool [N]. fits: n -> `measure.table1` at that n. seed: of the first split.
 
     Returns:
-        study "table 1", n; attacks "0-1", "MALT", "MATT", "Calibrated loss", "noise", and at the largest n "Eq. 39"; metrics of
-        ranking, "rehearsed_accuracy" (threshold from other splits), at the largest n "cross_validated_accuracy", and
+        study "table 1", n; attacks "0-1", "MALT", "MATT", "Calibrated loss", "noise", and at the largest n "Eq. 39"; metrics
+        of ranking, "rehearsed_accuracy" (threshold from other splits), at the largest n "cross_validated_accuracy", and
         "train_accuracy" and "validation_accuracy" of "model".
     """
     x, frames = design(features), []
