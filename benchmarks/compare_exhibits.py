@@ -4,8 +4,8 @@ A chapter that is rewritten must find what it found. Run the old code and the ne
 
     python benchmarks/compare_exhibits.py OLD.ipynb NEW.ipynb -c "MALT, peak=MALT" -r "MAST (best split)=MAST"
 
-Tables are matched by name, rows by their leading cells, columns by title; -c and -r say what is called otherwise now. Of a cell
-that holds the paper's number as well, "54.9 / 54.4", ours is compared. Prints cells that differ, and what only one of them has.
+Tables are matched by name, rows by their first cells, columns by title; -c and -r say what is called otherwise now. Of a cell
+that holds the paper's number, too, "54.9 / 54.4", ours is compared. Prints cells that differ, and what only one of them has.
 """
 
 from __future__ import annotations

@@ -347,9 +347,9 @@ class Measurement:
     def _refuse_costly(self, models: int, parameters: dict) -> None:
         limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters)
         if limit and estimate and estimate > float(limit):
-            raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {progress.duration(float(limit))} "
-                           "unasked: `--preset quick` begins from models that a laptop trains in a minute, `--yes` measures "
-                           "this.")
+            most = progress.duration(float(limit))
+            raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {most} unasked: "
+                           "`--preset quick` begins from models that a laptop trains in a minute, `--yes` measures this.")
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """What is said before measuring: what, and how long it takes here."""
