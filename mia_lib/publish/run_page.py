@@ -84,7 +84,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     again = pages.rerun_command(record, changes)
     # What draws explorable figures would be a fifth of the file.
     made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
-    bound = any(":::{about}" in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown")
+    bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"] if cell["cell_type"] == "markdown")
     _put_banner(made, banner(record, changes, notebook.name, base, bound))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 
@@ -176,7 +176,7 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
 - **Again:** {_code(rerun_command(record, changes))}
 
 Tables, figures, verdicts and the numbers in the text are of this run (<a href="{html.escape(notebook)}">as a notebook</a>).
-{elsewhere} {here}, with recorded runs at larger scale.
+{elsewhere} {here}.
 ```"""
 
 
