@@ -84,7 +84,8 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     again = pages.rerun_command(record, changes)
     # What draws explorable figures would be a fifth of the file.
     made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
-    bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"] if cell["cell_type"] == "markdown")
+    bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"]
+                if cell["cell_type"] == "markdown")
     _put_banner(made, banner(record, changes, notebook.name, base, bound))
     made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
 
