@@ -515,7 +515,7 @@ results.say(results.markdown_table(pd.DataFrame([
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"prior": f"{prior:g}", "vacuous from ε": 4 * (1 - prior),
+    {"prior": results.cell(prior, "g"), "vacuous from ε": 4 * (1 - prior),
      "printed, ε = 1": cap["printed"], "sharp, ε = 1": cap["sharp"]}
     for prior in (0.5, 0.1, 0.01) for cap in [theory.privacy_cap(1.0, prior)]])))
 
@@ -628,8 +628,8 @@ rises = (np.diff(accuracy, axis=1) > exhibits.ROUNDING).any(1)
 results.name({"worlds-tried": len(rises), "worlds-rise": int(rises.sum())})
 results.name({"accuracy-cold": float(accuracy[:, 0].mean()), "accuracy-hot": float(accuracy[:, -1].mean())}, ".1%")
 results.show_table(
-    pd.DataFrame({"temperature T": [f"{T:g}" for T in temperatures], "mean accuracy": accuracy.mean(0),
-                  "worlds where it rose": [results.NOTHING, *(np.diff(accuracy, axis=1) > exhibits.ROUNDING).sum(0).astype(str)]}),
+    pd.DataFrame({"temperature T": [results.cell(T, "g") for T in temperatures], "mean accuracy": accuracy.mean(0),
+                  "worlds where it rose": [results.NOTHING, *(np.diff(accuracy, axis=1) > exhibits.ROUNDING).sum(0).tolist()]}),
     name="bayes-temperature",
     caption="Accuracy of the best attacker at each temperature $T$ in {ours}`worlds-tried` random worlds ($n = 3$, prior one half), by "
             "enumeration. In {ours}`worlds-rise` of them it rises somewhere along the way.")

@@ -156,12 +156,12 @@ def enumeration(settings: Sequence[tuple[int, float, float]], checks: Sequence[M
             and model 2 its loss on record 0.
     """
     return pd.DataFrame([
-        {"n": n, "T": f"{temperature:g}", "prior": f"{prior:g}",
-         "Theorem 1": f"{np.abs(c['theorem'] - c['truth']).max():.0e}",
-         "Theorem 2": f"{np.abs(c['ratio_minus_score']).max():.0e}",
-         "other reading": f"{np.abs(c['prior_law'] - c['truth']).max():.3f}",
-         "same loss on it": f"{np.abs(c['truth'][0, 0] - c['truth'][2, 0]):.3f}",
-         "on all": f"{np.abs(c['truth'][0] - c['truth'][1]).max():.0e}"}
+        {"n": n, "T": results.cell(temperature, "g"), "prior": results.cell(prior, "g"),
+         "Theorem 1": results.cell(np.abs(c["theorem"] - c["truth"]).max(), ".0e"),
+         "Theorem 2": results.cell(np.abs(c["ratio_minus_score"]).max(), ".0e"),
+         "other reading": results.cell(np.abs(c["prior_law"] - c["truth"]).max()),
+         "same loss on it": results.cell(np.abs(c["truth"][0, 0] - c["truth"][2, 0])),
+         "on all": results.cell(np.abs(c["truth"][0] - c["truth"][1]).max(), ".0e")}
         for (n, temperature, prior), c in zip(settings, checks, strict=True)])
 
 
@@ -237,29 +237,23 @@ def _printed_by_n() -> dict[tuple[int, str, str], float]:
     return {(_n(setting), attack, metric): value for (setting, attack, metric), value in found.items()}
 
 
-def _beside(ours: float | Interval | None, printed: float | None) -> str:
-    """Percent, ours and then the paper's: "54.9 / 54.4", with an interval where ours has one."""
-    if isinstance(ours, float):
-        mine = f"{100 * ours:.1f}"
-        return mine if printed is None else f"{mine} / {printed:.1f}"
-    return results.beside(ours, printed, percent=True)
-
-
 def table_one(games: Games, sizes: list[int]) -> pd.DataFrame:
     """Accuracies of Table 1, a row an n: by the paper's protocol beside its numbers, and with thresholds from elsewhere."""
     printed, rows = _printed_by_n(), []
     for n in sizes:
         found = games[n][0] if n in games else None
-        row = {"n": str(n)}
+        row = {"n": n}
         for side, values in (("train", found and found.train_accuracy), ("validation", found and found.validation_accuracy)):
-            row[side] = _beside(None if values is None else float(values.mean()), printed.get((n, "none", f"{side}_accuracy")))
+            row[side] = results.beside(None if values is None else float(values.mean()),
+                                       printed.get((n, "none", f"{side}_accuracy")), percent=True)
         for attack, name in study.NAMES.items():
             peak = None if found is None else float(found.numbers[attack, PEAK].mean())
-            row[name if attack == "gap" else f"{name}, peak"] = _beside(peak, printed.get((n, name, PEAK)))
+            row[name if attack == "gap" else f"{name}, peak"] = results.beside(
+                peak, printed.get((n, name, PEAK)), percent=True)
         for attack in ("malt", "matt"):
             own = found and study.over_splits(found.numbers[attack, REHEARSED])
-            row[f"{study.NAMES[attack]}, rehearsed"] = _beside(own, None)
-        row["noise, peak"] = f"{100 * study.peak_of_noise(n):.1f}"
+            row[f"{study.NAMES[attack]}, rehearsed"] = results.beside(own, None, percent=True)
+        row["noise, peak"] = results.format_percent(study.peak_of_noise(n))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -267,7 +261,7 @@ def table_one(games: Games, sizes: list[int]) -> pd.DataFrame:
 def table_one_averages(games: Games, sizes: list[int]) -> pd.DataFrame:
     """Mean average precisions of Table 1, a row an n, beside the paper's."""
     printed = _printed_by_n()
-    return pd.DataFrame([{"n": str(n)} | {
+    return pd.DataFrame([{"n": n} | {
         f"{study.NAMES[attack]} {title}": results.beside(
             study.over_splits(games[n][0].numbers[attack, metric]) if n in games else None,
             printed.get((n, study.NAMES[attack], metric)), percent=True)
@@ -302,20 +296,20 @@ def pairs_of_classes(games: Games, names: Sequence[str]) -> pd.DataFrame:
     def lead(metric: str):
         return lambda one: one.numbers["matt", metric] - one.numbers["malt", metric]
 
-    rows = [{"n": str(n), "classes": name} | {column: 100 * study.over_splits(lead(metric)(one))
+    rows = [{"n": n, "classes": name} | {column: 100 * study.over_splits(lead(metric)(one))
                                               for column, metric in columns.items()}
             for n, of_n in games.items() for name, one in zip(names, of_n, strict=True)]
     if len(names) >= study.ENOUGH_PAIRS:
-        rows += [{"n": str(n), "classes": "**all pairs**"} | {column: 100 * study.over(of_n, lead(metric))
+        rows += [{"n": n, "classes": "**all pairs**"} | {column: 100 * study.over(of_n, lead(metric))
                                                              for column, metric in columns.items()}
                  for n, of_n in games.items()]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).set_index(["n", "classes"])
 
 
 def second_term(games: Games) -> pd.DataFrame:
     """The two terms of Eq. 39 and what keeping the second does, a row an n."""
     return pd.DataFrame([{
-        "n": str(n), "C": f"{g.c:g}", "spread of the first": np.mean(g.first_spread),
+        "n": n, "C": results.cell(g.c, "g"), "spread of the first": np.mean(g.first_spread),
         "spread of the second": np.mean(g.second_spread), "AUC of MATT": study.over_splits(g.numbers["matt", "auc"]),
         "both terms": study.over_splits(g.numbers["eq39", "auc"] - g.numbers["matt", "auc"]),
         "plain calibrated loss": study.over_splits(g.numbers["calibrated", "auc"] - g.numbers["matt", "auc"]),
@@ -327,9 +321,10 @@ def penalties(by_penalty: Mapping[int, Sequence[study.Numbers]]) -> pd.DataFrame
     def lead(g: study.Numbers, metric: str) -> Interval:
         return 100 * study.over_splits(g.numbers["matt", metric] - g.numbers["malt", metric])
 
-    return pd.DataFrame([{"n": str(n), "C": f"{c:g}", "rehearsed accuracy": f"{lead(g, REHEARSED):.1f}",
-                          "AUC": f"{lead(g, 'auc'):.1f}"}
-                         for n, found in by_penalty.items() for c, g in sorted({g.c: g for g in found}.items())])
+    return pd.DataFrame([{"n": n, "C": results.cell(c, "g"), "rehearsed accuracy": results.cell(lead(g, REHEARSED), ".1f"),
+                          "AUC": results.cell(lead(g, "auc"), ".1f")}
+                         for n, found in by_penalty.items()
+                         for c, g in sorted({g.c: g for g in found}.items())]).set_index(["n", "C"])
 
 
 def table_two(judged: study.Judged) -> pd.DataFrame:
@@ -343,8 +338,8 @@ def table_two(judged: study.Judged) -> pd.DataFrame:
     for row in accuracy.itertuples():
         interval = Interval(row.value, row.low, row.high)
         rows.append({"attack": row.attack, "accuracy, ours": results.format_percent(interval),
-                     "accuracy, paper": f"{printed[name]:.1f}" if (name := paper_name.get(row.attack, row.attack)) in printed
-                     else results.NOTHING,
+                     "accuracy, paper": results.cell(printed[name], ".1f", "%")
+                     if (name := paper_name.get(row.attack, row.attack)) in printed else results.NOTHING,
                      "AUC": wide.loc[row.attack, "auc"],
                      # a 0/1 score has a single point on its curve, and that is not at 1 %
                      "TPR at 1 % FPR": results.NOTHING if row.attack == "0-1" else wide.loc[row.attack, "tpr_at_fpr=0.01"]})

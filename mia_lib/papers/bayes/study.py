@@ -57,11 +57,11 @@ def plan(records: Dataset, sweep: Dataset, *, classes: list[int], class_pairs: i
         train(set_, np.ones((1, len(set_)), bool), recipe)
     return pd.DataFrame([
         {"exhibit": "Table 1, features", "models": extractors, "members of each": "all of the feature data",
-         "epochs": str(feature_epochs)},
+         "epochs": feature_epochs},
         {"exhibit": "Table 2", "models": banks * (references + 2), "members of each": f"{bank_records // 2} of {bank_records}",
-         "epochs": str(config.epochs)},
+         "epochs": config.epochs},
         {"exhibit": "Table 3", "models": len(recipes) * sweep_games,
-         "members of each": f"{sweep_records // 2} of {sweep_records}", "epochs": str(recipes[0].epochs)}])
+         "members of each": f"{sweep_records // 2} of {sweep_records}", "epochs": recipes[0].epochs}])
 
 
 # ---------------------------------------------------------------------------------- Table 1: logistic regression
