@@ -423,7 +423,7 @@ plotting.show(
 
 # %%
 results.say(results.markdown_table(pd.DataFrame([
-    {"share of members": f"{share:g}",
+    {"share of members": results.cell(share, "g"),
      "accurate": float(metrics.precision(0.9, 0.6, share)),
      "cautious": float(metrics.precision(0.05, 0.001, share))}
     for share in (0.5, 0.1, 0.01)])))

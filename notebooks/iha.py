@@ -1032,7 +1032,7 @@ claims.show("iha", verdicts, {
 
 # %% tags=["hide-input"]
 results.show_table(
-    plan, name="iha-plan",
+    plan.set_index(["case", "members of each"]), name="iha-plan",
     caption="What this run trains and inverts; models found in the store, or recorded in the repository, are not trained again. The control with "
             "records that a target did not see, the parts of Table 9 and the record's own part take further Hessians of the same size. The last column "
             "names settings of the recipe that Eq. 8 does not cover; that epochs are shuffled, and what the loss is, are not listed.")

@@ -39,6 +39,7 @@ class Verdict:
         parts: part -> Interval, or None where that part was not run.
         reason: why it, or a part of it, was not run.
         points: whether estimates are shown in percentage points. times: whether they are ratios.
+        intervals: what `estimate` prints as text: part -> its number, "" where it is alone, of a check what was checked.
         data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
     """
 
@@ -52,6 +53,7 @@ class Verdict:
     points: bool = False
     times: bool = False
     data: str = ""
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
     @property
     def said(self) -> str:
@@ -79,13 +81,22 @@ class Verdict:
         name = min(run, key=lambda part: np.nan_to_num(place(run[part]), nan=-np.inf))
         return f"decided by {name} (of {len(run)}): {_number(run[name], self.points, self.times)}"
 
+    @property
+    def numbers(self) -> list[dict]:
+        """Its numbers in the units in which they are printed: [{"part", "value", "low", "high", "unit"}], where the unit is
+        "points", "times" or "", and ends are None where no interval is printed."""
+        unit = "points" if self.points else "times" if self.times else ""
+        cells = {part: tables.cell(100 * interval if self.points else interval.value if self.times else interval)
+                 for part, interval in self.intervals.items()}
+        return [{"part": part, **tables.ends_of(shown), "unit": unit} for part, shown in cells.items()]
+
     def record(self) -> dict:
         """The verdict as plain data, for the output of a notebook and the scorecard."""
         claim, run = claims(self.paper)[self.claim], [part for part in self.parts.values() if part is not None]
         return {"paper": self.paper, "claim": self.claim, "text": self.text, "exhibit": claim["exhibit"],
                 "kind": claim["kind"], "verdict": self.verdict, "said": self.said, "estimate": self.estimate,
                 "brief": self.brief, "hold": sum(part.sign > 0 for part in run), "parts": len(run), "data": self.data,
-                "evidence": claim["evidence"], "rule": claim["rule"], "reason": self.reason}
+                "evidence": claim["evidence"], "rule": claim["rule"], "reason": self.reason, "numbers": self.numbers}
 
 
 def widened(part: Interval, parts: int) -> Interval:
@@ -202,7 +213,7 @@ def judge(paper: str, claim_id: str, parts: Interval | Mapping[str, Interval | N
     numbers = {name: _number(interval, points) for name, interval in run.items()}
     estimate = "; ".join(f"{name}: {number}" if name else number for name, number in numbers.items())
     why = (reason or "") if len(run) < len(named) else ""
-    return Verdict(paper, claim_id, text, verdict, estimate, named, why, points)
+    return Verdict(paper, claim_id, text, verdict, estimate, named, why, points, intervals=run)
 
 
 def _same(claim: Mapping) -> float:
@@ -263,8 +274,9 @@ def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | N
     else:
         verdict = "contradicted" if any(ratio < 1 / times for ratio in run.values()) else "inconclusive"
     estimate = "; ".join(f"{name}: {_number(parts[name], False, True)}" for name in run)
-    return WorkVerdict(paper, claim_id, claim["text"], verdict, estimate,
-                       parts, reason or "" if len(run) < len(ratios) else "", times=True)
+    return WorkVerdict(paper, claim_id, claim["text"], verdict, estimate, parts,
+                       reason or "" if len(run) < len(ratios) else "",
+                       times=True, intervals={name: part for name, part in parts.items() if part is not None})
 
 
 def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
@@ -285,7 +297,8 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
     check_range("tolerance", tolerance, 0)
     verdict = "checked" if residual <= tolerance else "contradicted"
     estimate = f"{what}: {residual:.1g}" + (f", rounding allows {tolerance:.0e}" if tolerance else "")
-    return Verdict(paper, claim_id, _claim(paper, claim_id)["text"], verdict, estimate)
+    return Verdict(paper, claim_id, _claim(paper, claim_id)["text"], verdict, estimate,
+                   intervals={what: Interval(residual, np.nan, np.nan)})
 
 
 def judge_within(paper: str, claim_id: str, distance: float, name: str, what: str) -> Verdict:

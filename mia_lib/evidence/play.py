@@ -100,9 +100,11 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
 def table(game: Mapping) -> pd.DataFrame:
     """What an attacker sees of the records, without the solution."""
     return pd.DataFrame([{
-        "record": number, "class": one["class"], "loss": f"{one['loss']:.2g}", "references without it": len(one["references"]),
-        "their lowest loss": f"{one['references'][0]:.2g}", "median": f"{np.median(one['references']):.2g}",
-        "highest": f"{one['references'][-1]:.2g}"} for number, one in enumerate(game["records"], 1)])
+        "record": number, "class": one["class"], "loss": tables.cell(one["loss"], ".2g"),
+        "references without it": len(one["references"]),
+        "their lowest loss": tables.cell(one["references"][0], ".2g"),
+        "median": tables.cell(np.median(one["references"]), ".2g"),
+        "highest": tables.cell(one["references"][-1], ".2g")} for number, one in enumerate(game["records"], 1)])
 
 
 def show(game: Mapping, name: str, caption: str) -> None:

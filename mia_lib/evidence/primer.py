@@ -320,13 +320,13 @@ def _draw_laws(ax, gap: float, spread: float) -> np.ndarray:
 
 def roc_table(gap: float = GAP) -> pd.DataFrame:
     """What thresholds from low to high do."""
-    return pd.DataFrame([{"threshold": f"{at:.1f}", "members called (TPR)": f"{norm.sf(at, gap):.1%}",
-                          "non-members called (FPR)": f"{norm.sf(at):.1%}"} for at in (-1.0, 0.0, 1.0, 2.0, 3.0)])
+    return pd.DataFrame([{"threshold": tables.cell(at, ".1f"), "members called (TPR)": tables.cell(norm.sf(at, gap), ".1%"),
+                          "non-members called (FPR)": tables.cell(norm.sf(at), ".1%")} for at in (-1.0, 0.0, 1.0, 2.0, 3.0)])
 
 
 def auc_table() -> pd.DataFrame:
     """The AUC for laws that lie further and further apart."""
-    return pd.DataFrame([{"members ahead by": f"{gap:g}", "AUC": f"{norm.cdf(gap / np.sqrt(2)):.3f}"}
+    return pd.DataFrame([{"members ahead by": tables.cell(gap, "g"), "AUC": tables.cell(norm.cdf(gap / np.sqrt(2)))}
                          for gap in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)])
 
 
@@ -334,13 +334,13 @@ def ratio_table(gap: float = GAP) -> pd.DataFrame:
     """Ratio and share of members for observations from low to high, for three spreads."""
     rows = []
     for seen in (-2.0, 0.0, 1.0, 2.0, 4.0):
-        row = {"score that is seen": f"{seen:.0f}"}
+        row = {"score that is seen": tables.cell(seen, ".0f")}
         for spread in (0.5, 1.0, 2.0):
             ratio = norm.pdf(seen, gap, spread) / norm.pdf(seen)
-            row[f"ratio, spread {spread:g}"] = f"{ratio:.3g}" if ratio >= 0.001 else "below 0.001"
+            row[f"ratio, spread {spread:g}"] = tables.cell(ratio, ".3g") if ratio >= 0.001 else "below 0.001"
         ratio = norm.pdf(seen, gap) / norm.pdf(seen)
         for share in (0.5, 0.01):
-            row[f"members among such, of {share:.0%}"] = f"{share * ratio / (share * ratio + 1 - share):.1%}"
+            row[f"members among such, of {share:.0%}"] = tables.cell(share * ratio / (share * ratio + 1 - share), ".1%")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -349,11 +349,11 @@ def learning_table(learned: Learned) -> pd.DataFrame:
     """Some moments of the training."""
     rows, aucs = [], learned.auc
     for place in np.unique(np.linspace(0, len(learned.steps) - 1, 7).round().astype(int)):
-        rows.append({"steps": f"{learned.steps[place]:,}",
-                     **{f"{what}, {kind}": format(learned.mean(of, members)[place], form)
+        rows.append({"steps": tables.cell(learned.steps[place], ","),
+                     **{f"{what}, {kind}": tables.cell(learned.mean(of, members)[place], form)
                         for what, of, form in (("right about", learned.right, ".0%"), ("mean loss", learned.loss, ".2f"))
                         for kind, members in (("members", True), ("others", False))},
-                     "AUC": f"{aucs[place]:.3f}"})
+                     "AUC": tables.cell(aucs[place])})
     return pd.DataFrame(rows)
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from numbers import Integral, Real
 
+import numpy as np
 import pandas as pd
 
 from mia_lib.definitions import LIBRARY
 from mia_lib.errors import MiaError, choose
 from mia_lib.metrics.interval import Interval
+from mia_lib.metrics.ranking import chance_tpr, resolves
 
 PAPERS = LIBRARY.parent / "data" / "papers"
 BELOW = "below resolution"
@@ -54,9 +57,64 @@ def paper(name: str, table: str) -> pd.DataFrame:
     return frame
 
 
-def format_percent(interval: Interval, digits: int = 1) -> str:
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Text that stands for a number in a table, and keeps the number. It equals its text; it is no `str`, because pandas keeps
+    nothing of a `str` but the text.
+
+    Args:
+        text: as it is printed.
+        value, low, high: the number and the ends of its interval in the units of `text`, unrounded; None where there is none.
+        paper: the paper's number, where it stands beside ours.
+        unit: "%" or "".
+    """
+
+    text: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other) -> bool:
+        return self.text == str(other) if isinstance(other, str | Cell) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def cell(number: Interval | float, spec: str = ".3f", unit: str = "") -> Cell:
+    """A number as text that keeps it.
+
+    Args:
+        number: in the units in which it is printed, but a fraction where `spec` ends in "%".
+        spec: how it is written, as for `format`.
+        unit: "%" says that it is in percent where `spec` does not write it.
+    """
+    if spec.endswith("%"):
+        return replace(cell(100 * number, unit="%"), text=format(number, spec))
+    if not isinstance(number, Interval):
+        return Cell(format(number, spec), number, unit=unit)
+    shown = np.isfinite([number.low, number.high]).all() and not number.degenerate
+    return Cell(format(number, spec), number.value, *((number.low, number.high) if shown else ()), unit=unit)
+
+
+def format_percent(rate: Interval | float, digits: int = 1) -> Cell:
     """A rate in percent, as "57.0 [56.2, 57.8]"."""
-    return format(100 * interval, f".{digits}f")
+    return cell(100 * rate, f".{digits}f", "%")
+
+
+def chance(members: np.ndarray, rate: float) -> Cell | str:
+    """What `metrics.tpr_at_fpr` is in percent of scores that know nothing, or "below resolution"."""
+    return cell(100 * np.mean(chance_tpr(members, rate)), ".2g", "%") if resolves(members, rate) else BELOW
+
+
+def stacked(cells: Sequence[Cell | str]) -> Cell | str:
+    """Cells one under the other; of several no number is kept."""
+    return cells[0] if len(cells) == 1 else "\n".join(map(str, cells))
 
 
 def _rate(metric: str) -> float | None:
@@ -79,16 +137,16 @@ def wide(table: pd.DataFrame, digits: int = 3, percent: bool = False) -> pd.Data
         percent: print rates in percent.
 
     Returns:
-        DataFrame of text: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
+        DataFrame of `Cell`: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
         rate is lower than 1 / #non-members.
     """
-    def cell(row) -> str:
+    def shown(row) -> Cell | str:
         if _unresolved(row):
             return BELOW
         interval = Interval(row["value"], row["low"], row["high"])
-        return format_percent(interval, digits) if percent else format(interval, f".{digits}f")
+        return format_percent(interval, digits) if percent else cell(interval, f".{digits}f")
 
-    cells = table.assign(cell=[cell(row) for _, row in table.iterrows()])
+    cells = table.assign(cell=[shown(row) for _, row in table.iterrows()])
     out = cells.pivot(index="attack", columns="metric", values="cell")
     out = out.loc[table["attack"].unique(), table["metric"].unique()].reset_index()
     return out.rename_axis(columns=None)
@@ -116,7 +174,7 @@ def printed(name: str, table: str, *by: str) -> dict:
     return dict(zip(cells[0] if len(by) == 1 else zip(*cells, strict=True), frame["value"], strict=True))
 
 
-def beside(ours: Interval | None, theirs: float | None, percent: bool = False) -> str:
+def beside(ours: Interval | float | None, theirs: float | None, percent: bool = False) -> Cell | str:
     """A cell with our number and its interval, then the paper's: "0.626 [0.614, 0.638] / 0.648".
 
     Args:
@@ -124,8 +182,11 @@ def beside(ours: Interval | None, theirs: float | None, percent: bool = False) -
         theirs: as the paper prints it; None leaves ours alone.
         percent: the paper prints percent, and so do we.
     """
-    mine = NOT_RUN if ours is None else format_percent(ours) if percent else format(ours, ".3f")
-    return mine if theirs is None else f"{mine} / {theirs:.{1 if percent else 3}f}"
+    mine = NOT_RUN if ours is None else format_percent(ours) if percent else cell(ours)
+    if theirs is None:
+        return mine
+    text = f"{mine} / {theirs:.{1 if percent else 3}f}"
+    return replace(mine, text=text, paper=theirs) if isinstance(mine, Cell) else text
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -140,8 +201,8 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
         choose("formats", column, [str(c) for c in frame.columns])
 
     def text(value, how) -> str:
-        if isinstance(value, str):
-            return value
+        if isinstance(value, str | Cell):
+            return str(value)
         if not isinstance(value, Interval) and pd.isna(value):
             return NOTHING
         if callable(how):
@@ -149,19 +210,22 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
         return format(value, how if how is not None else ".3f" if isinstance(value, float) else "")
 
     cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
-    numeric = [any(isinstance(v, Interval | int | float) for v in frame[c]) or
-               any(re.match(r"(\*\*)?[-−<]?\s?\d", t) for t in cells[str(c)]) and
-               all(re.match(r"(\*\*)?[-−<\d\[]", t) and "\n" not in t or t in ("", NOTHING, NOT_RUN, BELOW)
-                   for t in cells[str(c)])
+    numeric = [any(isinstance(value, Interval | Cell | int | float) for value in frame[c]) or _led_by_numbers(cells[str(c)])
                for c in frame.columns]
     return pd.DataFrame(cells, dtype=object), numeric
+
+
+def _led_by_numbers(texts: Sequence[str]) -> bool:
+    """Whether each text that says something begins with a number and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
+    said = [text for text in texts if text not in ("", NOTHING, NOT_RUN, BELOW)]
+    return bool(said) and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in said)
 
 
 def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:
     """A pipe table.
 
     Args:
-        frame: cells may be numbers, text (markdown) and `Interval`; a named index becomes columns.
+        frame: cells may be numbers, text (markdown), `Interval` and `Cell`; a named index becomes columns.
         formats: column -> format specification or function; floats have three decimals by default.
     """
     cells, numeric = _texts(frame, formats)
@@ -199,29 +263,43 @@ def bundle_of_table(frame: pd.DataFrame, name: str, caption: str, formats=None) 
     return {"text/html": styler.to_html(), "text/markdown": myst, "text/plain": plain}
 
 
+def _plain_number(value) -> float | int | None:
+    # bool is a number to Python and a word to a reader; item() makes Python's numbers of NumPy's.
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def ends_of(number: Interval | Cell) -> dict[str, float | int | None]:
+    """{"value", "low", "high"} as plain data, None for what there is not or is not finite."""
+    return {end: _plain_number(getattr(number, end)) for end in ("value", "low", "high")}
+
+
 def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
     """The table as plain data, unrounded, for programs that read an executed notebook.
 
     Returns:
-        {"name", "caption", "columns": [...], "rows": [[cell, ...]]}, where a cell is a finite number, text, or
-        {"value", "low", "high"} of an `Interval`, in which null stands for what is not finite.
+        {"name", "caption", "columns": [...], "labels", "rows": [[cell, ...]]}, where a cell is a finite number, text,
+        {"value", "low", "high"} of an `Interval`, in which null stands for what is not finite, or, of a `Cell`, "text" and
+        what it has of "value", "low", "high", "paper" and "unit". "labels" counts the leading columns that say what a row is
+        about: a named index, else those before the first that holds a number, at least one; of words alone all but the last.
     """
-    def number(value) -> float | int | None:
-        # bool is a number to Python and a word to a reader; item() makes Python's numbers of NumPy's.
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            return None
-        return value.item() if hasattr(value, "item") else value
-
-    def cell(value):
+    def plain(value):
         if isinstance(value, Interval):
-            return {"value": number(value.value), "low": number(value.low), "high": number(value.high)}
-        if number(value) is not None:
-            return number(value)
+            return ends_of(value)
+        if isinstance(value, Cell) and _plain_number(value.value) is not None:
+            kept = {**ends_of(value), "paper": _plain_number(value.paper), "unit": value.unit or None}
+            return {"text": value.text, **{name: part for name, part in kept.items() if part is not None}}
+        if _plain_number(value) is not None:
+            return _plain_number(value)
         return NOTHING if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
 
-    frame = _flat(frame)
-    return {"name": name, "caption": " ".join(caption.split()), "columns": [str(column) for column in frame.columns],
-            "rows": [[cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]}
+    flat = _flat(frame)
+    rows = [[plain(value) for value in row] for row in flat.itertuples(index=False, name=None)]
+    words = [all(isinstance(value, str) for value in column) for column in zip(*rows, strict=True)]
+    labels = max(1, words.index(False) if False in words else len(words) - 1)
+    return {"name": name, "caption": " ".join(caption.split()), "columns": [str(column) for column in flat.columns],
+            "labels": labels if flat is frame else frame.index.nlevels, "rows": rows}
 
 
 def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
@@ -284,3 +362,44 @@ def show_source(*functions: Callable) -> None:
         source, text = inspect.getsource(function), function.__doc__ or ""
         sources.append(source.replace(f'    """{text}"""\n', "", 1).rstrip())
     say("```python\n" + "\n\n\n".join(sources) + "\n```")
+
+
+def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[str], columns: Mapping[tuple, str],
+                 by: tuple[str, ...] = ("attack", "metric"), digits: int = 1) -> pd.DataFrame:
+    """Our results as a table in percent, the paper's numbers in columns of their own beside ours.
+
+    Args:
+        rows: of `metrics.summary`, with the columns `index` and `by`.
+        printed: of `paper`, with the same columns and `value` in percent; rows without a match are left out.
+        index: columns that say what a row is about.
+        columns: values of `by` -> title, in the order of the table.
+        digits: decimals.
+
+    Returns:
+        DataFrame with `index` as index, cells that keep their numbers (`Cell`), and a column "TITLE, paper" after each column of which
+        the paper prints a number in one of our rows.
+    """
+    index = [index] if isinstance(index, str) else index
+
+    def looked_up(frame: pd.DataFrame, value: str) -> dict:
+        keys = zip(*(frame[column] for column in (*index, *by)), strict=True)
+        return dict(zip(keys, frame[value], strict=True))
+
+    ours, theirs = looked_up(rows, "interval"), looked_up(printed.dropna(subset=[*index, *by]), "value")
+    places = list(dict.fromkeys(zip(*(rows[column] for column in index), strict=True)))
+    table: dict[str, list] = {}
+    for key, title in columns.items():
+        pairs = [(ours.get((*place, *key)), theirs.get((*place, *key))) for place in places]
+        table[title] = [_our_cell(interval, value, digits) for interval, value in pairs]
+        if any(value is not None for _, value in pairs):
+            table[f"{title}, paper"] = [NOTHING if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
+    return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(places, names=index) if len(index) > 1 else
+                        pd.Index([place[0] for place in places], name=index[0]))
+
+
+def _our_cell(interval: Interval | None, printed: float | None, digits: int) -> Cell | str:
+    if interval is None:
+        return NOTHING
+    if math.isnan(interval.value):
+        return BELOW
+    return replace(cell(100 * interval, f".{digits}f", "%"), paper=printed)

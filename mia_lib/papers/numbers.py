@@ -27,13 +27,6 @@ def number(scores: np.ndarray, members: np.ndarray, metric: str = "auc", minus: 
     return _known[key][metric]
 
 
-def chance(members: np.ndarray, rate: float) -> str:
-    """The chance level of `metrics.tpr_at_fpr` in percent, for tables that print such rates."""
-    if not metrics.resolves(members, rate):
-        return ""
-    return f"{100 * np.mean(metrics.chance_tpr(members, rate)):.2g}"
-
-
 def packed_ranks(score: np.ndarray) -> np.ndarray:
     """Twice the ranks of scores [n] within a target, whole numbers even where records tie: all that a metric here depends on,
     in two bytes each where they fit."""

@@ -24,7 +24,6 @@ NAMED = re.compile(r"\b(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)")
 LEAD = re.compile(r"\*\*([^*]+?) of the paper")
 DIFFERS = "### Where this run differs from the paper"
 PAPERS_ROW = "paper: "  # how a row of ours begins that holds the paper's numbers
-PAIR = re.compile(r"(.+?) / (\S+)")
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ def key_number(table: Mapping, wanted: str = "") -> tuple[str, str, str, str] | 
         table: {"columns", "rows"}, as `tables.plain_table` has it.
         wanted: "row | column | the paper's": a row by what stands in one of its cells (or two, "damping & 0.2"; "*" is any), a
             column by how it begins or ends ("*" is any), and the paper's column, or its row, "paper: Purchase-100". Without
-            the last part the cell holds both, "0.63 [0.61, 0.65] / 0.65". "" is any such cell.
+            the last part the cell keeps both, "0.63 [0.61, 0.65] / 0.65". "" is any such cell.
 
     Returns:
         where ours stands, ours, the paper's, and what that is about; None where there is no such pair.
@@ -212,19 +211,20 @@ def key_number(table: Mapping, wanted: str = "") -> tuple[str, str, str, str] | 
         first = cells[0] or first  # what does not change from the row before is left empty
         if cells in papers_own or row != "*" and not all(part in cells for part in row.split(" & ")):
             continue
-        label = f"{columns[0]} = {first}" if re.fullmatch(r"\d+", first) else first
+        label = f"{columns[0]} = {first}" if isinstance(whole[0], int) else first
         named_rows = [label, *(part for part in row.split(" & ") if part not in ("*", first))]
         for place, column in enumerate(columns):
             cell = cells[place]
             if ours != "*" and not (column.startswith(ours) or column.endswith(ours)) or column.startswith("paper"):
                 continue
-            lines = "\n" in str(whole[place])
+            worded = isinstance(whole[place], str)
+            lines = worded and "\n" in whole[place]  # several numbers, of which the first is ours
             where = ", ".join([*named_rows, column.split(", ")[0] if lines else column])
             if not theirs:
-                pair = PAIR.fullmatch(cell)
-                if pair and pair[1] != tables.NOT_RUN:
-                    return where, pair[1], pair[2], ""
-            elif (re.match(r"[-−+]?\d", cell) or cell == tables.BELOW) and cell not in row.split(" & "):
+                if isinstance(whole[place], Mapping) and "paper" in whole[place]:
+                    mine, _, papers = cell.partition(" / ")
+                    return where, mine, papers, ""
+            elif (not worded or lines or cell == tables.BELOW) and cell not in row.split(" & "):
                 if printed := _printed(columns, cells, papers_own, place, row, theirs):
                     return where, cell, *printed
     return None
@@ -248,7 +248,7 @@ def _printed(columns: Sequence[str], cells: Sequence[str], papers_own: Iterable[
 def _text(cell) -> str:
     """The first line of a cell, without marks."""
     if isinstance(cell, Mapping):
-        cell = f"{cell['value']:.3f}"
+        cell = cell.get("text") or f"{cell['value']:.3f}"
     return str(cell).split("\n")[0].replace("**", "")
 
 

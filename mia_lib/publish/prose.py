@@ -251,13 +251,10 @@ def _ours(run: Run, asked: str, where: str) -> str:
     if "|" in asked:
         table, row, column = (part.strip() for part in asked.split("|"))
         known(table, run.tables, "table", where)
-        columns, rows = run.tables[table]["columns"], {str(cells[0]): cells for cells in run.tables[table]["rows"]}
+        columns, rows = run.tables[table]["columns"], {cell_text(cells[0]): cells for cells in run.tables[table]["rows"]}
         known(row, rows, f"row of {table}", where)
         known(column, columns, f"column of {table}", where)
-        cell = rows[row][columns.index(column)]
-        if isinstance(cell, float):
-            cell = {"value": cell}
-        return number(cell, ".3f") if isinstance(cell, Mapping) else str(cell)
+        return cell_text(rows[row][columns.index(column)])
     name, _, how = asked.partition(":")
     known(name, run.results, "result", where)
     result = run.results[name]
@@ -265,6 +262,13 @@ def _ours(run: Run, asked: str, where: str) -> str:
         return result["text"]
     return number({"value": result["value"]} if how == "value" else result,
                    result["spec"] if how in ("", "value") else how)
+
+
+def cell_text(cell) -> str:
+    """A cell of `tables.plain_table` as text."""
+    if isinstance(cell, float):
+        cell = {"value": cell}
+    return (cell.get("text") or number(cell, ".3f")) if isinstance(cell, Mapping) else str(cell)
 
 
 def number(found: Mapping, spec: str) -> str:

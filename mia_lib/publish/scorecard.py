@@ -22,9 +22,6 @@ STAGED = "book/scorecard.json"  # in the staging folder, beside the page that of
 KINDS = {"paper": "The papers' claims", "ours": "This book's additions", "proof": "Proofs and identities"}
 OF_KIND = {"paper": "the paper's claim", "ours": "this book's addition", "proof": "a proof or an identity"}
 OF_DATA = {claims.OWN_DATA: "the paper's own data", claims.STAND_IN: "stand-in data", "": "no data set"}
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf)"
-PART = re.compile(rf"(?:(?P<part>.*): )?(?P<value>{NUMBER})(?: \[(?P<low>{NUMBER}), (?P<high>{NUMBER})\])?"
-                  r"(?: \[no spread\])?(?: (?P<unit>points|times))?(?:, .*)?")
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,7 @@ class Found:
         brief, estimate: our numbers as text, of the part that decides and of all parts. hold: of how many `parts` they are
             on the claim's side.
         data: `claims.OWN_DATA`, `claims.STAND_IN` or "". reason: why something was not run.
+        numbers: of all parts as data, as `claims.Verdict.numbers` has them; old records have none.
     """
 
     preset: str
@@ -49,6 +47,7 @@ class Found:
     parts: int
     data: str
     reason: str
+    numbers: Sequence[Mapping]
 
 
 @dataclass(frozen=True)
@@ -93,14 +92,14 @@ def _kind(claim: Mapping, found: Sequence[Mapping]) -> str:
 
 def _found(one: Mapping) -> Found:
     return Found(one.get("preset", ""), one.get("recorded", False), one["verdict"], one["said"], one["brief"], one["estimate"],
-                 one.get("hold", 0), one.get("parts", 0), one.get("data", ""), one["reason"])
+                 one.get("hold", 0), one.get("parts", 0), one.get("data", ""), one["reason"], one.get("numbers", []))
 
 
 def records(given: Sequence[Row]) -> list[dict]:
     """The scorecard as plain data, a record for each claim and run, for `mia scorecard --json`."""
     return [{"paper": row.paper, "title": claims.title(row.paper), "chapter": row.chapter, "claim": row.claim,
              "kind": row.kind, "text": row.text, "exhibit": row.exhibit, "printed": row.printed, "rule": row.rule,
-             **asdict(found), "numbers": numbers(found.estimate)} for row in given for found in row.found]
+             **asdict(found)} for row in given for found in row.found]
 
 
 def of_records(given: Iterable[Mapping]) -> list[Row]:
@@ -112,20 +111,6 @@ def of_records(given: Iterable[Mapping]) -> list[Row]:
         found = Found(**{name: one[name] for name in Found.__dataclass_fields__})
         made[row.paper, row.claim] = Row(**{**row.__dict__, "found": (*row.found, found)})
     return list(made.values())
-
-
-def numbers(estimate: str) -> list[dict]:
-    """The numbers in a verdict's estimate: [{"part", "value", "low", "high", "unit"}], ends None where there is no interval.
-
-    Args:
-        estimate: such as "n = 400: 2.6 [1.9, 3.3] points; n = 1000: 1.9 [1.2, 2.6] points".
-    """
-    made = []
-    for text in filter(None, estimate.split("; ")):
-        if match := PART.fullmatch(text):
-            ends = {end: match[end] and float(match[end]) for end in ("low", "high")}
-            made.append({"part": match["part"] or "", "value": float(match["value"]), **ends, "unit": match["unit"] or ""})
-    return made
 
 
 def totals(given: Iterable[Row]) -> dict[str, Counter]:

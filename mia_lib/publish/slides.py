@@ -231,9 +231,7 @@ def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) ->
 
 
 def _cell(value) -> str:
-    if isinstance(value, Mapping):
-        value = prose.number(value, ".3f")
-    return f"{value:.3f}" if isinstance(value, float) else str(value).replace("|", "\\|")
+    return prose.cell_text(value).replace("|", "\\|")
 
 
 def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:

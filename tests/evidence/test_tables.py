@@ -64,8 +64,17 @@ def test_unknown_names_say_what_exists(monkeypatch, tmp_path):
         tables.paper("bayes", "table1")
 
 
-def test_rates_in_percent():
-    assert tables.format_percent(metrics.Interval(0.57, 0.562, 0.578)) == "57.0 [56.2, 57.8]"
+def test_a_cell_is_the_text_of_a_number_and_keeps_it_in_the_units_that_are_printed():
+    shown = tables.format_percent(metrics.Interval(0.57, 0.562, 0.57849))
+    assert shown == "57.0 [56.2, 57.8]" and f"{shown} points" == "57.0 [56.2, 57.8] points"
+    assert (shown.value, shown.low, shown.high, shown.paper, shown.unit) == pytest.approx((57.0, 56.2, 57.849, None, "%"))
+    assert tables.format_percent(0.5712) == "57.1" and tables.format_percent(0.5712).low is None
+    share = tables.cell(0.123, ".1%")
+    assert share == "12.3%" and (share.value, share.unit) == (pytest.approx(12.3), "%")
+    for interval in (metrics.Interval(0.5, 0.5, 0.5), metrics.Interval(0.5, np.nan, np.nan)):  # no spread, no interval
+        assert (tables.cell(interval).value, tables.cell(interval).low) == (0.5, None)
+    assert type(pd.DataFrame({"a": [shown, "not run"]}).set_index("a").reset_index().a[0]) is tables.Cell
+    assert tables.stacked([shown]) is shown and tables.stacked([shown, "x"]) == "57.0 [56.2, 57.8]\nx"
 
 
 def test_wide_says_below_resolution_instead_of_a_number(table):
@@ -75,8 +84,8 @@ def test_wide_says_below_resolution_instead_of_a_number(table):
     assert set(frame["tpr_at_fpr=0.001"]) == {"below resolution"}
     row = table.iloc[0]
     assert frame.auc[0] == f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
-    assert tables.wide(table, 1, percent=True).auc[0].startswith(f"{100 * row.value:.1f} [")
-    assert "below" not in frame["tpr_at_fpr=0.01"][0]  # 100 non-members resolve exactly 1 %
+    assert tables.wide(table, 1, percent=True).auc[0].text.startswith(f"{100 * row.value:.1f} [")
+    assert frame["tpr_at_fpr=0.01"][0] != tables.BELOW  # 100 non-members resolve exactly 1 %
 
 
 def test_what_a_paper_printed_is_looked_up_by_the_columns_that_identify_it():
@@ -95,7 +104,8 @@ def test_what_a_paper_printed_is_looked_up_by_the_columns_that_identify_it():
 def test_ours_beside_the_papers_in_the_papers_unit():
     ours = metrics.Interval(0.5491, 0.545, 0.5532)
     assert tables.beside(ours, 0.544) == "0.549 [0.545, 0.553] / 0.544"
-    assert tables.beside(ours, 54.4, percent=True) == "54.9 [54.5, 55.3] / 54.4"
+    assert tables.beside(ours, 54.4, percent=True) == "54.9 [54.5, 55.3] / 54.4" and tables.beside(ours, 0.544).paper == 0.544
+    assert tables.beside(0.5491, 54.4, percent=True) == "54.9 / 54.4"
     assert tables.beside(None, 0.544) == "not run / 0.544"
     assert tables.beside(ours, None) == "0.549 [0.545, 0.553]" and tables.beside(None, None) == "not run"
 
@@ -135,17 +145,33 @@ def test_show_table_displays_once_for_both_readers(displayed):
 def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_readers(displayed):
     auc = [metrics.Interval(0.51234, 0.4, 0.6), metrics.Interval(0.5, np.nan, np.inf)]
     frame = pd.DataFrame({"n": [400, 1000], "auc": auc,
-                          "rate": [np.float32(0.25), np.nan], "said": ["57.0 [56.2, 57.8] / 57.1", None],
+                          "rate": [np.float32(0.25), np.nan],
+                          "said": [tables.Cell("1.5 [1, 2] / 3 %", 1.5, 1, 2, 3.0, "%"), None],
                           "ran": [True, np.False_]}, index=pd.Index(["a", "b"], name="row"))
     tables.show_table(frame, "tab-one", "A caption\nof two lines.", {"auc": ".1f"})
     (data, metadata), = displayed
     assert json.loads(json.dumps(data[tables.MIME], allow_nan=False)) == {
         "name": "tab-one", "caption": "A caption of two lines.", "columns": ["row", "n", "auc", "rate", "said", "ran"],
-        "rows": [["a", 400, {"value": 0.51234, "low": 0.4, "high": 0.6}, 0.25, "57.0 [56.2, 57.8] / 57.1", "True"],
+        "labels": 1,
+        "rows": [["a", 400, {"value": 0.51234, "low": 0.4, "high": 0.6}, 0.25, {
+            "text": "1.5 [1, 2] / 3 %", "value": 1.5, "low": 1, "high": 2, "paper": 3.0, "unit": "%"}, "True"],
                  ["b", 1000, {"value": 0.5, "low": None, "high": None}, "–", "–", "False"]]}
     output = {"output_type": "display_data", "data": data, "metadata": metadata}
     assert set(outputs.for_readers([output])[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
     assert tables.MIME not in json.dumps(pages._captioned({"metadata": {}, "outputs": [output]}))
+
+
+@pytest.mark.parametrize("frame, labels", [
+    (pd.DataFrame({"n": [1], "auc": [0.5]}), 1), (pd.DataFrame({"a": ["x"], "b": ["y"], "auc": [tables.cell(0.5)]}), 2),
+    (pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), 2), (pd.DataFrame({"a": ["x"]}), 1),
+    (pd.DataFrame({"n": [1], "C": [tables.cell(10, "g")], "auc": [0.5]}).set_index(["n", "C"]), 2)])
+def test_a_table_says_how_many_of_its_columns_are_labels(frame, labels):
+    table = tables.plain_table(frame, "tab", "")
+    assert table["labels"] == labels and table["columns"] == list(tables._flat(frame).columns)
+
+
+def test_a_number_that_is_not_finite_stands_as_text():
+    assert tables.plain_table(pd.DataFrame({"a": [tables.cell(np.nan)]}), "tab", "")["rows"] == [["nan"]]
 
 
 def test_show_table_is_valid_myst(displayed):

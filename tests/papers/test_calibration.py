@@ -633,8 +633,11 @@ def test_members_among_the_best_scores_by_hand():
 
 
 def test_a_printed_number_is_nearer_to_the_peak_or_to_the_rehearsal():
-    frame = pd.DataFrame({"data": ["a", "", "", "b"], "rehearsed": ["0.500 [0.4, 0.6]"] * 4, "peak": ["0.600"] * 4,
-                          "paper": ["0.590", "0.510", "–", "0.600"]})
+    def cells(*values):
+        return [value if value == tables.NOTHING else tables.cell(value) for value in values]
+
+    frame = pd.DataFrame({"data": ["a", "", "", "b"], "rehearsed": cells(*[0.5] * 4), "peak": cells(*[0.5999] * 4),
+                          "paper": cells(0.59, 0.51, "–", 0.6)})
     assert exhibits.nearer_to_peaks(frame, ["a"]) == (1, 2) and exhibits.nearer_to_peaks(frame, ["a", "b"]) == (2, 3)
-    beyond = frame.assign(paper=["0.610", "0.510", "–", "0.700"])  # what our peak does not reach is nearer to it by any rule
+    beyond = frame.assign(paper=cells(0.61, 0.51, "–", 0.7))  # what our peak does not reach is nearer to it by any rule
     assert exhibits.nearer_to_peaks(beyond, ["a", "b"]) == (0, 1)

@@ -2,11 +2,13 @@ import io
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, pictures, tables
+from mia_lib.metrics import Interval
 from mia_lib.publish import exhibits
 from mia_lib.publish.parameters import find_root, notebooks
 
@@ -68,8 +70,9 @@ PAGE = """### Where this run differs from the paper
 """
 VERDICT = {"paper": "bayes", "claim": "C5", "exhibit": "Table 1", "verdict": "reproduced", "said": "reproduced", "reason": "",
            "brief": "MATT - MALT: 1 [0, 2]", "evidence": "57.0", "kind": "paper"}
-NUMBERS = {"columns": ["n", "0-1", "MATT, peak"],
-           "rows": [["100", "57.2", "62.1"], ["400", "51.9 / 52.1", "54.3 [54, 55] / 57.0"]]}
+NUMBERS = tables.plain_table(pd.DataFrame({
+    "n": [100, 400], "0-1": [tables.beside(0.572, None, True), tables.beside(0.519, 52.1, True)],
+    "MATT, peak": [tables.beside(0.621, None, True), tables.beside(Interval(0.543, 0.54, 0.55), 57.0, True)]}), "tab", "")
 
 
 def rows_of(runs, verdicts=()):
@@ -88,7 +91,7 @@ def test_a_row_says_where_at_what_level_and_what_was_found():
     assert list(rows) == list(exhibits.exhibits("bayes"))
     assert all(part in rows["Table 1"] for part in (
         "{numref}`bayes-table-1`", "live at `quick`: at a fraction<br>", "here shirts; the paper truck and ship",
-        "recorded at `cpu`: at the paper's size", "**54.3 [54, 55]**<br>the paper: 57.0", "n = 400, MATT, peak",
+        "recorded at `cpu`: at the paper's size", "**54.3 [54.0, 55.0]**<br>the paper: 57.0", "n = 400, MATT, peak",
         'href="scorecard.html#bayes-C5"', "verdict-reproduced"))
     assert "C6" not in "".join(rows.values()), "recorded runs are judged on the scorecard"
     assert "![Figure 1 of the paper, as drawn here](_figures/small/bayes-idea.png)" in rows["Figure 1"]
@@ -114,18 +117,20 @@ def test_a_chapter_about_no_paper_has_no_section():
 
 
 BESIDE = {"columns": ["attack", "A: AUC", "A: TPR", "paper, MNIST"],
-          "rows": [["LOSS", "0.5 [0.4, 0.6]\n1.0", "2", "0.51\n3"], ["IHA", "0.6 [0.5, 0.7]\n2.0", "3", "0.54\n4"],
-                   ["ours", "0.7", "1", "–"]]}
-BELOW = {"columns": ["case", "size", "IHA"], "rows": [["credit", "0.2", {"value": 0.61, "low": 0.6, "high": 0.7}],
-                                                      ["", "0.4", "0.62"], ["paper: Purchase, MLP", "0.2", "0.79\n1"]]}
+          "rows": [["LOSS", "0.5 [0.4, 0.6]\n1.0", {"text": "2", "value": 2}, "0.51\n3"],
+                   ["IHA", "0.6 [0.5, 0.7]\n2.0", "words", "0.54\n4"], ["ours", 0.7, 1, "–"]]}
+BELOW = {"columns": ["case", "size", "IHA"],
+         "rows": [["credit", {"text": "0.2", "value": 0.2}, {"value": 0.61, "low": 0.6, "high": 0.7}],
+                  ["", {"text": "0.4", "value": 0.4}, tables.BELOW], ["paper: Purchase, MLP", "0.2", "0.79\n1"]]}
 
 
 @pytest.mark.parametrize("table, wanted, found", [
     (NUMBERS, "", ("n = 400, 0-1", "51.9", "52.1", "")),
-    (NUMBERS, "400 | MATT, peak", ("n = 400, MATT, peak", "54.3 [54, 55]", "57.0", "")),
-    (NUMBERS, "100 | *", None), ({"columns": ["a"], "rows": [["not run / 57.0"]]}, "", None),
+    (NUMBERS, "400 | MATT, peak", ("n = 400, MATT, peak", "54.3 [54.0, 55.0]", "57.0", "")),
+    (NUMBERS, "100 | *", None), ({"columns": ["a"], "rows": [["not run / 57.0"], ["93.5 / 84.5"]]}, "", None),
     (BESIDE, "IHA | : AUC | paper, MNIST", ("IHA, A: AUC", "0.6 [0.5, 0.7]", "0.54", "MNIST")),
     (BESIDE, "* | : TPR | paper, MNIST", ("LOSS, A: TPR", "2", "0.51", "MNIST")), (BESIDE, "ours | * | paper, MNIST", None),
+    (BESIDE, "IHA | : TPR | paper, MNIST", None),
     (BESIDE, "IHA | * | paper, CIFAR", None), (BESIDE, "", None),
     (BELOW, "* | IHA | paper: Purchase", ("credit, IHA", "0.610", "0.79", "Purchase, MLP")),
     (BELOW, "0.4 | IHA | paper: Purchase", None),

@@ -18,7 +18,8 @@ from mia_lib.publish.parameters import find_root, notebooks, validate
 ROOT = find_root()
 LEAD = {"value": 0.0191, "low": 0.0142, "high": 0.0249, "spec": ".1%"}
 TABLE = {"columns": ["n", "MALT", "MATT", "share"],
-         "rows": [["400", "54.9 [54.5, 55.3]", {"value": 0.57, "low": 0.56, "high": 0.58}, 0.75749999999]]}
+         "rows": [[400, {"text": "54.9 [54.5, 55.3]", "value": 54.9, "low": 54.5, "high": 55.3, "unit": "%"},
+                   {"value": 0.57, "low": 0.56, "high": 0.58}, 0.75749999999]]}
 
 
 def verdict(mean, claim="C7"):

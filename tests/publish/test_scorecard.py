@@ -74,18 +74,26 @@ def test_what_was_not_run_says_why_and_what_was_run_in_part_says_which():
     assert "reproduced</span> for n = 400; n = 4000 not run" in row and "too few records" in row
 
 
-@pytest.mark.parametrize("interval, shown", [
-    (claims.judge("bayes", "C7", {"n = 400": around(0.02, 0.01), "n: 2; m": around(-0.5)}, points=True), 2),
-    (claims.judge("bayes", "C6", around(1.0)), 1), (claims.judge_work("iha", "C12", {"a": 2.0, "b": 120.0}), 2),
-    (claims.judge_identity("bayes", "C1", 3e-13, 1e-10), 1), (claims.judge("bayes", "C14", None, "no"), 0)])
-def test_numbers_for_programs_are_those_of_the_verdict_to_the_printed_digit(interval, shown):
-    read = scorecard.numbers(interval.estimate.replace("n: 2; m", "n: 2, m"))
-    assert len(read) == shown
-    for number, part in zip(read, interval.parts.values(), strict=False):
-        factor = 100 if number["unit"] == "points" else 1
-        assert number["value"] == pytest.approx(factor * part.value, rel=0.05)
-        if number["unit"] != "times":
-            assert (number["low"], number["high"]) == pytest.approx((factor * part.low, factor * part.high), abs=0.06)
+@pytest.mark.parametrize("interval, shown, unit", [
+    (claims.judge("bayes", "C7", {"n = 400": around(0.02, 0.01), "n: 2; m": around(-0.5)}, points=True), 2, "points"),
+    (claims.judge("bayes", "C6", around(1.0)), 1, ""), (claims.judge_work("iha", "C12", {"a": 2.0, "b": 120.0}), 2, "times"),
+    (claims.judge_identity("bayes", "C1", 3e-13, 1e-10), 1, ""), (claims.judge("bayes", "C14", None, "no"), 0, "")])
+def test_numbers_for_programs_are_those_of_the_verdict_in_the_units_that_are_printed(interval, shown, unit):
+    verdict = interval.record()
+    row, = scorecard.rows([{"notebook": verdict["paper"], **json.loads(json.dumps(verdict))}])
+    numbers = scorecard.records([row])[0]["numbers"]
+    assert len(numbers) == shown and {number["unit"] for number in numbers} <= {unit}
+    for number, (name, part) in zip(numbers, interval.intervals.items(), strict=True):
+        factor = 100 if unit == "points" else 1
+        assert number["part"] == name and number["value"] == factor * part.value
+        ends = (None, None) if unit == "times" or np.isnan(part.low) else (factor * part.low, factor * part.high)
+        assert (number["low"], number["high"]) == ends
+
+
+def test_a_record_of_old_has_no_numbers_and_shows_the_same():
+    old = [{name: value for name, value in one.items() if name != "numbers"} for one in found()]
+    assert scorecard.page(scorecard.rows(old)) == scorecard.page(scorecard.rows(found()))
+    assert all(one["numbers"] == [] for one in scorecard.records(scorecard.rows(old)))
 
 
 def test_records_hold_all_that_a_row_shows():

@@ -14,9 +14,11 @@ from matplotlib.figure import Figure
 from mia_lib import metrics
 from mia_lib.audit import Report, words
 from mia_lib.audit.attacks import ATTACKS
+from mia_lib.audit.judging import Rate
 from mia_lib.audit.planning import BLIND, RUNS
 from mia_lib.audit.report import NUMBERS, PAGE
 from mia_lib.evidence import claims, panels, plotting, tables
+from mia_lib.evidence.tables import Cell
 from mia_lib.metrics.interval import Interval, over_pairs, share_over
 from mia_lib.papers.audit.study import CALL, LEVEL, Many, Trials
 from mia_lib.papers.numbers import number
@@ -64,9 +66,9 @@ def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:
 def given_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     """What each audit was given."""
     return pd.DataFrame([{
-        "audit": title, "the model, as": report.given.target.kind, "members": f"{len(report.given.members):,}",
-        "non-members": f"{len(report.given.non_members):,}",
-        "public records": f"{len(report.given.public):,}" if report.given.public else "none",
+        "audit": title, "the model, as": report.given.target.kind, "members": tables.cell(len(report.given.members), ","),
+        "non-members": tables.cell(len(report.given.non_members), ","),
+        "public records": tables.cell(len(report.given.public), ",") if report.given.public else "none",
         "recipe": "yes" if report.given.recipe else "no", "references": report.plan.references or "none",
         "parts that ran": sum(step.state == RUNS for step in report.plan.steps)} for title, report in reports.items()])
 
@@ -115,29 +117,39 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     for title, report in reports.items():
         of = {"model": title} if len(reports) > 1 else {}
         for one in _plain(report):
-            found = {f"TPR at {words.percent(each.fpr)} FPR": words.rate(each) for each in one.rates}
-            rows.append({**of, "attack": one.name, "AUC": words.span(one.auc), **found, "p, corrected": _p(one.p),
-                         "epsilon, at least": f"{one.epsilon.bound:.2f}"})
-        chance = {f"TPR at {words.percent(each.fpr)} FPR": words.chance(each) or tables.NOTHING
-                  for each in report.judged.attacks[0].rates}
-        rows.append({**of, "attack": "*scores that know nothing*", "AUC": "0.5", **chance, "p, corrected": tables.NOTHING,
-                     "epsilon, at least": tables.NOTHING})
+            found = {f"TPR at {words.percent(each.fpr)} FPR": _rate(each) for each in one.rates}
+            rows.append({**of, "attack": one.name, "AUC": _span(one.auc), **found, "p, corrected": _p(one.p),
+                         "epsilon, at least": tables.cell(one.epsilon.bound, ".2f")})
+        chance = {f"TPR at {words.percent(each.fpr)} FPR": Cell(words.chance(each), 100 * each.chance, unit="%")
+                  if each.resolved else tables.NOTHING for each in report.judged.attacks[0].rates}
+        rows.append({**of, "attack": "*scores that know nothing*", "AUC": tables.cell(0.5, "g"), **chance,
+                     "p, corrected": tables.NOTHING, "epsilon, at least": tables.NOTHING})
         alone = report.judged.blind
         empty = {f"TPR at {words.percent(each.fpr)} FPR": tables.NOTHING for each in report.judged.attacks[0].rates}
-        rows.append({**of, "attack": f"*{BLIND}*", "AUC": words.span(alone.auc), **empty,
+        rows.append({**of, "attack": f"*{BLIND}*", "AUC": _span(alone.auc), **empty,
                      "p, corrected": f"{_p(alone.p)}, alone", "epsilon, at least": tables.NOTHING})
     return pd.DataFrame(rows)
 
 
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+def _span(found: Interval) -> Cell:
+    return Cell(words.span(found), found.value, found.low, found.high)
+
+
+def _rate(one: Rate) -> Cell | str:
+    text, found = words.rate(one), 100 * one.found
+    wordy = not one.resolved or one.tied and not found.value
+    return text if wordy else Cell(text, found.value, found.low, found.high, unit="%")
+
+
+def _p(value: float) -> Cell | str:
+    return "< 0.0001" if value < 1e-4 else tables.cell(value, ".2g")
 
 
 def prices_table(report: Report) -> pd.DataFrame:
     """What changes of the recipe brought, in the words of the report."""
     return pd.DataFrame([{
-        "recipe": one.name, "AUC of the loss": "–" if one.auc is None else words.span(one.auc),
-        "accuracy on non-members": "–" if one.accuracy is None else words.span(one.accuracy),
+        "recipe": one.name, "AUC of the loss": "–" if one.auc is None else _span(one.auc),
+        "accuracy on non-members": "–" if one.accuracy is None else _span(one.accuracy),
         "which": words.remedy(one)} for one in report.prices])
 
 
@@ -180,9 +192,9 @@ def many_table(found: Mapping[str, Many], titles: Mapping[str, str]) -> pd.DataF
             resolved = len(_measures(one)) > 1
             rows.append({
                 "models": subject, "score": titles.get(name, name), "how many": len(one.members),
-                "AUC": f"{alone(one, name):.3f}",
+                "AUC": tables.cell(alone(one, name)),
                 "TPR (%) at 1 % FPR": tables.format_percent(alone(one, name, MEASURES[1])) if resolved else tables.BELOW,
-                "accuracy on non-members": (f"{over_pairs(one.accuracy[name], (0.0, 1.0), 'models'):.3f}"
+                "accuracy on non-members": (tables.cell(over_pairs(one.accuracy[name], (0.0, 1.0), "models"))
                                             if name in one.accuracy else tables.NOTHING)})
     return pd.DataFrame(rows)
 
@@ -219,8 +231,8 @@ def tested_table(tests: Mapping[str, Trials]) -> pd.DataFrame:
     """The same in numbers, with the alarms."""
     return pd.DataFrame([{
         "models": title, "how many": len(one.strange),
-        "AUC without a leak": f"{over_pairs(one.strange, (0.0, 1.0), 'models'):.3f}",
-        "AUC with a planted one": f"{over_pairs(one.planted, (0.0, 1.0), 'models'):.3f}",
+        "AUC without a leak": tables.cell(over_pairs(one.strange, (0.0, 1.0), "models")),
+        "AUC with a planted one": tables.cell(over_pairs(one.planted, (0.0, 1.0), "models")),
         "audits of each kind": one.games * len(one.alarms),
         "alarms without a leak (%)": tables.format_percent(_alarms(one.alarms, one)),
         "alarms with one (%)": tables.format_percent(_alarms(one.found, one))}

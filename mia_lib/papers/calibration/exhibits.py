@@ -17,7 +17,6 @@ from mia_lib.attacks import baselines
 from mia_lib.evidence import claims, explore, panels, plotting, tables
 from mia_lib.metrics.interval import LEAST, Interval, beyond_chance, combined, difference, share_over
 from mia_lib.papers.calibration import study, theory
-from mia_lib.papers.numbers import chance
 
 Plays = Mapping[str, study.Play]  # by name of the games
 LOW = "conformal_tpr_at_fpr=0.01"  # in verdicts, see there
@@ -178,9 +177,9 @@ def table_one(plays: Plays, all_games: Mapping[str, study.Games], run: bool = Tr
             continue  # the paper prints one row a set
         rows.append({"data": name or row, "train": tables.beside(ours["train"], theirs["train"]),
                      "test": tables.beside(ours["test"], theirs["test"]),
-                     "target": tables.NOTHING if name is None else f"{(ours['train'].value + ours['test'].value) / 2:.3f}",
-                     "reference from scratch": tables.NOTHING if name is None else f"{ours['scratch'].value:.3f}",
-                     "after forgetting": tables.NOTHING if name is None else f"{ours['forgetting'].value:.3f}"})
+                     "target": tables.NOTHING if name is None else tables.cell((ours["train"].value + ours["test"].value) / 2),
+                     "reference from scratch": tables.NOTHING if name is None else tables.cell(ours["scratch"].value),
+                     "after forgetting": tables.NOTHING if name is None else tables.cell(ours["forgetting"].value)})
     return pd.DataFrame(rows)
 
 
@@ -225,12 +224,12 @@ def thresholds(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFra
             score, variant = attack
             short, peak = study.VARIANTS[variant], metrics.balanced_accuracy(played.scores[attack], played.members)
             row = {"data": name if attack == study.ATTACKS[0] else "", "attack": f"{score.replace('_', ' ')}, {short}"}
-            zero = tables.NOTHING if variant == "original" else format(
-                interval(plays, all_games, name, attack, "default_accuracy"), ".3f")
+            zero = tables.NOTHING if variant == "original" else tables.cell(
+                interval(plays, all_games, name, attack, "default_accuracy"))
             theirs = paper.get((all_games[name].paper, f"{short_of[score]} {short}"))
-            rows.append(row | {"rehearsed": format(interval(plays, all_games, name, attack, "accuracy"), ".3f"),
-                               "above zero": zero, "peak": f"{peak.mean():.3f}",
-                               "paper": tables.NOTHING if theirs is None else f"{theirs:.3f}"})
+            rows.append(row | {"rehearsed": tables.cell(interval(plays, all_games, name, attack, "accuracy")),
+                               "above zero": zero, "peak": tables.cell(peak.mean()),
+                               "paper": tables.NOTHING if theirs is None else tables.cell(theirs)})
     return pd.DataFrame(rows)
 
 
@@ -242,8 +241,8 @@ def nearer_to_peaks(frame: pd.DataFrame, where: Sequence[str]) -> tuple[int, int
         where: the paper's own data with its own networks, by what the table calls them.
     """
     rows = frame[(frame["paper"] != tables.NOTHING) & frame["data"].replace("", None).ffill().isin(where)]
-    paper, peak = rows["paper"].astype(float), rows["peak"].astype(float)
-    rehearsed, reached = rows["rehearsed"].str.split().str[0].astype(float), paper <= peak
+    paper, peak, rehearsed = (rows[column].map(lambda one: round(one.value, 3)) for column in ("paper", "peak", "rehearsed"))
+    reached = paper <= peak
     return int((reached & ((paper - peak).abs() < (paper - rehearsed).abs())).sum()), int(reached.sum())
 
 
@@ -291,7 +290,8 @@ def low_rates(plays: Plays, all_games: Mapping[str, study.Games]) -> pd.DataFram
                 for variant, short in study.VARIANTS.items():
                     row[f"{short}, {100 * rate:g} %"] = tables.BELOW if not metrics.resolves(played.members, rate) else (
                         tables.format_percent(interval(plays, all_games, name, (score, variant), f"tpr_at_fpr={rate:g}")))
-                row[f"chance, {100 * rate:g} %"] = chance(played.members, rate) if score == "loss" else ""
+                row[f"chance, {100 * rate:g} %"] = tables.chance(played.members, rate) if (
+                    score == "loss" and metrics.resolves(played.members, rate)) else ""
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -372,7 +372,7 @@ def table_four(found: Labelled, all_games: Mapping[str, study.Games], run: bool 
                 if name in found:
                     ours = of_labels(found[name], all_games[name], [(1.0, label_scores(found[name], variant, metric))])
                 cells[f"{word}, {short}"] = tables.beside(ours, paper.get((row, f"HopSkipJump {short}", key)))
-        cells["queries"] = f"{found[name].queries:.0f}" if name in found else tables.NOTHING
+        cells["queries"] = tables.cell(found[name].queries, ".0f") if name in found else tables.NOTHING
         rows.append(cells)
     return pd.DataFrame(rows)
 
@@ -534,13 +534,13 @@ def private_figure(found: study.PrivateTraining, epsilons: list[float], games: s
 def private_table(found: study.PrivateTraining, epsilons: list[float], games: study.Games) -> pd.DataFrame:
     """What DP-SGD costs and leaves: accuracies and AUC at each epsilon."""
     rows = []
-    for e, name in enumerate([f"{epsilon:g}" for epsilon in epsilons] + ["no privacy"]):
+    for e, name in enumerate([tables.cell(epsilon, "g") for epsilon in epsilons] + ["no privacy"]):
         spent = e < len(epsilons)
-        rows.append({"ε asked for": name, "ε spent": f"{found.epsilon[e]:.2f}" if spent else tables.NOTHING,
-                     "noise": f"{found.noise[e]:.2f}" if spent else tables.NOTHING,
-                     "train": f"{found.train[e].mean():.3f}", "test": f"{found.test[e].mean():.3f}",
-                     **{f"AUC, {study.VARIANTS[v]}": format(
-                         over_plays(games, "auc", [(1.0, found.scores[v][e])], found.members), ".3f")
+        rows.append({"ε asked for": name, "ε spent": tables.cell(found.epsilon[e], ".2f") if spent else tables.NOTHING,
+                     "noise": tables.cell(found.noise[e], ".2f") if spent else tables.NOTHING,
+                     "train": tables.cell(found.train[e].mean()), "test": tables.cell(found.test[e].mean()),
+                     **{f"AUC, {study.VARIANTS[v]}": tables.cell(
+                         over_plays(games, "auc", [(1.0, found.scores[v][e])], found.members))
                          for v in ("original", "scratch")}})
     return pd.DataFrame(rows)
 

@@ -230,7 +230,7 @@ def plan(all_games: dict[str, Games], sizes: list[int], games: int, ablated: Gam
     rows.append({"exhibit": f"Figure 5, {ablated.name}", "models": len(ablated) * copies * len(shadow_shares),
                  "members of each": ", ".join(f"{100 * share:g} %" for share in shadow_shares) + " of public",
                  "epochs": f"at most {ablated.forgetting.epochs}"})
-    return pd.DataFrame(rows).astype(str)
+    return pd.DataFrame(rows)
 
 
 # --------------------------------------------------------------------------------------------------- the main experiment

@@ -138,9 +138,12 @@ def auc_table(plays: Plays) -> pd.DataFrame:
     for name in _together(plays):
         row = {"attack": title(name) + " †" * ATTACKS[name].audits}
         for case, played in plays.items():
-            found = of(played, name) if name in played.ranks else None
-            text = "–" if found is None else f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
-            row[case] = f"**{text}**" if name == best[case] else text
+            if name not in played.ranks:
+                row[case] = results.NOTHING
+                continue
+            found = of(played, name)
+            text = f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+            row[case] = replace(results.cell(found), text=f"**{text}**" if name == best[case] else text)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -151,14 +154,13 @@ def accuracy_table(known: Mapping[str, study.Records]) -> pd.DataFrame:
     return pd.DataFrame([{"case": case, **{
         words: results.format_percent(over_pairs(values, (0.0, 1.0)))
         for words, values in (("on members", one.train), ("on others", one.test))},
-        "on members, the least of a target": f"{100 * one.train.min():.1f}"} for case, one in known.items()])
+        "on members, the least of a target": results.format_percent(one.train.min())} for case, one in known.items()])
 
 
 def rates_table(played: study.Play) -> pd.DataFrame:
     """TPR at 1 % and 0.1 % and precision at 1 % at equal odds, with intervals, of one case; and what knows nothing has."""
-    chance = {rate: f"{100 * np.mean(metrics.chance_tpr(played.members, rate)):.2g}" for rate in (0.01, 0.001)}
-    rows = [{"attack": "*scores that know nothing*", "TPR at 1 % FPR": chance[0.01], "TPR at 0.1 % FPR": chance[0.001],
-             "precision at 1 % FPR": "50"}]
+    rows = [{"attack": "*scores that know nothing*", "TPR at 1 % FPR": results.chance(played.members, 0.01),
+             "TPR at 0.1 % FPR": results.chance(played.members, 0.001), "precision at 1 % FPR": results.cell(50, "d", "%")}]
     for name in played.ranks:
         row = {"attack": title(name) + " †" * ATTACKS[name].audits}
         for words, rate in (("TPR at 1 % FPR", 0.01), ("TPR at 0.1 % FPR", 0.001)):
@@ -185,9 +187,10 @@ def cost_table(plays: Plays) -> pd.DataFrame:
         played = next(one for one in plays.values() if name in one.ranks)
         cost = played.costs[name]
         rows.append({"attack": title(name), "case": played.case.name, "models trained": cost.models,
-                     "queries a record": cost.queries, "public records asked": f"{cost.public:,}",
-                     "operations": f"{cost.operations:.1e}" if cost.operations else "none",
-                     "seconds of one core": f"{cost.seconds:.1f}", "held, MB": f"{cost.held / 1e6:.1f}"})
+                     "queries a record": cost.queries, "public records asked": results.cell(cost.public, ","),
+                     "operations": results.cell(cost.operations, ".1e") if cost.operations else "none",
+                     "seconds of one core": results.cell(cost.seconds, ".1f"),
+                     "held, MB": results.cell(cost.held / 1e6, ".1f")})
     return pd.DataFrame(rows)
 
 
@@ -199,8 +202,8 @@ def least_table(swept: Mapping[str, study.Swept]) -> pd.DataFrame:
         for case, one in swept.items():
             leads = zip(one.values, one.beyond(name), strict=True)
             first, ahead = one.first(name), [f"{value:.0f}" for value, lead in leads if lead.sign > 0]
-            row[case] = (f"{first:.0f}" if first is not None else f"at {', '.join(ahead)}, not at the most" if ahead
-                         else "not with those tried")
+            row[case] = (results.cell(first, ".0f") if first is not None else
+                         f"at {', '.join(ahead)}, not at the most" if ahead else "not with those tried")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -222,9 +225,9 @@ def combined_table(found: Mapping[str, study.Combined]) -> pd.DataFrame:
     for case, one in found.items():
         for metric, words, by in (("auc", "AUC", "auc"), ("tpr_at_fpr=0.01", "TPR at 1 % FPR", "tpr")):
             best = one.best[by]
-            rows.append({"case": case, "metric": words, "best alone": f"{_of_ranks(best, one, metric):.3f}",
-                         "mean of all, less the best": f"{_of_ranks(one.vote, one, metric, best):.3f}",
-                         "regression on all, less the best": f"{_of_ranks(one.logistic, one, metric, best):.3f}",
+            rows.append({"case": case, "metric": words, "best alone": results.cell(_of_ranks(best, one, metric)),
+                         "mean of all, less the best": results.cell(_of_ranks(one.vote, one, metric, best)),
+                         "regression on all, less the best": results.cell(_of_ranks(one.logistic, one, metric, best)),
                          "the best was": "; ".join(dict.fromkeys(title(name) for name in one.chosen[by]))})
     return pd.DataFrame(rows)
 
@@ -251,9 +254,9 @@ def views_table(found: study.Views) -> pd.DataFrame:
     for name in found.one:
         for metric, words in (("auc", "AUC"), ("tpr_at_fpr=0.01", "TPR at 1 % FPR")):
             rows.append({"attack": title(name), "metric": words,
-                         "one view": f"{number(found.one[name], found.members, metric, measures=MEASURES):.3f}",
+                         "one view": results.cell(number(found.one[name], found.members, metric, measures=MEASURES)),
                          "two views, less one":
-                             f"{number(found.two[name], found.members, metric, found.one[name], measures=MEASURES):.3f}"})
+                             results.cell(number(found.two[name], found.members, metric, found.one[name], measures=MEASURES))})
     return pd.DataFrame(rows)
 
 

@@ -16,6 +16,7 @@ from mia_lib import metrics, signals, store
 from mia_lib.attacks import registry
 from mia_lib.attacks.registry import Attack
 from mia_lib.errors import MiaError, check_range
+from mia_lib.evidence import tables
 from mia_lib.metrics import interval as intervals
 from mia_lib.metrics.interval import Interval
 from mia_lib.metrics.resampling import resampled
@@ -547,11 +548,11 @@ def plan(cases: Mapping[str, Case], more: Mapping[str, Mapping[int, Case]]) -> p
     """
     rows = [_planned(name, one) for name, one in cases.items()]
     rows += [_planned(f"{what}: {number:,}", one) for what, several in more.items() for number, one in several.items()]
-    return pd.DataFrame(rows).astype(str)
+    return pd.DataFrame(rows)
 
 
 def _planned(name: str, one: Case) -> dict:
     return {"case": name, "models": len(one.models), "targets": len(one.bank.attacked),
-            "members of each": f"{int(one.bank.members[0].sum()):,}", "public records": f"{len(one.public):,}",
-            "parameters": f"{one.parameters:,}", "epochs": one.models.config.epochs,
-            "optimizer": one.models.config.optimizer}
+            "members of each": tables.cell(int(one.bank.members[0].sum()), ","),
+            "public records": tables.cell(len(one.public), ","), "parameters": tables.cell(one.parameters, ","),
+            "epochs": one.models.config.epochs, "optimizer": one.models.config.optimizer}

@@ -17,7 +17,7 @@ from mia_lib.evidence import claims, panels, plotting, tables
 from mia_lib.evidence.tables import format_percent as percent
 from mia_lib.metrics.interval import LEAST, Interval, combined, difference
 from mia_lib.papers.curvature import study, theory
-from mia_lib.papers.numbers import MEASURES, chance, number
+from mia_lib.papers.numbers import MEASURES, number
 from mia_lib.signals import curvature
 
 PANELS = ("CIFAR10", "CIFAR100", "ImageNet")
@@ -242,8 +242,8 @@ def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """What the targets are like."""
     return pd.DataFrame([{
         "data": name, "accuracy, members": float(found.train.mean()), "accuracy, non-members": float(found.test.mean()),
-        "median loss, members": f"{found.median_in.mean():.1e}",
-        "median loss, non-members": f"{found.median_out.mean():.1e}",
+        "median loss, members": tables.cell(found.median_in.mean(), ".1e"),
+        "median loss, non-members": tables.cell(found.median_out.mean(), ".1e"),
         "mean log curvature, non-members less members": mean_gap(found.log_curvature, found.members)}
         for name, found in plays.items()])
 
@@ -259,7 +259,7 @@ def table_one(plays: Mapping[str, study.Play], methods: Sequence[str] = tuple(st
         for name, found in plays.items():
             row |= {f"{name}: AUC": percent(number(found.scores[method], found.members)),
                     f"{name}: AUC, one view": percent(number(found.one_view.get(method, found.scores[method]), found.members)),
-                    f"{name}: accuracy": f"{100 * metrics.balanced_accuracy(found.scores[method], found.members).mean():.1f}"}
+                    f"{name}: accuracy": percent(metrics.balanced_accuracy(found.scores[method], found.members).mean())}
         for data in PANELS:
             pair = [theirs[metric].get((data, study.PAPER.get(method, "")), tables.NOTHING) for metric in theirs]
             row[f"paper, {data}"] = " / ".join(pair) if method in study.PAPER else tables.NOTHING
@@ -296,7 +296,7 @@ def tpr(scores: np.ndarray, members: np.ndarray, rate: float) -> Interval:
 def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """Table 5: TPR at low FPR, in percent, and what scores that know nothing have of it; the lowest rate of the paper's where
     non-members are enough for it."""
-    theirs = {(method, setting[0], metric.split("_")[-1]): f"{value:.2f}" for (method, setting, metric), value
+    theirs = {(method, setting[0], metric.split("_")[-1]): tables.cell(value, ".2f", "%") for (method, setting, metric), value
               in tables.printed("curvature", "table5", "attack", "setting", "metric").items()}
     rows = []
     for method in [*study.NAMES, None]:
@@ -306,7 +306,7 @@ def low_rates(plays: Mapping[str, study.Play]) -> pd.DataFrame:
             for rate, of_views in ((0.01, found.scores), *product(lowest, (found.one_view, found.scores))):
                 column = f"{name}: {100 * rate:g} %" + (", one view" if of_views is found.one_view else "")
                 row[column] = (tables.BELOW if not metrics.resolves(found.members, rate) else
-                               chance(found.members, rate) if method is None else
+                               tables.chance(found.members, rate) if method is None else
                                tables.NOTHING if method not in of_views else
                                percent(tpr(of_views[method], found.members, rate)))
         for rate in ("0.1pct", "0.01pct"):
@@ -357,15 +357,14 @@ def ladder_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
         rates = [rate for rate in (0.01, 0.001) if metrics.resolves(found.members, rate)]
         measures[name] = [("auc", "AUC"), *((f"tpr_at_fpr={rate:g}", f"TPR at {100 * rate:g} %") for rate in rates)]
 
-    def row(towards: str, step: str, pick, before) -> dict[str, str]:
+    def row(towards: str, step: str, pick, before) -> dict[str, tables.Cell | str]:
         cells = {"towards": towards, "step": step}
         for name, found in plays.items():
             scores, earlier = pick(found), before and before(found)
             for metric, word in measures[name]:
-                cell = f"{100 * number(scores, found.members, metric).value:.1f}"
-                if before:
-                    cell += f"\n({percent(number(scores, found.members, metric, earlier))})"
-                cells[f"{name}: {word}"] = cell
+                change = [f"({percent(number(scores, found.members, metric, earlier))})"] if before else []
+                cells[f"{name}: {word}"] = tables.stacked([
+                    percent(number(scores, found.members, metric).value), *change])
         return cells
 
     rows = []
@@ -392,7 +391,7 @@ def base_table(found: Mapping[float, Mapping[str, np.ndarray]], members: np.ndar
     rows = []
     for base, steps in found.items():
         proper, squared = steps.values()
-        rows.append({"base of the logarithm": "e" if base == np.e else f"{base:g}", "log-likelihood ratio": percent(
+        rows.append({"base of the logarithm": "e" if base == np.e else tables.cell(base, "g"), "log-likelihood ratio": percent(
             number(proper, members)), "variance for standard deviation": percent(number(squared, members)),
             "difference": percent(number(squared, members, minus=proper))})
     return pd.DataFrame(rows)
@@ -511,9 +510,9 @@ def private_table(found: study.PrivateTraining, epsilons: Sequence[float],
     frame, rows = private_frame(found, epsilons, records), []
     for k, epsilon in enumerate([*epsilons, np.inf]):
         private = np.isfinite(epsilon)
-        row = {"ε": f"{epsilon:g}" if private else "no privacy",
-               "ε spent": f"{found.epsilon[k]:.2f}" if private else tables.NOTHING,
-               "noise": f"{found.noise[k]:.2f}" if private else tables.NOTHING,
+        row = {"ε": tables.cell(epsilon, "g") if private else "no privacy",
+               "ε spent": tables.cell(found.epsilon[k], ".2f") if private else tables.NOTHING,
+               "noise": tables.cell(found.noise[k], ".2f") if private else tables.NOTHING,
                "accuracy": f"{found.train[k].mean():.2f} / {found.test[k].mean():.2f}"}
         at = frame[frame["epsilon"] == epsilon]
         rows.append(row | {name: percent(value) for name, value in zip(at["method"], at["interval"], strict=True)})
@@ -636,8 +635,8 @@ def coreset_table(swept: Mapping[str, Mapping[int, study.Sized]], told: Mapping[
             rows.append({"training set": kind, "records": size, **{
                 SHORT[m]: percent(study.over_targets(found.scores[m], found.members, records=_at(records, kind, size)))
                 for m in ("nll", "lr", "lira_released", "lira", "yeom")},
-                "no target at all": f"{100 * told[size]:.1f}" if kind == "coreset" else tables.NOTHING})
-    return pd.DataFrame(rows)
+                "no target at all": percent(told[size]) if kind == "coreset" else tables.NOTHING})
+    return pd.DataFrame(rows).set_index(["training set", "records"])
 
 
 # ------------------------------------------------------------------------------------------------------------- the theory
@@ -873,10 +872,10 @@ def judge_sweeps(swept: Mapping[str, Mapping[int, study.Sized]], played: study.P
 
 def easiest_table(found: study.Play) -> pd.DataFrame:
     """AUC among the records of lowest curvature, members and non-members alike, in percent."""
-    def cell(method: str, share: float) -> str:
+    def cell(method: str, share: float) -> tables.Cell | str:
         value = study.among_the_easiest(found, method, share)
         return tables.NOTHING if value is None else percent(value)
 
-    return pd.DataFrame([{"records of lowest curvature": f"{100 * share:g} %", **{
+    return pd.DataFrame([{"records of lowest curvature": tables.Cell(f"{100 * share:g} %", 100 * share, unit="%"), **{
         SHORT[m]: cell(m, share) for m in ("nll", "log_ratio", "lira", "lira_fixed", "yeom")}}
         for share in (*EASIEST, 1.0)])

@@ -141,10 +141,10 @@ def plan(banks: dict[str, Bank], sizes: Sequence[int], seeds: int, epsilons: Seq
                      "queries": f"{8 * one.iterations} a record and model"})
     kinds = sum(2 + (2 * size < len(first.records)) for size in sizes)
     rows += [{"exhibit": "Figure 5 (DP-SGD)", "models": 0 if dp.lacking() else (len(epsilons) + 1) * private_seeds,
-              "members of each": len(first.records) // 2, "queries": f"{4 * first.iterations}"},
+              "members of each": len(first.records) // 2, "queries": 4 * first.iterations},
              {"exhibit": "Figures 6 and 7", "models": kinds * seeds, "members of each": ", ".join(map(str, sizes)),
-              "queries": f"{4 * first.iterations}"}]
-    return pd.DataFrame(rows).astype(str)
+              "queries": 4 * first.iterations}]
+    return pd.DataFrame(rows)
 
 
 # --------------------------------------------------------------------------------------------------- signals and methods

@@ -16,9 +16,10 @@ from mia_lib import metrics
 from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.data import Dataset
 from mia_lib.evidence import claims, explore, panels, plotting, tables
+from mia_lib.evidence.tables import Cell
 from mia_lib.metrics.interval import Interval, beyond_chance, combined, difference, over
 from mia_lib.papers.iha import study, theory
-from mia_lib.papers.numbers import chance, number
+from mia_lib.papers.numbers import number
 
 DATA = ("Purchase-100", "MNIST-Odd", "FashionMNIST")  # the paper's, of Tables 2 and 3
 EPSILONS = (0.01, 0.1, 0.2)  # of Table 8
@@ -41,12 +42,12 @@ def terms(name: str) -> str:
     return name.replace("loss", "ℓ").translate(str.maketrans("1234", "₁₂₃₄"))
 
 
-def cell(interval: Interval, metric: str = "auc") -> str:
+def cell(interval: Interval, metric: str = "auc") -> Cell:
     """An AUC as a fraction, a rate in percent."""
-    return f"{interval:.3f}" if metric == "auc" else tables.format_percent(interval)
+    return tables.cell(interval) if metric == "auc" else tables.format_percent(interval)
 
 
-def over_targets(values: np.ndarray, metric: str = "auc") -> str:
+def over_targets(values: np.ndarray, metric: str = "auc") -> Cell | str:
     """Mean of a metric over targets alone, [T], with its interval; some may have no value."""
     return cell(over(values, bounds=(0, 1)), metric) if np.isfinite(values).all() else INDEFINITE
 
@@ -56,15 +57,15 @@ def of_attack(play: study.Play, method: str, metric: str = "auc", minus: str | N
     return number(play.ranks[method], play.members, metric, None if minus is None else play.ranks[minus])
 
 
-def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> str:
+def stack(play: study.Play, method: str, kept: Sequence[str] = study.KEPT) -> Cell | str:
     """Metrics of an attack, one under the other."""
-    return "\n".join(_too_fine(play, metric) or cell(of_attack(play, method, metric), metric) for metric in kept)
+    return tables.stacked([_too_fine(play, metric) or cell(of_attack(play, method, metric), metric) for metric in kept])
 
 
-def stack_targets(play: study.Play, values: np.ndarray, kept: Sequence[str] = study.KEPT) -> str:
+def stack_targets(play: study.Play, values: np.ndarray, kept: Sequence[str] = study.KEPT) -> Cell | str:
     """The same from values [T, 3] of the targets of a play."""
-    return "\n".join(_too_fine(play, metric) or over_targets(one, metric)
-                     for metric, one in zip(kept, values.T[:len(kept)], strict=True))
+    return tables.stacked([_too_fine(play, metric) or over_targets(one, metric)
+                           for metric, one in zip(kept, values.T[:len(kept)], strict=True)])
 
 
 def _too_fine(play: study.Play, metric: str) -> str:
@@ -73,18 +74,18 @@ def _too_fine(play: study.Play, metric: str) -> str:
     return "" if rate is None or metrics.resolves(play.members, rate) else tables.BELOW
 
 
-def printed(table: str) -> dict[tuple[str, str, str, str], dict[str, str]]:
-    """(data, model, attack, setting) -> metric -> the paper's number as text; rates in percent, as it prints them."""
-    out: dict[tuple, dict[str, str]] = {}
+def printed(table: str) -> dict[tuple[str, str, str, str], dict[str, Cell]]:
+    """(data, model, attack, setting) -> metric -> the paper's number; rates in percent, as it prints them."""
+    out: dict[tuple, dict[str, Cell]] = {}
     for _, row in tables.paper("iha", table).iterrows():
         key = row["dataset"], row["model"].partition(" (")[0], row["attack"], row["setting"]
-        out.setdefault(key, {})[row["metric"]] = f"{row['value']:.{3 if row['unit'] == 'fraction' else 2}f}"
+        out.setdefault(key, {})[row["metric"]] = tables.cell(row["value"], ".3f" if row["unit"] == "fraction" else ".2f")
     return out
 
 
-def stack_printed(numbers: Mapping[str, str], kept: Sequence[str] = study.KEPT) -> str:
+def stack_printed(numbers: Mapping[str, Cell], kept: Sequence[str] = study.KEPT) -> Cell | str:
     """The paper's numbers, one under the other."""
-    return "\n".join(numbers[PRINTED[metric]] for metric in kept)
+    return tables.stacked([numbers[PRINTED[metric]] for metric in kept])
 
 
 # -------------------------------------------------------------------------------------------------------------- the tables
@@ -111,10 +112,12 @@ def access_table() -> pd.DataFrame:
 def targets_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
     """What the targets are like, and how near to a minimum."""
     return pd.DataFrame([{
-        "case": name, "accuracy, members": f"{found.train.mean():.3f}",
-        "accuracy, non-members": f"{found.test.mean():.3f}", "loss, members": f"{found.loss_in.mean():.3g}",
-        "loss, non-members": f"{found.loss_out.mean():.3g}", "norm of the gradient": f"{found.size[:, 0].mean():.2g}",
-        "with weight decay": f"{found.size[:, 1].mean():.2g}", "lowest eigenvalue": f"{found.smallest.min():.2g}"}
+        "case": name, "accuracy, members": tables.cell(found.train.mean()),
+        "accuracy, non-members": tables.cell(found.test.mean()), "loss, members": tables.cell(found.loss_in.mean(), ".3g"),
+        "loss, non-members": tables.cell(found.loss_out.mean(), ".3g"),
+        "norm of the gradient": tables.cell(found.size[:, 0].mean(), ".2g"),
+        "with weight decay": tables.cell(found.size[:, 1].mean(), ".2g"),
+        "lowest eigenvalue": tables.cell(found.smallest.min(), ".2g")}
         for name, found in plays.items()])
 
 
@@ -124,8 +127,8 @@ def main_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
               for (data, _, attack, _), numbers in printed("table2").items()}
     rows = [{"attack": name} | {f"{case}: {MEASURED}": stack(found, method) for case, found in plays.items()} |
             {f"paper, {data}": theirs[data, name] for data in DATA} for method, name in study.PAPER.items()]
-    nothing = {f"{case}: {MEASURED}": "\n".join(
-        ["0.500", *(chance(found.members, rate) or tables.BELOW for rate in study.RATES)]) for case, found in plays.items()}
+    nothing = {f"{case}: {MEASURED}": tables.stacked(
+        ["0.500", *(tables.chance(found.members, rate) for rate in study.RATES)]) for case, found in plays.items()}
     return pd.DataFrame([*rows, {"attack": "*scores that know nothing*"} | nothing]).fillna(tables.NOTHING)
 
 
@@ -155,7 +158,7 @@ def lira_table(plays: Mapping[str, study.Play]) -> pd.DataFrame:
 
 def lira_figure(plays: Mapping[str, study.Play]) -> plt.Figure:
     """AUC of LiRA in three forms by case, and what the paper prints for its data."""
-    theirs = {data: float(numbers["auc"]) for (data, _, attack, _), numbers in printed("table2").items() if attack == "LiRA"}
+    theirs = {data: numbers["auc"].value for (data, _, attack, _), numbers in printed("table2").items() if attack == "LiRA"}
     figure, (axis,) = panels.grid(1, 3.6, "AUC")
     forms = {"lira": plotting.style_of("LiRA"), "lira_fixed": plotting.style_of("LiRA, true class"),
              "lira_self": {"color": plotting.RED, "marker": "X"}}
@@ -199,16 +202,16 @@ def cg_table(found_by_case: Mapping[str, study.Conjugated]) -> pd.DataFrame:
     rows = []
     for name, found in found_by_case.items():
         exact, cg, members, steps = found.exact, found.cg, found.members, found.iterations
-        rows.append({"case": name, "records": f"{len(members):,}",
+        rows.append({"case": name, "records": tables.cell(len(members), ","),
                      "AUC, exact": cell(metrics.bootstrap("auc", exact, members)),
                      "AUC, CG": cell(metrics.bootstrap("auc", cg, members)),
-                     "largest difference of scores (s.d.)": f"{np.abs(exact - cg).max() / exact.std():.1e}",
-                     "rank correlation": f"{stats.spearmanr(exact, cg).statistic:.6f}",
+                     "largest difference of scores (s.d.)": tables.cell(np.abs(exact - cg).max() / exact.std(), ".1e"),
+                     "rank correlation": tables.cell(stats.spearmanr(exact, cg).statistic, ".6f"),
                      "iterations: mean, most (bound)": f"{steps.mean():.1f}, {steps.max()} ({float(found.bound):.0f})",
-                     "seconds": f"{float(found.seconds):.1f}"})
+                     "seconds": tables.cell(float(found.seconds), ".1f")})
     theirs = {(data, attack): numbers["auc"] for (data, _, attack, _), numbers in printed("table3").items()}
     for data in DATA:
-        rows.append({"case": f"paper: {data}", "records": "10,000", "AUC, exact": theirs[data, "IHA (Exact)"],
+        rows.append({"case": f"paper: {data}", "records": tables.cell(10_000, ","), "AUC, exact": theirs[data, "IHA (Exact)"],
                      "AUC, CG": theirs[data, "IHA (CG)"]})
     return pd.DataFrame(rows).fillna(tables.NOTHING)
 
@@ -255,7 +258,7 @@ def left_out_auc(found: study.LeftOut, records: np.ndarray, attack: str, minus: 
 def _matrix(names: Mapping[str, str], rates: Mapping[tuple[str, str, bool], float]) -> pd.DataFrame:
     keys = list(names)
     return pd.DataFrame([{"attack": names[a]} | {names[b]: tables.NOTHING if a == b else
-                                                 f"{rates[a, b, keys.index(a) < keys.index(b)]:.3f}" for b in keys}
+                                                 tables.cell(rates[a, b, keys.index(a) < keys.index(b)]) for b in keys}
                          for a in keys])
 
 
@@ -283,8 +286,9 @@ def printed_agreement(rate: float) -> pd.DataFrame:
 def both_table(found: study.LeftOut, rate: float) -> pd.DataFrame:
     """Section 4.5: what is left where two attacks must agree, beside the better of the two alone at as many false alarms."""
     return pd.DataFrame([
-        {"IHA and": (COMPARED | CONTROLS)[key], "FPR of both (%)": f"{100 * fpr.mean():.1f}",
-         "TPR of both (%)": f"{100 * tpr.mean():.1f}", "TPR of the better alone (%) at that FPR": f"{100 * alone.mean():.1f}"}
+        {"IHA and": (COMPARED | CONTROLS)[key], "FPR of both (%)": tables.format_percent(fpr.mean()),
+         "TPR of both (%)": tables.format_percent(tpr.mean()),
+         "TPR of the better alone (%) at that FPR": tables.format_percent(alone.mean())}
         for key, (tpr, fpr, alone) in agreed(found, rate).items()])
 
 
@@ -333,9 +337,9 @@ def cost_table(found: Mapping[str, study.Cost], parameters: int, name: str) -> p
     return pd.DataFrame(rows)
 
 
-def _short(value: float) -> str:
+def _short(value: float) -> Cell | str:
     """Two digits; nothing where nothing was done."""
-    return tables.NOTHING if np.isnan(value) else f"{value:,.0f}" if value >= 99.5 or value == 0 else f"{value:.2g}"
+    return tables.NOTHING if np.isnan(value) else tables.cell(value, ",.0f" if value >= 99.5 or value == 0 else ".2g")
 
 
 def break_even(found: Mapping[str, study.Cost]) -> float:
@@ -359,8 +363,8 @@ def sizes_table(plays: Mapping[str, study.Play], conditionings: Mapping[str, stu
         swept = conditionings[name]
         for k, heading in enumerate(dampings):
             values = swept.kept["percentiles", "full"][:, k]
-            lines = [INDEFINITE] if np.isnan(values).any() else stack_targets(found, values, pair).split("\n")
-            row[heading] = "\n".join([*lines, f"ε = {swept.epsilon[:, k].mean():.2g}"])
+            first = INDEFINITE if np.isnan(values).any() else stack_targets(found, values, pair)
+            row[heading] = tables.stacked([first, f"ε = {swept.epsilon[:, k].mean():.2g}"])
         row[label("gradient")] = stack(found, "gradient", pair)
         rows.append(row)
     theirs = {(data, model, attack): numbers for (data, model, attack, _), numbers in printed("table7").items()}
@@ -389,16 +393,16 @@ def conditioning_table(conditionings: Mapping[str, study.Swept], sweep: study.Sw
     for way, word in WAYS.items():
         given = list(getattr(sweep, way))
         for epsilon in EPSILONS:
-            row = {"conditioning": word, "ε": f"{epsilon:g}"}
+            row = {"conditioning": word, "ε": tables.cell(epsilon, "g")}
             for case, found in conditionings.items():
-                row[f"{case}: {' / '.join(FORMS.values())}"] = tables.NOT_RUN if epsilon not in given else "\n".join(
-                    over_targets(found.kept[way, form][:, given.index(epsilon), 0]) for form in FORMS)
+                row[f"{case}: {' / '.join(FORMS.values())}"] = tables.NOT_RUN if epsilon not in given else tables.stacked(
+                    [over_targets(found.kept[way, form][:, given.index(epsilon), 0]) for form in FORMS])
             rows.append(row | {f"paper, {data}": theirs[data, f"{word.replace(' ', '-')}; eps = {epsilon:g}"]
                                for data in DATA[1:]})
     rows.append({"conditioning": "*gradient alone, no Hessian, without weight decay*"} | {
         f"{case}: {' / '.join(FORMS.values())}": over_targets(found.gradient[:, 0])
         for case, found in conditionings.items()})
-    return pd.DataFrame(rows).fillna(tables.NOTHING)
+    return pd.DataFrame(rows).fillna(tables.NOTHING).set_index(["conditioning", "ε"])
 
 
 PARTIAL = {"released": "IHA, as released", "honest": "IHA, honest", "gradient": "gradient alone"}
@@ -413,7 +417,7 @@ def partial_table(found: study.Partial, fractions: Sequence[float], play: study.
     theirs = {setting.partition(" = ")[2].partition(";")[0]: stack_printed(numbers)
               for (*_, setting), numbers in printed("table9").items()}
     return pd.DataFrame([
-        {"known": f"{100 * fraction:g} %"} |
+        {"known": tables.Cell(f"{100 * fraction:g} %", 100 * fraction, unit="%")} |
         {f"{name}: {MEASURED}": stack_targets(play, getattr(found, key)[:, k]) for key, name in PARTIAL.items()} |
         {"paper": theirs.get(f"{fraction:.1f}", tables.NOTHING)} for k, fraction in enumerate(fractions)])
 
@@ -462,10 +466,12 @@ def residuals_table(found_by_schedule: Mapping[str, study.Residuals]) -> pd.Data
             if not np.isfinite(found.left[:, k]).any():
                 continue
             left, own = np.nanmean(found.left[:, k]), np.nanmean(found.own[:, k])
-            rows.append({"schedule": schedule, "eigenvalues": name, "directions": f"{found.directions[:, k].mean():.0f}",
-                         "left of the gradient": f"{left:.1e}", "a record's share": f"{own:.1e}", "ratio": f"{left / own:.2g}",
-                         "noise of gradient alone (%)": f"{100 * found.noise[:, k].mean():.0f}",
-                         "noise of I₁ + I₂ (%)": f"{100 * found.noise_iha[:, k].mean():.0f}"})
+            rows.append({"schedule": schedule, "eigenvalues": name,
+                         "directions": tables.cell(found.directions[:, k].mean(), ".0f"),
+                         "left of the gradient": tables.cell(left, ".1e"), "a record's share": tables.cell(own, ".1e"),
+                         "ratio": tables.cell(left / own, ".2g"),
+                         "noise of gradient alone (%)": tables.format_percent(found.noise[:, k].mean(), 0),
+                         "noise of I₁ + I₂ (%)": tables.format_percent(found.noise_iha[:, k].mean(), 0)})
     return pd.DataFrame(rows)
 
 

@@ -31,6 +31,7 @@ from mia_lib.attacks import baselines, iha
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.evidence import tables
 from mia_lib.papers import costs as counts
 from mia_lib.signals import hessian, outputs
 from mia_lib.signals.given import log_odds
@@ -280,12 +281,13 @@ def plan(cases: Sequence[Case], left_out: Case | None = None, count: int = 4, re
             warnings.simplefilter("ignore", UserWarning)
             beyond = iha.assumed(one.models.config)
         rows.append({"case": f"{name}, leave-one-out game" if one is left_out else name,
-                     "members of each": f"{int(one.models.members[0].sum()):,}", "models": len(one.models),
-                     "references of single records": f"{own:,}" if own else "none",
-                     "targets": len(attacked), "parameters": f"{p:,}", "Hessian, GB": f"{8e-9 * p * p:.2g}",
-                     "records judged": f"{len(one.rows):,}", "Eq. 8 does not cover": "; ".join(
+                     "members of each": tables.cell(int(one.models.members[0].sum()), ","), "models": len(one.models),
+                     "references of single records": tables.cell(own, ",") if own else "none",
+                     "targets": len(attacked), "parameters": tables.cell(p, ","),
+                     "Hessian, GB": tables.cell(8e-9 * p * p, ".2g"),
+                     "records judged": tables.cell(len(one.rows), ","), "Eq. 8 does not cover": "; ".join(
                          sentence.split(":")[0] for sentence in beyond) or "nothing"})
-    return pd.DataFrame(rows).astype(str)
+    return pd.DataFrame(rows)
 
 
 # --------------------------------------------------------------------------------------------------------- one target

@@ -100,7 +100,7 @@ def implied_tpr(percent, rate: float):
     return 100 * theory.true_positive_rate(np.asarray(percent, float) / 100, rate)
 
 
-def cells_at(found, name, rate: float) -> tuple[str, str]:
+def cells_at(found, name, rate: float) -> tuple[results.Cell | str, results.Cell | str]:
     """Precision and TPR in percent where they can be resolved.
 
     A TPR wants one non-member at its rate in each target, a precision ten expected false positives among the non-members of
@@ -140,8 +140,8 @@ def printed(table: str) -> dict[tuple[str, str, str, str], float]:
     return results.printed("quantile", table, "dataset", "model", "attack", "metric")
 
 
-def _stack(*parts: str) -> str:
-    return "\n".join(dict.fromkeys(parts) if set(parts) == {results.BELOW} else parts)
+def _stack(*parts: results.Cell | str) -> results.Cell | str:
+    return results.stacked(parts[:1] if set(parts) == {results.BELOW} else parts)
 
 
 # -------------------------------------------------------------------------------------------------------------- the tables
@@ -152,7 +152,7 @@ def access_table() -> pd.DataFrame:
     regression = attack.GaussianQuantile.needs
     online = replace(baselines.lira_online.needs, access=regression.access)  # of any score; here of the regression's
     said = Needs("output vector", "not said", "the architecture and the training recipe, and the distribution of records")
-    declared = {study.MARGINAL.title: (attack.marginal.needs, "0", "no"),
+    declared = {study.MARGINAL.title: (attack.marginal.needs, 0, "no"),
                 "Quantile regression": (regression, "1 regression, for all records", "no"),
                 "LiRA online": (online, "as many as references", "yes"),
                 "*LiRA as the paper describes it*": (said, "2 to 64", "yes")}
@@ -196,8 +196,8 @@ def implied_table() -> pd.DataFrame:
         rate = next(rate for rate in RATES if metric == f"precision_at_fpr_{100 * rate:g}pct")
         title = "Regression" if PRINTED[who].name == OURS else PRINTED[who].title
         rows.append({"data": data, "FPR": f"{100 * rate:g} %", "attack": title,
-                     "precision": f"{value:.2f}", "TPR": f"{implied_tpr(value, rate):.2f}",
-                     "Definition 2 as printed": f"{100 - value:.2f}"})
+                     "precision": results.cell(value, ".2f"), "TPR": results.cell(implied_tpr(value, rate), ".2f"),
+                     "Definition 2 as printed": results.cell(100 - value, ".2f")})
     return pd.DataFrame(rows)
 
 
@@ -293,7 +293,7 @@ def correlation_table(plays: Plays) -> pd.DataFrame:
             there = rank_correlation(fine, level, methods)
             of_cases = correlations(fine, level, methods)
             row[f"at {100 * rate:g} % FPR"] = (results.BELOW if not fine else results.NOTHING if there is None else
-                                               f"{there:.2f}")
+                                               results.cell(there, ".2f"))
             row[f"by target network, {100 * rate:g} %"] = ", ".join(f"{one.mean():.2f}" for one in of_cases.values()) or (
                 results.NOTHING)
         for rate in RATES:
@@ -324,7 +324,7 @@ def accuracy_table(plays: Plays) -> pd.DataFrame:
             for name, found in plays.items()]
     for (data, model, *_), value in printed("table3").items():
         rows.append({"target": f"paper: {data}, {model}", "accuracy, members": results.NOTHING,
-                     "accuracy, non-members": f"{value:.1f}"})
+                     "accuracy, non-members": results.cell(value, ".1f")})
     return pd.DataFrame(rows)
 
 
@@ -335,7 +335,7 @@ def mismatch_table(found: study.Mismatch, rate: float = 0.01) -> pd.DataFrame:
     for target in found.architectures:
         row = {"target": target}
         for shadow in found.architectures:
-            lines = _stack(*cells_at(found, (target, shadow), rate)).split("\n")
+            lines = str(_stack(*cells_at(found, (target, shadow), rate))).split("\n")
             row[f"shadow models: {shadow}"] = "\n".join(f"**{line}**" if target == shadow else line for line in lines)
         rows.append(row)
     return pd.DataFrame(rows)
@@ -389,11 +389,11 @@ def spaces_table(image: study.Tuned | None, table: study.Tuned | None) -> pd.Dat
     return pd.DataFrame(rows)
 
 
-def _setting(value: float) -> str:
+def _setting(value: float) -> results.Cell | str:
     """At most three digits; not a number stands for the library's own choice."""
     if not np.isfinite(value):
         return "CatBoost's own"
-    return f"{value:,.0f}" if 100 <= value < 100_000 else f"{value:.2g}"
+    return results.cell(value, ",.0f" if 100 <= value < 100_000 else ".2g")
 
 
 def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> pd.DataFrame:
@@ -409,7 +409,7 @@ def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> 
                 trained, spent = 1, found.seconds[method.name].mean()
             else:
                 trained, spent = method.references, method.references * found.seconds_reference.mean()
-            rows.append({"case": case, "attack": label(method), "models trained": f"{trained}", "time": _seconds(spent)})
+            rows.append({"case": case, "attack": label(method), "models trained": trained, "time": _seconds(spent)})
         if tuned and case in tuned:
             spent = tuned[case].seconds
             rows.append({"case": case, "attack": f"{label(study.HEADS[OURS])}, with tuning",
@@ -418,7 +418,7 @@ def cost_table(plays: Plays, tuned: Mapping[str, study.Tuned] | None = None) -> 
     for (data, setting), minutes in results.printed("quantile", "text", "dataset", "setting").items():
         with_tuning = "hyperparameter" in setting
         rows.append({"case": f"paper: {data}", "attack": "quantile regression" + ", with tuning" * with_tuning,
-                     "models trained": "32 trials" if with_tuning else "1", "time": f"{minutes:,.0f} min"})
+                     "models trained": "32 trials" if with_tuning else 1, "time": f"{minutes:,.0f} min"})
     return pd.DataFrame(rows)
 
 
@@ -435,15 +435,15 @@ def label_table(plays: Plays) -> pd.DataFrame:
             if not set(pair) <= set(found.ranks):
                 continue
             for name in pair:
-                rows.append({"case": case, "regression": study.HEADS[name].title, "AUC": f"{of_attack(found, name):.3f}",
+                rows.append({"case": case, "regression": study.HEADS[name].title, "AUC": results.cell(of_attack(found, name)),
                              "TPR (%) at 1 %": cells_at(found, name, 0.01)[1],
-                             "pinball, 1 %": f"{over(found.pinball[name][:, 0]):.4f}"})
+                             "pinball, 1 %": results.cell(over(found.pinball[name][:, 0]), ".4f")})
             alone, both = pair
             kind = study.HEADS[both].title.partition(",")[0]
             rows.append({"case": case, "regression": f"{kind}, the label's part",
-                         "AUC": f"{of_attack(found, both, minus=alone):.3f}",
+                         "AUC": results.cell(of_attack(found, both, minus=alone)),
                          "TPR (%) at 1 %": percent(tpr(found, both, 0.01, alone)) if resolved(found, 0.01) else results.BELOW,
-                         "pinball, 1 %": f"{over(found.pinball[both][:, 0] - found.pinball[alone][:, 0]):.4f}"})
+                         "pinball, 1 %": results.cell(over(found.pinball[both][:, 0] - found.pinball[alone][:, 0]), ".4f")})
     return pd.DataFrame(rows)
 
 
@@ -454,11 +454,11 @@ def quarters_table(found: study.Quarters) -> pd.DataFrame:
     """Where pinball loss is saved and where members are found, by how hard a record is."""
     rows = []
     for k, quarter in enumerate(QUARTERS):
-        shift = f"{found.shift[:, k].mean():.2f}"
+        shift = results.cell(found.shift[:, k].mean(), ".2f")
         rows += [{"quarter": quarter, "attack": label(method), "members' scores higher by": shift,
-                  "threshold above the mean": f"{found.above[method.name][:, k].mean():.2f}",
-                  "pinball, 1 %": f"{found.pinball[method.name][:, k].mean():.4f}",
-                  "FPR (%)": f"{100 * found.fpr[method.name][:, k].mean():.1f}",
+                  "threshold above the mean": results.cell(found.above[method.name][:, k].mean(), ".2f"),
+                  "pinball, 1 %": results.cell(found.pinball[method.name][:, k].mean(), ".4f"),
+                  "FPR (%)": percent(found.fpr[method.name][:, k].mean()),
                   "TPR (%)": percent(over(found.tpr[method.name][:, k], bounds=(0, 1)))} for method in found.methods]
     return pd.DataFrame(rows)
 
@@ -473,11 +473,12 @@ def flattery_table(found_by_case: Mapping[str, Mapping[str, study.Reported]]) ->
             rows.append({"case": case, "chosen on the records reported on": word,
                          "FPR (%), reported": percent(over(one.fpr, bounds=(0, 1)), 2),
                          "FPR (%), fresh": percent(over(one.fresh_fpr, bounds=(0, 1)), 2),
-                         "off by (points), reported": f"{100 * one.fpr_off.mean():.2f}",
-                         "off by (points), fresh": f"{100 * one.fresh_fpr_off.mean():.2f}",
+                         "off by (points), reported": percent(one.fpr_off.mean(), 2),
+                         "off by (points), fresh": percent(one.fresh_fpr_off.mean(), 2),
                          "TPR (%)": percent(over(one.tpr, bounds=(0, 1))),
-                         "pinball, reported": f"{one.pinball.mean():.4f}", "pinball, fresh": f"{one.fresh_pinball.mean():.4f}",
-                         "pinball, fresh less reported": f"{over(one.fresh_pinball - one.pinball):.5f}"})
+                         "pinball, reported": results.cell(one.pinball.mean(), ".4f"),
+                         "pinball, fresh": results.cell(one.fresh_pinball.mean(), ".4f"),
+                         "pinball, fresh less reported": results.cell(over(one.fresh_pinball - one.pinball), ".5f")})
     return pd.DataFrame(rows)
 
 
@@ -488,8 +489,9 @@ def views_table(found: study.Views) -> pd.DataFrame:
     for method in (study.MARGINAL, study.HEADS[OURS]):
         for who, word in words.items():
             name, plain = (method.name, who), (method.name, "none")
-            gain = results.NOTHING if who == "none" else f"{of_attack(found, name, minus=plain):.3f}"
-            rows.append({"attack": label(method), "scores under augmentation": word, "AUC": f"{of_attack(found, name):.3f}",
+            gain = results.NOTHING if who == "none" else results.cell(of_attack(found, name, minus=plain))
+            rows.append({"attack": label(method), "scores under augmentation": word,
+                         "AUC": results.cell(of_attack(found, name)),
                          "TPR (%) at 1 %": cells_at(found, name, 0.01)[1], "AUC less that of nobody's": gain})
     return pd.DataFrame(rows)
 
@@ -1049,8 +1051,8 @@ def lemma_three_table(found: Mapping[tuple[str, float, float], Mapping[str, floa
         found: of `lemmas`, by default as it is called without arguments.
     """
     return pd.DataFrame([
-        {"residual": name, "rate": f"{had:g} to {alpha:g}", "saved": f"{one['gap']:.5f}",
-         "(α − α′)² / 2ρ": f"{one['bound']:.5f}", "(α − α′)² alone": f"{one['square']:.5f}",
+        {"residual": name, "rate": f"{had:g} to {alpha:g}", "saved": results.cell(one["gap"], ".5f"),
+         "(α − α′)² / 2ρ": results.cell(one["bound"], ".5f"), "(α − α′)² alone": results.cell(one["square"], ".5f"),
          "as a bound, the square alone": "holds" if one["square"] <= one["gap"] + 1e-12 else "fails"}
         for (name, alpha, had), one in (lemmas() if found is None else found).items()])
 
@@ -1067,23 +1069,26 @@ def group_table(found: Mapping[str, np.ndarray]) -> pd.DataFrame:
         for g, group in enumerate(theory.GROUPS):
             row[f"{group}: fit, fresh"] = f"{found['fit'][k, g]:.3f}, {found['test'][k, g]:.3f}"
         excess = found["excess"][k]
-        rows.append(row | {"most beyond p / n": results.NOTHING if np.isnan(excess).all() else f"{np.nanmax(excess):.1g}",
-                           "fresh pinball": f"{found['pinball'][k, 1]:.4f}", "TPR": f"{found['tpr'][k]:.3f}"})
+        most_beyond = results.NOTHING if np.isnan(excess).all() else results.cell(np.nanmax(excess), ".1g")
+        rows.append(row | {"most beyond p / n": most_beyond, "fresh pinball": results.cell(found["pinball"][k, 1], ".4f"),
+                           "TPR": results.cell(found["tpr"][k])})
     return pd.DataFrame(rows)
 
 
 def collapse_table(found: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """A class of functions that knows the score, with noise that it does not know; of `theory.collapse`."""
-    return pd.DataFrame([{"noise in the score": f"{noise:g}", "pinball loss": f"{loss:.2g}", "FPR with ≥": f"{loose:.3f}",
-                          "FPR with >": f"{strict:.3f}"} for noise, loss, loose, strict in
+    return pd.DataFrame([{"noise in the score": results.cell(noise, "g"), "pinball loss": results.cell(loss, ".2g"),
+                          "FPR with ≥": results.cell(loose), "FPR with >": results.cell(strict)}
+                         for noise, loss, loose, strict in
                          zip(found["noise"], found["pinball"], found["at_or_above"], found["above"], strict=True)])
 
 
 def power_table(alphas: Sequence[float] = (0.05, 0.01, 0.001)) -> pd.DataFrame:
     """TPR in the world of the idea: of the best single threshold, and of the conditional quantile."""
     found = theory.power(theory.HeteroscedasticWorld(), alphas)
-    return pd.DataFrame([{"FPR": f"{100 * alpha:g} %", "one threshold": one, "a threshold for each x": many,
-                          "ratio": f"{many / one:.1f}"} for alpha, one, many in zip(*found.values(), strict=True)])
+    return pd.DataFrame([{"FPR": results.Cell(f"{100 * alpha:g} %", 100 * alpha, unit="%"), "one threshold": one,
+                          "a threshold for each x": many, "ratio": results.cell(many / one, ".1f")}
+                         for alpha, one, many in zip(*found.values(), strict=True)])
 
 
 # ------------------------------------------------------------------------------------------------------------ the verdicts

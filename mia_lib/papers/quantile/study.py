@@ -28,6 +28,7 @@ from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError, check_range
+from mia_lib.evidence import tables
 from mia_lib.papers import costs as counts
 from mia_lib.papers.numbers import packed_ranks
 from mia_lib.training import Ensemble, TrainConfig, ensemble, train
@@ -303,11 +304,11 @@ def plan(cases: Sequence[Case], settings: Mapping[bool, Settings]) -> pd.DataFra
     for one in cases:
         how = settings[one.is_image]
         rows.append({"case": one.name, "targets": f"{len(one.bank.attacked)} × {one.architecture}",
-                     "models": len(one.bank.members), "members of each": f"{int(one.bank.members[0].sum()):,}",
-                     "non-members judged": f"{int((~one.bank.judged[0]).sum()):,}",
-                     **{name: f"{len(part):,}" for name, part in one.splits.items()},
+                     "models": len(one.bank.members), "members of each": tables.cell(int(one.bank.members[0].sum()), ","),
+                     "non-members judged": tables.cell(int((~one.bank.judged[0]).sum()), ","),
+                     **{name: tables.cell(len(part), ",") for name, part in one.splits.items()},
                      "regressor": how.backbone + (", frozen" if how.frozen else "") if one.is_image else "boosted trees"})
-    return pd.DataFrame(rows).astype(str)
+    return pd.DataFrame(rows)
 
 
 # ---------------------------------------------------------------------------------------------------------- boosted trees

@@ -27,11 +27,6 @@ from mia_lib.publish.parameters import find_root, parameters, plain, validate
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
 CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
-NUMBER = r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
-# "57.0", "57.0 [56.2, 57.8]", the same with a unit, or before the paper's number: "57.0 [56.2, 57.8] / 57.1"
-ESTIMATE = rf"({NUMBER})(?: \[({NUMBER}), ({NUMBER})\])?(?: ?%| points)?"
-TEXT_CELL = re.compile(rf"\**{ESTIMATE}\**(?: / .*)?")
-PART = re.compile(rf"(?:(.+?): )?{ESTIMATE}(?:, rounding allows \S+|, \S+ allowed)?(?:; |$)")
 
 
 @dataclass(frozen=True)
@@ -172,26 +167,25 @@ def bare(text: str) -> str:
 
 
 def _depth(table: Mapping) -> int:
-    """How many leading columns say what a row is about: as few as tell most rows apart, and none that holds an interval."""
-    columns, rows = table["columns"], _filled(table)
-    leading = next((place for place in range(len(columns)) for row in rows if (_estimate(row[place]) or (None,) * 3)[2]
-                    is not None), len(columns) - 1)
-    apart = [len({str(row[:depth]) for row in rows}) for depth in range(1, leading + 1)]
-    return 1 + apart.index(max(apart)) if apart else 0
+    """How many of the columns that say what a row is about name it: as few as tell most rows apart."""
+    rows = _filled(table)
+    apart = [len({str(row[:depth]) for row in rows}) for depth in range(1, table["labels"] + 1)]
+    return 1 + apart.index(max(apart))
 
 
-def _estimate(cell) -> tuple | None:
-    """Value, low and high of a table's cell, or of the text in it; None when it is no number."""
-    if isinstance(cell, dict):
-        return cell["value"], cell["low"], cell["high"]
-    if isinstance(cell, int | float):
-        return cell, None, None
-    found = TEXT_CELL.fullmatch(cell)
-    return found and _numbers(found.groups())
+def _numbers(cell) -> tuple | None:
+    """Value, low and high of a cell of `plain_table`, or of a claim's part; None of text."""
+    if isinstance(cell, Mapping):
+        return tuple(cell.get(name) for name in ("value", "low", "high"))
+    return None if isinstance(cell, str) else (cell, None, None)
 
 
-def _numbers(texts: Iterable[str | None]) -> tuple:
-    return tuple(float(text.replace("−", "-")) if text else None for text in texts)
+def _label(column: str, cell) -> str:
+    if isinstance(cell, Mapping):
+        cell = cell.get("text", cell["value"])
+    elif isinstance(cell, str):
+        return bare(cell)
+    return f"{column} = {cell}"
 
 
 def _rows(cell: Cell, depths: Mapping[str, int]):
@@ -200,15 +194,13 @@ def _rows(cell: Cell, depths: Mapping[str, int]):
         depth, seen = depths[table["name"]], set()
         columns = [bare(column) for column in table["columns"]]
         for number, row in enumerate(_filled(table), 1):
-            label = ", ".join(f"{column} = {value}" if _estimate(value) else bare(value)
-                              for column, value in zip(columns[:depth], row, strict=False))
+            label = ", ".join(map(_label, columns[:depth], row))
             if not label or label in seen:
                 label = f"{label} (row {number})".strip()
             seen.add(label)
             for column, value in list(zip(columns, row, strict=True))[depth:]:
-                numbers = _estimate(value)
+                numbers = _numbers(value)
                 yield table["name"], label, column, *(numbers or (None,) * 3), None if numbers else value, None
     for claim in cell.claims:
-        parts = [(part or "estimate", _numbers(numbers)) for part, *numbers in PART.findall(claim["estimate"])]
-        for part, numbers in parts or [("", (None,) * 3)]:
-            yield CLAIMS, part, claim["claim"], *numbers, None, claim["verdict"]
+        for part in [{**one, "part": one["part"] or "estimate"} for one in claim["numbers"]] or [{"part": ""}]:
+            yield CLAIMS, part["part"], claim["claim"], *_numbers(part), None, claim["verdict"]
