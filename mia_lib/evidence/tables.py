@@ -79,6 +79,9 @@ class Cell:
     def __str__(self) -> str:
         return self.text
 
+    def __float__(self) -> float:
+        return float(self.value)
+
     def __eq__(self, other) -> bool:
         return self.text == str(other) if isinstance(other, str | Cell) else NotImplemented
 

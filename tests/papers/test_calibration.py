@@ -140,7 +140,7 @@ def test_a_plan_refuses_what_cannot_be_run_before_anything_is_trained(games, wro
     right = {"queries": 2500, "epsilons": [1.0], "shadow_shares": [0.5], "copies": 2, "stops": [1, 2]}
     plan = study.plan({"one": games}, [6], 2, games, **right)
     assert set(plan.columns) == {"exhibit", "models", "members of each", "epochs"}
-    assert plan.set_index("exhibit").models["references, stopped by hand, one"] == "6"
+    assert plan.set_index("exhibit").models["references, stopped by hand, one"] == 6
     monkeypatch.setattr(training.Ensemble, "fit", None)
     with pytest.raises(MiaError, match=words):
         study.plan({"one": games}, [6], 2, games, **{**right, **wrong})

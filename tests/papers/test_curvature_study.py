@@ -101,8 +101,8 @@ def test_a_plan_counts_models_and_queries(bank, monkeypatch):
     monkeypatch.setattr(training.Ensemble, "fit", None)
     plan = study.plan({"one": bank, "two": bank}, **PLAN).set_index("exhibit")
     assert list(plan.index) == ["Tables 1 to 5, one", "Tables 1 to 5, two", "Figure 5 (DP-SGD)", "Figures 6 and 7"]
-    assert plan.loc["Tables 1 to 5, two"].tolist() == ["8", "25", "16 a record and model"]
-    assert plan.loc["Figures 6 and 7"].tolist() == ["16", "10, 20, 30", "8"]  # 10 and 20 of three kinds, 30 of two
+    assert plan.loc["Tables 1 to 5, two"].tolist() == [8, 25, "16 a record and model"]
+    assert plan.loc["Figures 6 and 7"].tolist() == [16, "10, 20, 30", 8]  # 10 and 20 of three kinds, 30 of two
 
 
 # --------------------------------------------------------------------------------------------------- signals and methods
@@ -920,7 +920,7 @@ def test_every_number_the_paper_printed_has_its_place(played, quick):
         exhibits.number(played.scores["nll"], played.members, minus=played.one_view["nll"]))
     low = exhibits.low_rates(plays).set_index("method")
     assert len(low) == len(study.NAMES) + 1 and low.loc["Curv ZO LR", "paper, CIFAR-100: 0.1 %"] == "21.07, 23.92"
-    assert low.loc["Curv ZO LR"].str.contains(tables.BELOW).sum() == 6  # two data sets, three rates
+    assert (low.loc["Curv ZO LR"] == tables.BELOW).sum() == 6  # two data sets, three rates
 
 
 @no_warnings
@@ -941,13 +941,13 @@ def test_tables_show_what_was_found(bank, played, named, swept, quick):
     targets = exhibits.targets_table({"toy": played})
     assert targets["accuracy, members"][0] == pytest.approx(played.train.mean())
     ladder = exhibits.ladder_table({"one": played, "two": played})
-    assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in ladder["one: AUC"][0] + ladder["one: AUC"][4]
+    assert len(ladder) == 8 + len(attack.CONTROLS) and "(" not in f"{ladder['one: AUC'][0]}{ladder['one: AUC'][4]}"
     assert (ladder["one: AUC"] == ladder["two: AUC"]).all()
     proper, squared = (played.ladders["LR"][step] for step in list(played.ladders["LR"])[:2])
     change = exhibits.number(squared, played.members, minus=proper)
     assert ladder["one: AUC"][5].endswith(f"({exhibits.percent(change)})")
     for row, name in ((0, "log_ratio"), (3, "nll"), (4, "log_ratio"), (7, "lr")):
-        assert ladder["one: AUC"][row].startswith(f"{100 * exhibits.number(played.scores[name], played.members).value:.1f}")
+        assert str(ladder["one: AUC"][row]).startswith(f"{100 * exhibits.number(played.scores[name], played.members).value:.1f}")
     table = exhibits.estimators_table(named, H, 2).set_index("signal")
     assert len(table) == 12 and table.loc["as released, h = 0.001", "needs"] == "8 queries"
     assert table.loc["as released, h = 0.001, 1 probe", "needs"] == "4 queries"
@@ -955,7 +955,7 @@ def test_tables_show_what_was_found(bank, played, named, swept, quick):
     short = exhibits.signals_table(named, H, 2).set_index("signal")
     assert len(short) == 6 and (short["AUC of its log ratio"] == table.loc[short.index, "AUC of its log ratio"]).all()
     sets = exhibits.coreset_table(swept, {12: 0.9, 30: 0.8})
-    assert len(sets) == 5 and sets[sets["training set"] == "coreset"]["no target at all"].tolist() == ["90.0", "80.0"]
+    assert len(sets) == 5 and sets.loc["coreset"]["no target at all"].tolist() == ["90.0", "80.0"]
     counted = study.by_references(bank, [4])
     references = exhibits.references_table(counted, played, 6)
     assert references["references"].tolist() == [4, 6] and references["Curv ZO LR"][1] == exhibits.percent(
@@ -969,7 +969,7 @@ def test_tables_show_what_was_found(bank, played, named, swept, quick):
     mixed = np.where(played.members, *(side.cumsum(1) for side in (played.members, ~played.members)))
     easiest, whole = exhibits.easiest_table(replace(played, reference_difficulty=mixed)), metrics.auc(
         played.scores["nll"], played.members)
-    assert easiest["Curv ZO NLL"].iloc[-1].startswith(f"{100 * whole.mean():.1f} [")
+    assert easiest["Curv ZO NLL"].iloc[-1].text.startswith(f"{100 * whole.mean():.1f} [")
 
 
 @pytest.fixture

@@ -303,7 +303,7 @@ def test_titles_and_plan_tell_the_sizes_before_anything_is_trained(images, table
     assert plan["regressor"].tolist() == ["mlp:8, frozen", "boosted trees"]
     for name, targets in (("FashionMNIST", "2 × mlp:8"), ("German credit", "2 × boosted trees")):
         row = plan.loc[name]
-        assert (row["targets"], row["models"]) == (targets, "6")
+        assert (row["targets"], row["models"]) == (targets, 6)
         assert (row["members of each"], row["non-members judged"]) == ("200", "200")
         assert (row["fit"], row["selection"], row["calibration"]) == ("200", "80", "120")
 

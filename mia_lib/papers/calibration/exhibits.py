@@ -241,7 +241,7 @@ def nearer_to_peaks(frame: pd.DataFrame, where: Sequence[str]) -> tuple[int, int
         where: the paper's own data with its own networks, by what the table calls them.
     """
     rows = frame[(frame["paper"] != tables.NOTHING) & frame["data"].replace("", None).ffill().isin(where)]
-    paper, peak, rehearsed = (rows[column].map(lambda one: round(one.value, 3)) for column in ("paper", "peak", "rehearsed"))
+    paper, peak, rehearsed = (rows[column].astype(float).round(3) for column in ("paper", "peak", "rehearsed"))
     reached = paper <= peak
     return int((reached & ((paper - peak).abs() < (paper - rehearsed).abs())).sum()), int(reached.sum())
 
