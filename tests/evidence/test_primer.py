@@ -54,9 +54,10 @@ def test_what_the_page_says_of_the_training_is_so(learned):
 
 
 def test_the_area_is_that_under_the_curve_and_the_probability_of_the_right_order():
-    for gap, said in zip(primer.auc_table()["members ahead by"].astype(float), primer.auc_table()["AUC"], strict=True):
+    table = primer.auc_table()
+    for gap, said in zip(table["members ahead by"].astype(str).astype(float), table["AUC"], strict=True):
         at = np.linspace(-9, 12, 4001)
-        assert trapezoid(norm.sf(at, gap)[::-1], norm.sf(at)[::-1]) == pytest.approx(float(said), abs=6e-4)
+        assert trapezoid(norm.sf(at, gap)[::-1], norm.sf(at)[::-1]) == pytest.approx(float(str(said)), abs=6e-4)
     members = np.arange(4000) % 2 == 0
     scores = RNG.normal(size=4000) + primer.GAP * members
     assert metrics.auc(scores, members) == pytest.approx(norm.cdf(primer.GAP / np.sqrt(2)), abs=0.02)
