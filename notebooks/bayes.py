@@ -22,7 +22,8 @@ seed: int = 0  # of splits and training [0..1000000]
 records: int = 30000  # records of Table 2; half of them train each model [40..60000]
 references: int = 30  # other networks that an attack on Table 2 may use [6..254; even]
 targets: int = 8  # networks attacked in Table 2, one of each complementary pair [2..64]
-shadow_records: int = 2000  # records on which shadow models are tried [40..60000]
+shadows: int = 30  # shadow models of the shadow-model attack [2..254]
+shadow_records: int = 2000  # records on which it is tried [40..60000]
 architecture: str = "tanh_cnn:16,32,128"  # of the networks of Table 2 [architecture]
 epochs: int = 25  # of the networks of Table 2 [1..500]
 learning_rate: float = 0.001  # Adam's, of the networks of Table 2 and of the feature extractor [1e-6..1.0]
@@ -231,7 +232,7 @@ plotting.show(
 # {param}`targets` times. Thresholds are chosen on two of the attacker's own models, never on the target.
 
 # %%
-shadow = measure.table2_shadow(targets, shadows=references, **recipe)
+shadow = measure.table2_shadow(targets, shadows=shadows, **recipe)
 table_2 = pd.concat([table_2, study.shadow_attack(bank, shadow, draws)])
 if small_bank != "none":
     small = published.load(small_bank, models=references + 2)

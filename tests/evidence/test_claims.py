@@ -300,7 +300,7 @@ def test_the_table_says_whose_a_claim_is_what_was_not_run_and_how_many_parts_hol
 
 def test_show_refuses_a_claim_left_out_or_given_twice():
     verdicts = all_of_bayes()
-    with pytest.raises(MiaError, match="missing A3"):
+    with pytest.raises(MiaError, match="missing A4"):
         claims.show("bayes", verdicts[:-1])
     with pytest.raises(MiaError, match=f"of {len(verdicts) + 1} given"):
         claims.show("bayes", [*verdicts, verdicts[0]])

@@ -14,7 +14,7 @@ SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["non
             "temperature": [0.1, 5.0]}
 # Attacks from weak to strong, for a world in which what the claims say is so.
 STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,
-            "best rule": 1.0}
+            "MAST (softmin)": 1.7, "best rule": 1.0}
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.7, "crop": 0.4, 5.0: 0.4, "small bank": 0.4}  # what a setting leaves of it
 
 
