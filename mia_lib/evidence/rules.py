@@ -121,11 +121,13 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
     """
     for column, value in claim.get("where", {}).items():
         frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
-    over, named = list(claim.get("over", ())), {(attack, metric) for attack, metric, _ in named_results(claim["rule"])}
+    over, named = list(claim.get("over", ())), named_results(claim["rule"])
     pairs = pd.MultiIndex.from_frame(frame[["attack", "metric"]])
-    frame = frame[pairs.isin(named)]
-    if named - set(pairs):
-        return {}
+    frame = frame[pairs.isin([(attack, metric) for attack, metric, _ in named])]
+    for attack, metric, further in named:
+        rows = frame[(frame["attack"] == attack) & (frame["metric"] == metric)]
+        if rows.empty or any(value not in ("first", "last", *map(str, rows[column].unique())) for column, value in further.items()):
+            return {}
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
     return {", ".join(f"{column} = {value}" for column, value in zip(over, key, strict=True)): evaluate(claim["rule"], part)
             for key, part in parts}

@@ -330,14 +330,16 @@ class Measurement:
 
     # ----------------------------------------------------------------------------------------------------------------- cost
 
-    def seconds(self, models: int, parameters: dict) -> float | None:
-        """What measuring so many models takes on this device, from the nearest manifest; None where none tells."""
+    def seconds(self, models: int, parameters: dict, alike: Sequence[str] = ()) -> float | None:
+        """What measuring so many models takes on this device, from the nearest manifest that has the same parameters `alike`;
+        None where none tells."""
         here, nearest = disk.device_kind(), None
         for piece in self.all_pieces():
             measured = piece.manifest["parameters"]
             sizes = [(parameters.get(name), measured.get(name)) for name in ("records", "epochs")]
             sizes = [pair for pair in sizes if not any(isinstance(size, str | list | dict) for size in pair)]
-            if piece.manifest["device_kind"] != here or any(bool(a) != bool(b) for a, b in sizes):
+            if piece.manifest["device_kind"] != here or any(bool(a) != bool(b) for a, b in sizes) or any(
+                    measured.get(name) != parameters.get(name) for name in alike):
                 continue  # of another device, or of all records where these are some
             apart = sum(measured.get(name) != value for name, value in parameters.items())
             estimate = piece.manifest["seconds"] / len(piece.index) * float(np.prod([a / b for a, b in sizes if b]))
@@ -345,7 +347,8 @@ class Measurement:
         return nearest and models * nearest[1]
 
     def _refuse_costly(self, models: int, parameters: dict) -> None:
-        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters)
+        # Of another network nothing tells well enough to refuse a run.
+        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, ("architecture",))
         if limit and estimate and estimate > float(limit):
             most = progress.duration(float(limit))
             raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {most} unasked: "

@@ -167,6 +167,7 @@ def verdict_of(difference, monkeypatch, count=10, **claim):
     (0.001, {"margins": {"same": 0.02}}, "no difference"), (-0.01, {"margins": {"same": 0.02}}, "no difference"),
     (-0.05, {"margins": {"same": 0.02}}, "contradicted"), (0.05, {"rounding": 0.1}, "checked"),
     (0.05, {"rounding": 0.01}, "contradicted"), (0.05, {"where": {"attack": "c"}}, "not run"),
+    (0.05, {"rule": "{a | auc | metric = tpr} - {b | auc}"}, "not run"),
     (0.05, {"needs": {"dataset": "imagenet"}, "otherwise": "no ImageNet"}, "not run")])
 def test_verdicts_follow_from_one_number(difference, claim, verdict, monkeypatch):
     assert verdict_of(difference, monkeypatch, **claim).verdict == verdict
