@@ -145,7 +145,8 @@ def test_show_table_displays_once_for_both_readers(displayed):
 def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_readers(displayed):
     auc = [metrics.Interval(0.51234, 0.4, 0.6), metrics.Interval(0.5, np.nan, np.inf)]
     frame = pd.DataFrame({"n": [400, 1000], "auc": auc,
-                          "rate": [np.float32(0.25), np.nan], "said": [tables.Cell("1.5 [1, 2] / 3 %", 1.5, 1, 2, 3.0, "%"), None],
+                          "rate": [np.float32(0.25), np.nan],
+                          "said": [tables.Cell("1.5 [1, 2] / 3 %", 1.5, 1, 2, 3.0, "%"), None],
                           "ran": [True, np.False_]}, index=pd.Index(["a", "b"], name="row"))
     tables.show_table(frame, "tab-one", "A caption\nof two lines.", {"auc": ".1f"})
     (data, metadata), = displayed
