@@ -126,7 +126,8 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
     frame = frame[pairs.isin([(attack, metric) for attack, metric, _ in named])]
     for attack, metric, further in named:
         rows = frame[(frame["attack"] == attack) & (frame["metric"] == metric)]
-        if rows.empty or any(value not in ("first", "last", *map(str, rows[column].unique())) for column, value in further.items()):
+        if rows.empty or any(value not in ("first", "last", *map(str, rows[column].unique()))
+                             for column, value in further.items()):
             return {}
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
     return {", ".join(f"{column} = {value}" for column, value in zip(over, key, strict=True)): evaluate(claim["rule"], part)

@@ -220,8 +220,8 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
 
 def _led_by_numbers(texts: Sequence[str]) -> bool:
     """Whether each text that says something begins with a number and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
-    said = [text for text in texts if text not in ("", NOTHING, NOT_RUN, BELOW)]
-    return bool(said) and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in said)
+    lines = [text for text in texts if text not in ("", NOTHING, NOT_RUN, BELOW)]
+    return bool(lines) and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
 
 
 def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:
@@ -291,8 +291,8 @@ def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
         if isinstance(value, Interval):
             return ends_of(value)
         if isinstance(value, Cell) and _plain_number(value.value) is not None:
-            kept = {**ends_of(value), "paper": _plain_number(value.paper), "unit": value.unit or None}
-            return {"text": value.text, **{name: part for name, part in kept.items() if part is not None}}
+            parts = {**ends_of(value), "paper": _plain_number(value.paper), "unit": value.unit or None}
+            return {"text": value.text, **{name: part for name, part in parts.items() if part is not None}}
         if _plain_number(value) is not None:
             return _plain_number(value)
         return NOTHING if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
@@ -379,8 +379,8 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
         digits: decimals.
 
     Returns:
-        DataFrame with `index` as index, cells that keep their numbers (`Cell`), and a column "TITLE, paper" after each column of which
-        the paper prints a number in one of our rows.
+        DataFrame with `index` as index, cells that keep their numbers (`Cell`), and a column "TITLE, paper" after each column of
+        which the paper prints a number in one of our rows.
     """
     index = [index] if isinstance(index, str) else index
 

@@ -947,7 +947,8 @@ def test_tables_show_what_was_found(bank, played, named, swept, quick):
     change = exhibits.number(squared, played.members, minus=proper)
     assert ladder["one: AUC"][5].endswith(f"({exhibits.percent(change)})")
     for row, name in ((0, "log_ratio"), (3, "nll"), (4, "log_ratio"), (7, "lr")):
-        assert str(ladder["one: AUC"][row]).startswith(f"{100 * exhibits.number(played.scores[name], played.members).value:.1f}")
+        auc = exhibits.number(played.scores[name], played.members).value
+        assert str(ladder["one: AUC"][row]).startswith(f"{100 * auc:.1f}")
     table = exhibits.estimators_table(named, H, 2).set_index("signal")
     assert len(table) == 12 and table.loc["as released, h = 0.001", "needs"] == "8 queries"
     assert table.loc["as released, h = 0.001, 1 probe", "needs"] == "4 queries"

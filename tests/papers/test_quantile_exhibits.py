@@ -387,7 +387,7 @@ def test_table_two_is_beside_the_papers(table):
     assert frame.loc["LiRA (n = 16)", "paper, ACS NY Mobility, at 0.5 %"] == "72.74\n1.33"
     assert sum("paper" in name for name in frame.columns) == 8
     assert frame.loc["LiRA (n = 32)", "Adult: precision, TPR (%) at 1 %"] == tables.NOT_RUN
-    assert frame.loc["LiRA (n = 16)", "Adult: precision, TPR (%) at 1 %"] == "\n".join(
+    assert frame.loc["LiRA (n = 16)", "Adult: precision, TPR (%) at 1 %"] == tables.stacked(
         exhibits.cells_at(table, "lira_16", 0.01))
 
 
@@ -435,7 +435,7 @@ def test_flattery_is_the_distance_of_fresh_records_from_reported_ones():
     assert frame.loc["both", "pinball, fresh less reported"].text.startswith("0.0100")
     assert frame.loc["thresholds", "pinball, fresh less reported"].text.startswith("0.0000")
     rates = frame.loc["neither", ["FPR (%), reported", "FPR (%), fresh"]]
-    assert [rate.value for rate in rates] == pytest.approx([1.0, 1.05])
+    assert [rate.value for rate in rates] == pytest.approx([1.0, 1.05], abs=0.005)
     off = frame[["off by (points), reported", "off by (points), fresh"]]
     assert off.loc["neither"].tolist() == ["0.40", "0.70"] and off.loc["both"].tolist() == ["0.20", "0.70"]
 
