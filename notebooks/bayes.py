@@ -11,10 +11,9 @@
 # %% [markdown]
 # # Bayes-optimal membership inference
 #
-# **On {param}`dataset:title`, one threshold on a network's loss tells its training images from others with an accuracy of
-# {ours}`malt-accuracy:value`. A threshold for each image, taken from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. At one
-# false alarm in a hundred, where guessing finds 1 %, the first attack finds {ours}`malt-tpr:value` of the training images and the second
-# {ours}`mast-tpr:value`.**
+# **On {param}`dataset:title`, one threshold on a network's loss tells its training images from others with an accuracy of {ours}`malt-accuracy:value`;
+# a threshold for each image, learned from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. At one false alarm in a hundred the
+# first finds {ours}`malt-tpr:value` of the training images, where guessing finds 1 %, and the second {ours}`mast-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 dataset: str = "cifar10"  # records of Tables 1 and 2 (see `mia data ls`) [data set]
@@ -66,7 +65,7 @@ recipe = {"dataset": dataset, "records": records, "architecture": architecture,
 bank = measure.table2(references + 2, **recipe)
 table_2, scores = study.attack_bank(bank, targets, draws=draws)
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 attacked = bank.members[0:2 * targets:2][:, bank.members.any(0)]
 results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for attack in ("MALT", "MAST") for name, metric in (
     ("accuracy", "accuracy"), ("auc", "auc"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
@@ -250,7 +249,7 @@ results.show_table(
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
             "and images. Shadow models are tried on {param}`shadow_records` of the images. The networks are right on {ours}`fit-in` of their "
             "training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. *Small bank*: "
-            "{param}`small_bank`, networks that generalise better. FPR is the share of false alarms, TPR that of members found.")
+            "the same attacks on networks that generalise better, {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
 
 # %% [markdown]
 # :::{finding}

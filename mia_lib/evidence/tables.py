@@ -375,12 +375,12 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
         rows: of `metrics.summary`, with the columns `index` and `by`.
         printed: of `paper`, with the same columns and `value` in percent; rows without a match are left out.
         index: columns that say what a row is about.
-        columns: values of `by` -> title, in the order of the table.
+        columns: values of `by` -> title, in the order of the table; those without a result of ours are left out.
         digits: decimals.
 
     Returns:
-        DataFrame with `index` as index, cells that keep their numbers (`Cell`), and a column "TITLE, paper" after each column of
-        which the paper prints a number in one of our rows.
+        DataFrame with `index` as index, cells that keep their numbers (`Cell`), and a column "TITLE, paper" after each column
+        of which the paper prints a number in one of our rows.
     """
     index = [index] if isinstance(index, str) else index
 
@@ -393,6 +393,8 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
     table: dict[str, list] = {}
     for key, title in columns.items():
         pairs = [(ours.get((*place, *key)), theirs.get((*place, *key))) for place in places]
+        if not any(interval for interval, _ in pairs):
+            continue
         table[title] = [_our_cell(interval, value, digits) for interval, value in pairs]
         if any(value is not None for _, value in pairs):
             table[f"{title}, paper"] = [NOTHING if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]

@@ -53,7 +53,7 @@ ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
-FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *(.+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 DEPTH = 3  # a verdict's sentence names numbers, and no deeper
 

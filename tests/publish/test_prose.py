@@ -172,6 +172,28 @@ def test_a_chapters_figure_stands_on_another_page_with_the_chapters_words_for_it
         prose.prose(FIGURE, "findings.md", runs={"bayes": run(figures={"bayes-id": "dots"})})
 
 
+FINDING = "Before.\n\n:::{finding}\n:claims: C7 reproduced\nIt leads by {ours}`lead`.\n:::\n\n## After\n\n:::{note}\nx\n:::\n"
+
+
+def test_a_finding_stands_where_the_published_run_has_the_verdict_that_it_was_written_for():
+    text = prose.prose(FINDING, "bayes.py, cell 3", run("published"))
+    assert "It leads by 1.9 %" in text and "## After\n\n:::{note}" in text
+    assert '<a href="#claim-C7">C7</a>' in text and "verdict-reproduced" in text
+    with pytest.raises(MiaError, match="bayes.py, cell 3: a finding was written for C7 reproduced, and it is contradicted now"):
+        prose.prose(FINDING, "bayes.py, cell 3", run("published", claims={"C7": verdict(-0.1)}))
+    with pytest.raises(MiaError, match="no claim 'C70'; the nearest is 'C7'"):
+        prose.prose(FINDING.replace("C7 r", "C70 r"), "bayes.py, cell 3", run("published"))
+    with pytest.raises(MiaError, match="that no run belongs to"):
+        prose.prose(FINDING, "index.md")
+
+
+@pytest.mark.parametrize("preset, unchanged", [("published", False), ("quick", True)])
+def test_another_run_shows_in_the_place_of_a_finding_what_became_of_its_claims(preset, unchanged):
+    text = prose.prose(FINDING, "a page", run(preset, unchanged, claims={"C7": verdict(-0.1)}))
+    assert "It leads by" not in text and "## After" in text
+    assert claims.claims("bayes")["C7"]["text"] in text and "verdict-contradicted" in text and verdict(-0.1)["brief"] in text
+
+
 NOTE = "Before.\n\n:::{about} quick\nIt leads by {ours}`lead`.\n:::\n\nAfter."
 
 
@@ -193,12 +215,12 @@ def output(data, **metadata):
 
 
 def notebook(*outputs, text="Lead {ours}`lead`.", changed=None):
-    values = {**validate("bayes", {}, "quick", ROOT), **(changed or {})}
+    values = {**validate("bayes", {}, "published", ROOT), **(changed or {})}
     cells = [
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text},
         {"cell_type": "code", "id": "b", "metadata": {}, "source": "", "outputs": list(outputs)},
     ]
-    return {"cells": cells, "metadata": {"mia": {"notebook": "bayes", "preset": "quick", "parameters": values}}}
+    return {"cells": cells, "metadata": {"mia": {"notebook": "bayes", "preset": "published", "parameters": values}}}
 
 
 def test_captions_and_alternative_texts_are_told_too(monkeypatch):
