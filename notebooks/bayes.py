@@ -243,9 +243,10 @@ if small_bank != "none":
 own = table_2[table_2["study"] == "table 2"]
 results.name({"fit-in": metrics.estimate(own, "model", "member_accuracy").value,
               "fit-out": metrics.estimate(own, "model", "other_accuracy").value}, ".1%")
-results.name({f"{name}-{word}": abs(100 * (metrics.estimate(own, attack, "accuracy") - metrics.estimate(own, "MALT", "accuracy")).value)
-              for attack, name, word in (("MAST", "mast", "lead"), ("MAST (mean out)", "mean-out", "behind"),
-                                         ("MAST (softmin)", "softmin", "behind"))}, ".1f")
+malt = metrics.estimate(own, "MALT", "accuracy").value
+results.name({"mast-lead": rules.number_of("bayes", "C11", own), **{
+    f"{name}-behind": 100 * (malt - metrics.estimate(own, f"MAST ({how})", "accuracy").value)
+    for name, how in (("mean-out", "mean out"), ("softmin", "softmin"))}}, ".1f")
 results.show_table(
     exhibits.table_two(table_2), name="bayes-table-2",
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
@@ -288,11 +289,10 @@ table_1 = study.table_1(features.features[0], features.labels[0], fits, seed)
 # %% tags=["hide-input"]
 first, last = min(fits), max(fits)
 results.name({"n-small": first, "n-large": last})
-of_claim = {claim: rules.judge("bayes", claim, table_1).number for claim in ("C7", "C7m", "C7r")}
 paper = results.paper("bayes", "table1").query("metric == 'attack_accuracy'").groupby("attack")["value"].mean()
-results.name({"noise-small": 100 * (study.peak_of_noise(first) - 0.5), "matt-lead": 100 * of_claim["C7"].value,
-              "matt-lead-paper": paper["MATT"] - paper["MALT"], "rehearsed-lead": 100 * of_claim["C7r"].value,
-              "rehearsed-gap": 100 * of_claim["C7m"].value}, ".1f")
+results.name({"noise-small": 100 * (study.peak_of_noise(first) - 0.5), "matt-lead-paper": paper["MATT"] - paper["MALT"], **{
+    name: rules.number_of("bayes", claim, table_1) for name, claim in (
+        ("matt-lead", "C7"), ("rehearsed-lead", "C7r"), ("rehearsed-gap", "C7m"))}}, ".1f")
 results.name({"calibrated-auc": number(table_1, "Calibrated loss", "auc", n=first), "matt-auc": number(table_1, "MATT", "auc", n=first),
               "malt-auc-1": number(table_1, "MALT", "auc", n=first)})
 results.show_table(
@@ -330,8 +330,7 @@ for network in sweep_architectures:
 table_3 = study.table_3(banks, draws)
 
 # %% tags=["hide-input"]
-sweep_lead = rules.judge("bayes", "C12", table_3).number
-results.name({"sweep-lead": 100 * sweep_lead.value if sweep_lead else "not run"}, ".1f")
+results.name({"sweep-lead": rules.number_of("bayes", "C12", table_3)}, ".1f")
 results.show_table(
     exhibits.table_three(table_3), name="bayes-table-3",
     caption="**Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and their records. Ours "

@@ -184,6 +184,13 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
     return RuleVerdict(paper, claim_id, claim["text"], verdict, "; ".join(written), number=interval, cases=shown, **kind)
 
 
+def number_of(paper: str, claim_id: str, frame: pd.DataFrame) -> float | str:
+    """The number of a claim for a sentence, in points where it has that unit; "not run" where a run has no results of it."""
+    claim = claims.claims(paper)[claim_id]
+    cases = cases_of(claim, frame)
+    return mean(list(cases.values())).value * (100 if claim.get("unit") == "points" else 1) if cases else NOT_RUN
+
+
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[RuleVerdict]:
     """The verdicts on all claims of a paper, in its order; arguments as for `judge`."""
     return [judge(paper, claim, frame, run) for claim in claims.claims(paper)]

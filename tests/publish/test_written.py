@@ -185,7 +185,8 @@ FACTS = {
     "guide": {"1 %": "a rate"},
     "index": {"100": "minutes of a lesson", "five minutes": "of reading"},
     "machines": {"ten times": "a test's tolerance"},
-    "rerun": {"five minutes": "what a run measures unasked", "3.11": "a version of Python", "2.5": "GB of an environment", "4": "GB of memory", "57.0": "an example",
+    "rerun": {"five minutes": "what a run measures unasked", "3.11": "a version of Python",
+              "2.5": "GB of an environment", "4": "GB of memory", "57.0": "an example",
               "56.2": "an example", "57.8": "an example", "57.1": "an example"},
     "statistics": {
         "51 %": "an example", "95 %": "level of intervals",
