@@ -12,9 +12,9 @@
 # # Bayes-optimal membership inference
 #
 # **On {param}`dataset:title`, one threshold on a network's loss tells its training images from others with an accuracy of
-# {ours}`malt-accuracy:value`; a threshold for each image, learned from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. At
-# one false alarm in a hundred the first finds {ours}`malt-tpr:value` of the training images, where guessing finds 1 %, and the second
-# {ours}`mast-tpr:value`.**
+# {ours}`malt-accuracy:value`; a threshold for each image, learned from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. If
+# only one in a hundred of the other images may be accused, the first finds {ours}`malt-tpr:value` of the training images and the second
+# {ours}`mast-tpr:value`; guessing finds 1 %.**
 
 # %% tags=["parameters", "hide-input"]
 dataset: str = "cifar10"  # records of Tables 1 and 2 (see `mia data ls`) [data set]
@@ -63,8 +63,8 @@ def number(frame, attack, metric, **where):
 recipe = {"dataset": dataset, "records": records, "architecture": architecture,
           "epochs": epochs, "learning_rate": learning_rate, "outputs": shadow_records,
           "seed": seed}
-bank = measure.table2(references + 2, **recipe)
-table_2, scores = study.attack_bank(bank, targets, draws=draws)
+bank = measure.table2(max(references + 2, 2 * targets), **recipe)
+table_2, scores = study.attack_bank(bank, targets, references, draws=draws)
 
 # %% tags=["remove-input"]
 attacked = bank.members[0:2 * targets:2][:, bank.members.any(0)]
@@ -119,7 +119,7 @@ plotting.explore(
                  "them? Point at a dot for its losses under single networks.",
     caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are one "
             "threshold for all images. It can tell only the images in the lower right quarter apart, {ours}`told-apart` of all: their mean loss is "
-            "above it without training and below it with. Losses below one in ten thousand are drawn there.",
+            "above it without training and below it with. Lower losses are drawn at 0.0001.",
     alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. A horizontal and a vertical line at the "
         "same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
 
@@ -148,17 +148,18 @@ hand = {"MALT": bayes.malt(loss[0]),
 results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for name, score in hand.items()})
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing. MALT is minus the loss. MAST subtracts the loss from the image's own threshold, here the loss that best
-# splits references trained on the image from the others. The networks come in pairs that share no image; the partner of the target stays out, because
-# [counting](#bayes-complement-part) which references hold an image would give the answer away.
+# An {term}`AUC` of one half is guessing. MALT (*membership attack, loss threshold*) scores an image by minus its loss. MAST (*sample-dependent
+# threshold*) scores it by its own threshold minus its loss; that threshold best separates the references trained on the image from the rest. The
+# networks come in pairs that share no image; the partner of the target stays out, because [counting](#bayes-complement-part) which references hold an
+# image would give the answer away.
 #
 # ## The best possible attack
 #
-# *An example first.* Half of all networks that never saw an image give it loss 2, the other half loss 0. Suppose that training on the image makes a
-# network with loss $\ell$ on it more likely by the factor $e^{-\ell}$. Over the networks that never saw it, this factor is
+# *An example first.* Half of all networks that never saw an image give it loss 2, the other half loss 0. Suppose that training on the image
+# multiplies the weight of a network with loss $\ell$ on it by $e^{-\ell}$. Over the networks that never saw it, this factor is
 # $(e^{-2} + 1)/2 \approx 0.57$ on average. So a network with loss 0 is $1/0.57 \approx 1.8$ times as likely to have seen the image as not, and a
-# network with loss 2 only $0.24$ times. The loss at which both are equally likely is $-\log 0.57 \approx 0.57$. It is not the mean of 0 and 2 but a
-# {term}`soft minimum`.
+# network with loss 2 only $0.24$ times. Seen and not seen are equally likely at the loss $-\log 0.57 \approx 0.57$. It is not the mean of 0 and 2 but
+# a {term}`soft minimum`.
 #
 # ```{admonition} The paper's setting
 # :class: paper
@@ -189,13 +190,13 @@ results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for 
 # *Why.* With $z_1$ among the members, the density of $\theta$ is $e^{-\ell(\theta, z_1)/T} p_{\mathcal T}(\theta)$ over its normalising integral;
 # without it, it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and only the loss on $z_1$ is left.
 #
-# Two things follow. First, the weights add nothing to the losses, as long as training behaves like a draw from {eq}`bayes-gibbs`. Second, the
-# threshold $\tau(z)$ belongs to the record. The three attacks are three ways to guess it:
+# Two things follow. First, whoever can ask for losses learns nothing more from the weights, as long as training behaves like a draw from
+# {eq}`bayes-gibbs`. Second, the threshold $\tau(z)$ belongs to the record. The three attacks are three ways to guess it:
 #
 # - **MALT** takes one $\tau$ for all records, so its score is minus the loss.
 # - **MAST** estimates $\tau(z)$ from reference models, in one of the ways below.
-# - **MATT** is for models with a single minimum. It takes the loss under one reference $\theta_0^*$ as $\tau(z)$ and linearises the difference:
-#   $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
+# - **MATT** is for models with a single minimum. Its $\tau(z)$ is the loss under one reference $\theta_0^*$, and the difference from the target's
+#   loss is approximated to first order in the weights: $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
 
 # %% tags=["hide-input"]
 results.show_source(bayes.mast, bayes.best_split)
@@ -229,14 +230,14 @@ plotting.show(
 # ## A small network: Table 2
 #
 # The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. We do the same,
-# {param}`targets` times. Thresholds are chosen on two of the attacker's own models, never on the target.
+# {param}`targets` times. The score above which an image is called a member is chosen on two of the attacker's own models, never on the target.
 
 # %%
 shadow = measure.table2_shadow(targets, shadows=shadows, **recipe)
 table_2 = pd.concat([table_2, study.shadow_attack(bank, shadow, draws)])
 if small_bank != "none":
-    small = published.load(small_bank, models=references + 2)
-    of_small, _ = study.attack_bank(small, targets, "small bank", draws)
+    small = published.load(small_bank, models=len(bank))
+    of_small, _ = study.attack_bank(small, targets, references, "small bank", draws)
     table_2 = pd.concat([table_2, of_small])
 
 # %% tags=["hide-input"]
@@ -251,8 +252,8 @@ results.show_table(
     exhibits.table_two(table_2), name="bayes-table-2",
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
             "and images. Shadow models are tried on {param}`shadow_records` of the images. The networks are right on {ours}`fit-in` of their "
-            "training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. *Small bank*: "
-            "the same attacks on networks that generalise better, {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
+            "training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. *Small bank*: the same "
+            "attacks on networks that generalise better, {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
 
 # %% [markdown]
 # :::{finding}
@@ -299,8 +300,8 @@ results.show_table(
     exhibits.table_one(table_1, {("0-1", "auc"): "0-1", ("MALT", "balanced_accuracy"): "MALT", ("MATT", "balanced_accuracy"): "MATT",
                                  ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1",
     caption="**Table 1 of the paper**, attack accuracies in percent, means over {param}`seeds` splits. As in the paper, the threshold of MALT and "
-            "MATT is the best one on the very images that are judged. What that choice is worth by itself, random numbers show. 0-1 has no threshold "
-            "to choose and a 95 % interval over splits.")
+            "MATT is the best one on the very images that are judged. The column of random numbers shows what that choice alone is worth. 0-1 has no "
+            "threshold to choose and a 95 % interval over splits.")
 
 # %% [markdown]
 # :::{finding}

@@ -4,7 +4,8 @@ A rule in `data/papers/NAME_claims.yaml` names results in braces and says what t
 
     rule: "{MATT | auc} - {MALT | auc}"           # attack | metric, and further columns: | n = 400, | n = first, | n = last
     where: {study: table 1}                       # the rows that it is about
-    over: [n]                                     # columns whose values are its cases; the number is the mean over them
+    over: [n]                                     # columns whose values are its cases; the number is the mean over them,
+    combine: least                                # or the least of them, where the claim is about every case
     about: MATT                                   # the attack that the claim is about, or several of them
     margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
 
@@ -73,7 +74,7 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
         for column, value in further.items():
             known = list(frame[column].dropna().unique())
             ends = {"first": known[0], "last": known[-1]} if known else {}
-            where[column] = ends.get(value, next((one for one in known if str(one) == value), value))
+            where[column] = ends.get(value, next((one for one in known if written(one) == value), value))
         results[f"result_{len(results)}"] = estimate(frame, attack, metric, **where)
     names = iter(results)
     try:
@@ -103,6 +104,11 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
     return value(tree)
 
 
+def written(value) -> str:
+    """A value of a column as a rule has it: 400 also where other rows without one made it 400.0."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
     """The results that a rule names, in its order: attack, metric, and column -> value as it is written."""
     named = []
@@ -126,20 +132,27 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
     frame = frame[pairs.isin([(attack, metric) for attack, metric, _ in named])]
     for attack, metric, further in named:
         rows = frame[(frame["attack"] == attack) & (frame["metric"] == metric)]
-        if rows.empty or any(value not in ("first", "last", *map(str, rows[column].unique()))
+        if rows.empty or any(value not in ("first", "last", *map(written, rows[column].unique()))
                              for column, value in further.items()):
             return {}
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
-    return {", ".join(f"{column} = {value}" for column, value in zip(over, key, strict=True)): evaluate(claim["rule"], part)
-            for key, part in parts}
+    return {", ".join(f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)):
+            evaluate(claim["rule"], part) for key, part in parts}
+
+
+def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:
+    """The one number of a claim: the mean over its cases, or the least of them."""
+    if claim.get("combine") == "least":
+        return min(cases.values(), key=lambda one: one.value)
+    return mean(list(cases.values()))
 
 
 def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None) -> RuleVerdict:
     """The verdict on a claim whose rule is an expression.
 
     - checked or contradicted: an identity, by its `rounding`;
-    - reproduced: the number's whole interval is above zero; contradicted: it is below zero, and below minus the margin `same`;
-    - no difference: the whole interval is within that margin of zero;
+    - no difference: the number's whole interval is within the margin `same` of zero;
+    - reproduced: it is above zero; contradicted: it is below zero;
     - inconclusive: anything else;
     - not run: no results, fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
 
@@ -158,7 +171,7 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
     cases = cases_of(claim, frame)
     if not cases:
         return not_run(claim.get("otherwise", "this run has no results of it"))
-    number = mean(list(cases.values()))
+    number = combined(claim, cases)
     if np.isnan(number.values).any():
         return not_run("the non-members do not resolve so low a false positive rate")
     if "rounding" in claim:
@@ -170,14 +183,10 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
     if len(number.values) < LEAST:
         return not_run(f"{len(number.values)} repetitions, and {LEAST} are needed for an interval over them")
     interval, same = number.interval(), float(claim.get("margins", {}).get("same", 0))
-    if interval.sign > 0:
-        verdict = REPRODUCED
-    elif (interval + same).sign < 0:
-        verdict = CONTRADICTED
-    elif not interval.degenerate and max(-interval.low, interval.high) < same:
+    if not interval.degenerate and max(-interval.low, interval.high) < same:
         verdict = NO_DIFFERENCE
     else:
-        verdict = INCONCLUSIVE
+        verdict = {1: REPRODUCED, 0: INCONCLUSIVE, -1: CONTRADICTED}[interval.sign]
     shown = {case: one.interval() for case, one in cases.items()} if len(cases) > 1 else {}
     written = [(f"{name}: " if name else "") + (f"{100 * one:.1f} points" if kind["points"] else f"{one:.3f}")
                for name, one in {"": interval, **shown}.items()]
@@ -188,7 +197,7 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame) -> float | str:
     """The number of a claim for a sentence, in points where it has that unit; "not run" where a run has no results of it."""
     claim = claims.claims(paper)[claim_id]
     cases = cases_of(claim, frame)
-    return mean(list(cases.values())).value * (100 if claim.get("unit") == "points" else 1) if cases else NOT_RUN
+    return combined(claim, cases).value * (100 if claim.get("unit") == "points" else 1) if cases else NOT_RUN
 
 
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[RuleVerdict]:

@@ -145,12 +145,12 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
             values = values if ranking.resolves(inside, rate if rate < 1 else 0.5) else np.full(len(values), np.nan)
             rows += [{**columns, "attack": attack, "metric": metric, "repetition": t, "value": value,
                       "resampled": None if drawn is None else drawn[k, t], "unit": int(unit[t]) if shared else t,
-                      "trials": int(inside[t].sum()) if metric.startswith("tpr_at") else 0} for t, value in enumerate(values)]
+                      "trials": int(inside[t].sum()) if "tpr_at" in metric else 0} for t, value in enumerate(values)]
     return pd.DataFrame(rows)
 
 
 def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
-    """Numbers of repetitions that share no records, as a tidy frame like that of `by_target`.
+    """Numbers of repetitions, each with records of its own, as a tidy frame like that of `by_target`.
 
     Args:
         values: attack -> metric -> [S], or a number that has no chance in it. columns: as for `by_target`.

@@ -86,7 +86,8 @@ def rows(records: Iterable[Mapping]) -> list[Row]:
 
 
 def _kind(claim: Mapping, found: Sequence[Mapping]) -> str:
-    proof = "rounding" in claim or claims.CHECKED in claim.get("says", {}) or any(one["verdict"] == claims.CHECKED for one in found)
+    proof = "rounding" in claim or claims.CHECKED in claim.get("says", {}) or any(
+        one["verdict"] == claims.CHECKED for one in found)
     return "proof" if proof else claim["kind"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, reduce
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -121,61 +121,62 @@ def peak_of_noise(n: int, seeds: int = 2000) -> float:
 # ------------------------------------------------------------------------------------------- Table 2: a bank of small networks
 
 
-def references_without(members: np.ndarray, *models: int) -> np.ndarray:
-    """Models of a bank, bool [M, N], that share no complementary pair with any of `models`."""
-    return reduce(np.intersect1d, (membership.references_of(model, len(members)) for model in models))
-
-
-def score(loss: np.ndarray, members: np.ndarray, target: int, attack: str, without: Sequence[int] = ()) -> np.ndarray:
-    """Score [N] of "MALT" or a name of `ESTIMATORS` against one model of a bank, with the other pairs as references.
+def score(loss: np.ndarray, members: np.ndarray, target: int, attack: str, others: Sequence[int]) -> np.ndarray:
+    """Score [N] of "MALT" or a name of `ESTIMATORS` against one model of a bank.
 
     Args:
-        loss: [M, N]. members: bool [M, N]. without: further models whose pairs must not serve as references.
+        loss: [M, N]. members: bool [M, N]. others: models that serve as references.
     """
     if attack == "MALT":
         return bayes.malt(loss[target])
-    others = references_without(members, target, *without)
     return bayes.mast(loss[target], loss[others], members[others], ESTIMATORS[attack])
 
 
-def calls(loss: np.ndarray, members: np.ndarray, target: int, attack: str) -> np.ndarray:
+def calls(loss: np.ndarray, members: np.ndarray, target: int, attack: str, others: Sequence[int]) -> np.ndarray:
     """Who is called a member, bool [N], with the threshold that is best against the attacker's own models.
 
     The attacker trained the references and so knows who is in them: `REHEARSALS` of them, one a pair, are attacked with the
     rest as references, and the threshold found there is applied to the target.
 
+    Args:
+        others: the references, complementary pairs, none of them the target's.
+
     Raises:
         MiaError: no pair is left to rehearse on.
     """
-    own = [int(r) for r in references_without(members, target) if r % 2 == 0][:REHEARSALS]
-    if len(members) < 6 or len(references_without(members, target, *own[:1])) < 2:
-        raise MiaError(f"a bank of {len(members)} models leaves no references to rehearse with: at least 6 are needed.")
-    threshold = metrics.best_threshold(np.concatenate([score(loss, members, r, attack, (target,)) for r in own]),
-                                       np.concatenate([members[r] for r in own]))
-    return score(loss, members, target, attack) >= threshold
+    if len(others) < 4:
+        raise MiaError(f"{len(others)} references leave none to rehearse with: at least 4 are needed.")
+    own = [r for r in others if r % 2 == 0][:REHEARSALS]
+    rehearsed = [score(loss, members, r, attack, [m for m in others if m // 2 != r // 2]) for r in own]
+    threshold = metrics.best_threshold(np.concatenate(rehearsed), np.concatenate([members[r] for r in own]))
+    return score(loss, members, target, attack, others) >= threshold
 
 
-def attack_bank(bank: Bank, targets: int, study: str = "table 2",
+def attack_bank(bank: Bank, targets: int, references: int, study: str = "table 2",
                 draws: int = 100) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The attacks of Table 2 on the first models of `targets` complementary pairs, on the records that models were trained on.
+    """The attacks of Table 2 on the first models of complementary pairs, on the records that models were trained on.
+
+    Args:
+        targets: models that are attacked, one a pair. references: other models that an attack may use, the first ones, even.
 
     Returns:
         a row for each attack, metric and target, with "accuracy" among the metrics (balanced, of calls whose threshold comes
         from the attacker's own models); and attack -> scores [T, N].
 
     Raises:
-        MiaError: more targets than pairs.
+        MiaError: more targets than pairs, or more references than models of other pairs.
     """
-    if 2 * targets > len(bank):
-        raise MiaError(f"targets = {targets}: a bank of {len(bank)} models has {len(bank) // 2} pairs, of each of which one "
-                       "model is attacked.")
+    if 2 * targets > len(bank) or references > len(bank) - 2:
+        raise MiaError(f"targets = {targets}, references = {references}: of {len(bank)} models {len(bank) // 2} can be "
+                       f"attacked, one of each complementary pair, with {len(bank) - 2} others as references.")
     trained = bank.members.any(0)
     members, loss = bank.members[:, trained], signals.loss_of(bank.margin[:, trained])
-    attacked = range(0, 2 * targets, 2)
-    scores = {attack: np.stack([score(loss, members, t, attack) for t in attacked]) for attack in ("MALT", *ESTIMATORS)}
-    correct = bank.correct[:, trained]
-    called = {"0-1": correct[list(attacked)]} | {attack: np.stack([calls(loss, members, t, attack) for t in attacked])
-                                                 for attack in scores}
+    attacked, correct = range(0, 2 * targets, 2), bank.correct[:, trained]
+    others = {t: membership.references_of(t, len(bank))[:references] for t in attacked}
+    scores, called = {}, {"0-1": correct[list(attacked)]}
+    for attack in ("MALT", *ESTIMATORS):
+        scores[attack] = np.stack([score(loss, members, t, attack, others[t]) for t in attacked])
+        called[attack] = np.stack([calls(loss, members, t, attack, others[t]) for t in attacked])
     inside = members[list(attacked)]
     frames = [by_target(scores, inside, METRICS, draws=draws, study=study),
               by_target({"0-1": baselines.gap(called["0-1"])}, inside, ("auc",), draws=draws, study=study),
@@ -195,7 +196,7 @@ def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
     attacked, asked = range(0, 2 * len(shadow), 2), shadow.score.shape[1]
     loss, members = signals.loss_of(bank.margin[:, :asked]), bank.members[:, :asked]
     called = {"Shadow models": shadow.score >= 0.5, "0-1": bank.correct[list(attacked), :asked],
-              "MALT": np.stack([calls(loss, members, t, "MALT") for t in attacked])}
+              "MALT": np.stack([calls(loss, members, t, "MALT", membership.references_of(t, len(bank))) for t in attacked])}
     frames = [by_target({name: one.astype(float) for name, one in called.items()}, shadow.members, ("auc",), draws=draws,
                       study="shadow models").assign(metric="accuracy"),
               by_target({"Shadow models": shadow.score}, shadow.members, METRICS, draws=draws, study="shadow models")]
@@ -212,7 +213,7 @@ def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
     for way in ("put aside", "kept"):
         rows = []
         for t in attacked:
-            others = references_without(members, t) if way == "put aside" else np.delete(np.arange(len(members)), t)
+            others = membership.references_of(t, len(members)) if way == "put aside" else np.delete(np.arange(len(members)), t)
             inside = members[others]
             rows.append({"counting": -inside.sum(0).astype(float), "MAST": bayes.mast(loss[t], loss[others], inside),
                          "LiRA": baselines.lira_online(margin[t], margin[others], inside, fixed_variance=True)})
@@ -234,7 +235,7 @@ def mean_losses(bank: Bank) -> pd.DataFrame:
 
 
 def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataFrame:
-    """Study "table 3": "MALT", its threshold from the other targets, and "0-1".
+    """Study "table 3": "MALT", its threshold from the models of other pairs, and "0-1".
 
     Args:
         banks: (network, one of `PAPER_AUGMENTATIONS`) -> `measure.table3`, all of whose models are attacked.
@@ -243,8 +244,12 @@ def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataF
     for (network, augmentation), bank in banks.items():
         trained = bank.members.any(0)
         members, loss = bank.members[:, trained], signals.loss_of(bank.margin[:, trained])
-        scores = {"MALT": metrics.rehearsed_calls(bayes.malt(loss), members).astype(float),
-                  "0-1": baselines.gap(bank.correct[:, trained])}
+        called = []
+        for target in range(len(bank)):  # the complement would tell who is in the target
+            others = membership.references_of(target, len(bank))
+            threshold = metrics.best_threshold(bayes.malt(loss[others]).ravel(), members[others].ravel())
+            called.append(bayes.malt(loss[target]) >= threshold)
+        scores = {"MALT": np.array(called, float), "0-1": baselines.gap(bank.correct[:, trained])}
         frames.append(by_target(scores, members, ("auc",), draws=draws, study="table 3", network=network,
                               augmentation=augmentation).assign(metric="accuracy"))
     return pd.concat(frames, ignore_index=True)
