@@ -31,7 +31,7 @@ def test_every_claim_says_what_is_claimed_where_and_how_it_is_judged():
 @pytest.mark.parametrize("paper", PAPERS)
 def test_claims_files_have_one_form(paper):
     needed = {"id", "paper", "text", "exhibit", "evidence", "rule", "kind"}
-    more = {"margins", "says", "where", "over", "about", "unit", "rounding", "number", "needs", "otherwise"}
+    more = {"margins", "says", "where", "over", "combine", "about", "unit", "rounding", "number", "needs", "otherwise"}
     for claim in claims.claims(paper).values():
         assert needed <= set(claim) <= needed | more
         assert all(isinstance(claim[one], str) and claim[one] for one in needed) and claim["kind"] in claims.KINDS

@@ -84,6 +84,7 @@ FACTS = {
         "900": "three times as many",
         "two hours": "of a measurement, from its manifest",
         "ten times": "0.26 by 0.027",
+        "0.0001": "where lower losses are drawn",
     },
     "calibration": {
         "95 %": "level of intervals",

@@ -250,8 +250,10 @@ def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataF
             threshold = metrics.best_threshold(bayes.malt(loss[others]).ravel(), members[others].ravel())
             called.append(bayes.malt(loss[target]) >= threshold)
         scores = {"MALT": np.array(called, float), "0-1": baselines.gap(bank.correct[:, trained])}
-        frames.append(by_target(scores, members, ("auc",), draws=draws, study="table 3", network=network,
-                              augmentation=augmentation).assign(metric="accuracy"))
+        where, correct = {"study": "table 3", "network": network, "augmentation": augmentation}, bank.correct[:, trained]
+        fit = {"member_accuracy": correct[members].mean(), "other_accuracy": correct[~members].mean()}
+        frames += [by_target(scores, members, ("auc",), draws=draws, **where).assign(metric="accuracy"),
+                   by_repetition({"model": fit}, **where)]
     return pd.concat(frames, ignore_index=True)
 
 
