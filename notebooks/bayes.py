@@ -229,8 +229,10 @@ plotting.show(
 #
 # ## A small network: Table 2
 #
-# The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. We do the same,
-# {param}`targets` times. The score above which an image is called a member is chosen on two of the attacker's own models, never on the target.
+# The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. This run attacks
+# {param}`targets` networks of the form {param}`architecture`, trained on half of {param}`records` images of {param}`dataset:title`, with
+# {param}`references` references each. The score above which an image is called a member is chosen on two of the attacker's own models, never on the
+# target.
 
 # %%
 shadow = measure.table2_shadow(targets, shadows=shadows, **recipe)
@@ -337,8 +339,8 @@ results.name({"sweep-lead": rules.number_of("bayes", "C12", table_3)}, ".1f")
 results.show_table(
     exhibits.table_three(table_3), name="bayes-table-3",
     caption="**Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and their records. Ours "
-            "on {param}`sweep_dataset:title` with the recipes {param}`augmentations`; the paper's on ImageNet, ResNet-101 beside our first network "
-            "and VGG-16 beside a second.")
+            "on {param}`sweep_dataset:title` with the recipes {param}`augmentations`; the paper's on ImageNet, ResNet-101 beside our first network, "
+            "VGG-16 beside a second where one is run.")
 
 # %% [markdown]
 # :::{finding}

@@ -142,8 +142,7 @@ def table_two(frame: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["attack"].isin(order)].sort_values("attack", key=lambda names: names.map(order.index), kind="stable")
     columns = {("table 2", "accuracy"): "accuracy", ("table 2", "auc"): "AUC",
                ("table 2", "tpr_at_fpr=0.01"): "TPR at 1 % FPR", ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR",
-               ("small bank", "accuracy"): "small bank: accuracy",
-               ("small bank", "tpr_at_fpr=0.01"): "small bank: TPR at 1 % FPR"}
+               ("small bank", "tpr_at_fpr=0.01"): "small bank, TPR at 1 % FPR"}
     return results.beside_paper(rows, printed, "attack", columns, by=("study", "metric"))
 
 
