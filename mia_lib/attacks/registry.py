@@ -167,8 +167,8 @@ def score(name: str, view: TargetSignals, **options) -> np.ndarray:
 
 
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
-    """What a score function gives whose arguments are called like what is seen: "labels", "reference_members", a signal of
-    `SIGNALS` for the target's, and "reference_" before one for that of the references; options are its other arguments."""
+    """What a score function gives whose arguments are called like what is seen: `labels`, `reference_members`, a signal of
+    `SIGNALS` for the target's, `reference_loss` and the like for those of the references; options are its other arguments."""
     arguments = dict(options)
     for name in inspect.signature(attack).parameters:
         if name == "labels":
