@@ -566,3 +566,5 @@ claims.show("bayes", verdicts)
 #
 # The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. It names no optimiser, batch size or width for
 # Table 2; we use Adam with batches of 64.
+#
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

@@ -801,7 +801,7 @@ def test_what_ingredients_do_is_a_paired_difference(case, played):
     assert table.loc["IHA", f"{case.name}: less IHA's"] == tables.NOTHING
     change = metrics.auc(played.ranks["stationary"], played.members) - metrics.auc(played.ranks["iha"], played.members)
     shown = table.loc[exhibits.label("stationary"), f"{case.name}: less IHA's"]
-    assert float(shown.split(" ")[0]) == pytest.approx(change.mean(), abs=6e-4)
+    assert float(str(shown).split(" ")[0]) == pytest.approx(change.mean(), abs=6e-4)
 
 
 def test_lira_has_the_papers_numbers_in_its_first_row(case, played):

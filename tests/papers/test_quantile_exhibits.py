@@ -414,8 +414,8 @@ def test_what_is_found_is_said_with_numbers_or_as_beyond_what_strangers_resolve(
 def test_costs_count_models_and_seconds(play):
     frame = exhibits.cost_table({"one": play}, {"one": searched()})
     rows = frame[frame.case == "one"].set_index("attack")
-    assert rows.loc["LiRA (n = 8)", ["models trained", "time"]].tolist() == ["8", "16 s"]
-    assert rows.loc["Gaussian, q(x, y)", ["models trained", "time"]].tolist() == ["1", "1 s"]
+    assert rows.loc["LiRA (n = 8)", ["models trained", "time"]].tolist() == [8, "16 s"]
+    assert rows.loc["Gaussian, q(x, y)", ["models trained", "time"]].tolist() == [1, "1 s"]
     assert rows.loc["Gaussian, q(x, y), with tuning", ["models trained", "time"]].tolist() == ["6 trials + 1", "61 s"]
     assert frame[frame.case == "paper: ImageNet-1k"]["time"].tolist() == ["960 min", "7,680 min"]
 

@@ -62,8 +62,8 @@ def test_help_names_every_preset_of_the_repository(repo, monkeypatch):
     (["run", "tiny", "-p", "stepz", "3"], "Did you mean 'steps'"),
     (["run", "tiny", "-p", "steps", "99"], "from 1 to 10"),
     (["run", "tiny", "-p", "steps"], "has no value"),
-    (["run", "tiny", "--preset", "huge"], "Allowed: quick, smoke"),
-    (["build", "--preset", "huge"], "Allowed: quick, smoke"),
+    (["run", "tiny", "--preset", "huge"], "Allowed: published, quick, smoke"),
+    (["build", "--preset", "huge"], "Allowed: published, quick, smoke"),
     (["serve"], "Run `mia build`"),
 ])
 def test_bad_input_exits_2_with_one_paragraph(tiny, words, says):

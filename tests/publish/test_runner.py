@@ -37,7 +37,7 @@ def test_a_declaration_is_read_whole(tiny):
 
 
 def test_a_preset_stands_over_the_defaults_and_the_given_over_both(tiny):
-    assert runner.presets("tiny") == ["quick", "smoke"]
+    assert runner.presets("tiny") == ["published", "quick", "smoke"]
     assert runner.validate("tiny", {})["steps"] == 3
     values = runner.validate("tiny", {"steps": "7"}, "smoke")
     assert values["steps"] == 7 and values["rate"] == 1e-3 and values["mode"] == "plain"
