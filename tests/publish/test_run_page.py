@@ -78,7 +78,7 @@ def small(tmp_path_factory) -> Path:
             "```{exercise}\n:label: task\nWhy?\n```\n\n```{solution} task\n:class: dropdown\nBecause.\n```\n")
     pixel = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAA"
              "AABJRU5ErkJggg==")
-    record = {"notebook": "small", "preset": "quick", "parameters": {"steps": 3, "word": "a`b"}, "changed": {},
+    record = {"notebook": "small", "preset": "published", "parameters": {"steps": 3, "word": "a`b"}, "changed": {},
               "date": "2026-01-02T03:04:05+00:00", "seconds": 75.2, "peak_memory_mb": 300, "device": "an abacus",
               "versions": {"python": "3.11.2"}, "key": "0123"}
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text},
@@ -252,7 +252,7 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     assert changes == {"steps": (5, 3), "word": ("it's", "a`b")}
     assert book.rerun_command(record, changes) == "mia run small -p steps 5 -p word 'it'\"'\"'s'"
     text = run_page.banner(record, changes, "small.ipynb", None)
-    for part in ("`quick`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``", "2026-01-02 03:04 UTC",
+    for part in ("`published`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``", "2026-01-02 03:04 UTC",
                  "1 min 15 s", "an abacus"):
         assert part in text, part
     assert "left out and said so" in text and "there before" not in text
