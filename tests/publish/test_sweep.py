@@ -46,7 +46,7 @@ if steps == 9:
 frame = pd.DataFrame({"attack": ["MALT", "MAST"], "auc": [Interval(steps / 10, steps / 10 - 0.1, steps / 10 + 0.1), 0.75],
                       "ours / paper": [results.beside(Interval(0.5, 0.25, 0.75), 57.1, True), results.beside(None, 54, True)],
                       "mAP$_{test}$": [rate, rate]})
-results.show_table(frame, "tab-tiny", f"**Always.** Steps were {steps}. Same $n_1$ in *all*.", {"auc": ".1f"})
+results.show_table(frame, "tab-tiny", f"**Always.** Steps were {{param}}`steps`. Same $n_1$ in *all*.", {"auc": ".1f"})
 results.show_table(pd.DataFrame({"n": sizes, "twice": [2 * n for n in sizes]}), "tab-sizes", "By n.")
 parts = {"a: b, n = 1": t_interval([steps - 3.0, steps - 2.0, steps - 1.0]), "late": None}
 claims.show("bayes", [claims.judge("bayes", c, parts if c == "C7" else None, "too small") if c != "C1"

@@ -21,7 +21,7 @@ from mia_lib.errors import MiaError, choose
 from mia_lib.evidence import claims
 from mia_lib.evidence import tables as results
 from mia_lib.progress import Bars
-from mia_lib.publish import run_page, runner
+from mia_lib.publish import prose, run_page, runner
 from mia_lib.publish.parameters import find_root, parameters, plain, validate
 
 LIMIT = 200  # cells of a grid
@@ -121,7 +121,7 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(given)}")
         try:
             notebook = runner.run(name, given, preset, root=root, bars=bars)
-            cells.append(read(given, run_page.write(notebook, root, bars)))
+            cells.append(read(given, run_page.write(notebook, root, bars), root))
         except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
             cells.append(Cell(given, error=str(error)))
             bars.say(str(error))
@@ -129,9 +129,10 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
     return cells, folder
 
 
-def read(given: Mapping, page: Path) -> Cell:
-    """What the notebook beside `page` displayed when it was run with `given`."""
+def read(given: Mapping, page: Path, root: Path) -> Cell:
+    """What the notebook beside `page` displayed when it was run with `given`, its captions as its numbers have them."""
     notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    notebook = prose.told(notebook, prose.run_of(notebook, root))
     shown = [output["data"] for cell in notebook["cells"] for output in cell.get("outputs", []) if "data" in output]
     return Cell(given, page, notebook["metadata"]["mia"], [data[results.MIME] for data in shown if results.MIME in data],
                 [claim for data in shown for claim in data.get(claims.MIME, [])])
