@@ -81,7 +81,7 @@ plotting.show(
 # %% [markdown]
 # Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal Strategies for
 # Membership Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or with other settings,
-# `mia run bayes -p references 8` ([how](../book/rerun.md)).
+# `mia run bayes -p references 8` ([how to rerun](../book/rerun.md)).
 #
 # ## What the attacker wants
 #
@@ -513,6 +513,12 @@ results.name({f"{name}-{way.split()[-1]}": number(with_partner, attack, "auc", c
     ("count", "counting"), ("mast", "MAST"), ("lira", "LiRA")) for way in ("put aside", "kept")})
 results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc", complement="kept") - metrics.estimate(
     with_partner, attack, "auc", complement="put aside")).interval() for name, attack in (("mast", "MAST"), ("lira", "LiRA"))})
+plotting.show(
+    exhibits.complement(with_partner), name="bayes-complement",
+    caption="AUC of three attacks, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
+            "references. *Counting* has minus the number of references that hold an image for its score; dashed: guessing.",
+    alt="AUC of counting, MAST and LiRA on each target. With the complement put aside counting is at {ours}`count-aside:value`, with it among the "
+        "references at {ours}`count-kept:value`; MAST changes by {ours}`complement-mast` and LiRA by {ours}`complement-lira`.")
 
 # %% [markdown]
 # Counting has an AUC of {ours}`count-kept:value` with the complement and of {ours}`count-aside:value` without. With the complement, MAST's AUC
@@ -522,7 +528,7 @@ results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc
 # ### Every claim, with its verdict
 #
 # Each claim is put as one number that the paper says is above zero; the verdict is computed from its interval
-# ([how](../book/statistics.md)).
+# ([how a verdict is found](../book/statistics.md)).
 
 # %%
 frame = pd.concat([table_2, table_1, table_3, figure_1, theory_results])

@@ -252,8 +252,8 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     assert changes == {"steps": (5, 3), "word": ("it's", "a`b")}
     assert book.rerun_command(record, changes) == "mia run small -p steps 5 -p word 'it'\"'\"'s'"
     text = run_page.banner(record, changes, "small.ipynb", None)
-    for part in ("`published`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``", "2026-01-02 03:04 UTC",
-                 "1 min 15 s", "an abacus"):
+    for part in ("`published`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``",
+                 "2026-01-02 03:04 UTC", "1 min 15 s", "an abacus"):
         assert part in text, part
     assert "left out and said so" in text and "there before" not in text
     record["entries"] = [{"source": source, "kind": kind} for source, kind in (

@@ -141,8 +141,9 @@ def table_two(frame: pd.DataFrame) -> pd.DataFrame:
     order = ["0-1", "Shadow models", "MALT", "MAST", "MAST (mean out)", "MAST (softmin)"]
     rows = rows[rows["attack"].isin(order)].sort_values("attack", key=lambda names: names.map(order.index), kind="stable")
     columns = {("table 2", "accuracy"): "accuracy", ("table 2", "auc"): "AUC",
-               ("table 2", "tpr_at_fpr=0.01"): "TPR at 1 % FPR", ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR",
-               ("small bank", "tpr_at_fpr=0.01"): "small bank, TPR at 1 % FPR"}
+               ("table 2", "tpr_at_fpr=0.01"): "TPR at 1 % FPR",
+               ("small bank", "tpr_at_fpr=0.01"): "small bank, TPR at 1 % FPR",
+               ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR"}
     return results.beside_paper(rows, printed, "attack", columns, by=("study", "metric"))
 
 
@@ -157,3 +158,17 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     rows = metrics.summary(frame, ["network", "augmentation", "attack", "metric"])
     return results.beside_paper(rows, printed, ["network", "augmentation"],
                                 {("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"})
+
+
+def complement(frame: pd.DataFrame) -> Figure:
+    """AUC of each attack on each target of `study.complement`, a mark each."""
+    import seaborn as sns
+
+    figure, (axis,) = panels.grid(1, 2.6, width=5.8)
+    sns.stripplot(frame.rename(columns={"complement": "complement of the target"}), x="value", y="attack",
+                  hue="complement of the target", dodge=True, jitter=False, size=7, alpha=0.7, marker="D", ax=axis,
+                  palette=[plotting.STYLE[style]["color"] for style in ("members", "non-members")])
+    axis.axvline(0.5, **panels.CHANCE)
+    axis.set(xlabel="AUC", ylabel="")
+    sns.move_legend(axis, "lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    return figure
