@@ -157,7 +157,7 @@ def test_names_of_rows_hold_settings_and_no_measured_value(pages, repo, name):
                *repo.glob(f"data/papers/{name}*")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     settings = {float(number) for number in re.findall(r"\d*\.?\d+(?:e-?\d+)?", text)}
-    frame = sweep.tidy([sweep.read({"seed": 0}, pages[name][0])])
+    frame = sweep.tidy([sweep.read({"seed": 0}, pages[name][0], repo)])
     for exhibit, row in frame[["exhibit", "row"]].drop_duplicates().itertuples(False, None):
         for number in map(float, re.findall(r"\d+\.\d+(?:e-?\d+)?", row)):
             assert any(abs(number - k * scale) < 1e-9 for k in settings for scale in (1, 100)), f"{exhibit}: {row}"
