@@ -11,7 +11,7 @@ import inspect
 
 import numpy as np
 
-from mia_lib.errors import check_whole
+from mia_lib.errors import check_whole, choose
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
@@ -27,7 +27,7 @@ RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 1e-4
 def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
               batch_size: int = 256, learning_rate: float = 0.15, weight_decay: float = 5e-4, augmentation: str = "none",
               precision: str = "float32", optimizer: str = "sgd", schedule: str = "one_cycle", records: int | None = None,
-              seed: int = 0):
+              seed: int = 0, weights: str | None = None):
     """The models with these numbers, trained when first needed, and all N records.
 
     SGD has Nesterov's momentum .9.
@@ -36,9 +36,12 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
         index: of the models.
         dataset: name of a set; its training records are halved.
         records: so many of the training records alone, the first ones; all of them, and the test records, when None.
+        weights: the measurement that has the models' weights, such as "bank/cifar10-small-weights"; trained here when None.
         others: as in `training.TrainConfig`.
     """
     from mia_lib import data, membership, training
+    from mia_lib.published import catalogue
+    from mia_lib.training.loaded import with_weights
 
     pool = data.load(dataset)
     if records is not None:
@@ -51,7 +54,15 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
     recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer=optimizer, **momentum,
                                   learning_rate=learning_rate, weight_decay=weight_decay, schedule=schedule,
                                   augmentation=augmentation, precision=precision, seed=seed)
-    return training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index), pool
+    models = training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index)
+    if weights is None:
+        return models, pool
+    recipe = {"dataset": dataset, "architecture": architecture, "epochs": epochs, "batch_size": batch_size,
+              "learning_rate": learning_rate, "weight_decay": weight_decay, "augmentation": augmentation,
+              "precision": precision, "optimizer": optimizer, "schedule": schedule, "records": records, "seed": seed}
+    held = catalogue()[choose("weights", weights, catalogue())](index=index, **recipe)
+    return with_weights(models, [{name: array[row] for name, array in held.arrays.items()}
+                                 for row in range(len(index))]), pool
 
 
 def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank) -> dict[str, np.ndarray]:

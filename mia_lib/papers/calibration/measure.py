@@ -1,4 +1,4 @@
-"""What the chapter on difficulty calibration measures: plays of the game of Watson et al. (2022, section 4.1) on images.
+"""What the chapter on difficulty calibration measures: plays of the game of Watson et al. (2022, section 4.1).
 
 The "model" of a number is a play: a target, what calibrates it, and a rehearsal of the attacker's. Nothing is compared or
 judged here.
@@ -11,16 +11,20 @@ from dataclasses import replace
 import numpy as np
 
 from mia_lib.errors import check_whole
+from mia_lib.membership import at_most, calibration_splits
+from mia_lib.papers.banks import PROBE as BANK_PROBE
+from mia_lib.papers.banks import models_of, with_models
 from mia_lib.published import measurement
 
 SIGNALS = ("margin", "top", "gradient")
 REHEARSED = 2000  # members, and as many others, on which thresholds are found
+WALKED = 1000  # members, and as many others, whose distance to the boundary is measured, as in the paper
 
 
 def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: int = 50, batch_size: int = 128,
           learning_rate: float = 0.1, weight_decay: float = 1e-4, forgetting_epochs: int = 20,
           forgetting_rate: float = 0.02, augmentation: str = "none", views: int = 1, references: int = 1,
-          records: int | None = None, seed: int = 0) -> dict[str, np.ndarray]:
+          records: int | None = None, seed: int = 0, rehearse: bool = True) -> dict[str, np.ndarray]:
     """Of each play, what the models say of its N' private records.
 
     The training records of a set fall at random into a private and a public half. The target is trained on half of the
@@ -36,6 +40,7 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
         forgetting_epochs, forgetting_rate: of the copies, at a constant rate.
         views: times that a record is augmented anew when it is asked about, where targets are trained with augmentation.
         references: R, of each of the two kinds.
+        rehearse: whether to play the rehearsal.
 
     Returns:
         private: bool [T, N], the records that the other arrays are about, in their order; members: bool [T, N'] of them;
@@ -43,9 +48,9 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
         was best. Of the target "target_..." [T, N'], of what calibrates it "scratch_..." and "forgetting_..." [T, R, N'],
         float16: "margin", log odds of the true class; "top", of the likeliest class; both such that their loss is the mean
         over views; and "gradient", the logarithm of the mean norm of the loss's gradient. "rehearsal_members" and the
-        rehearsal's signals in the same way, of `REHEARSED` members and as many others.
+        rehearsal's signals in the same way, of `REHEARSED` members and as many others; none without a rehearsal.
     """
-    from mia_lib import data, membership, training
+    from mia_lib import data, training
 
     pool = data.load(dataset)
     pool = pool.take(np.arange(pool.n_train if records is None else check_whole("records", records, 32, pool.n_train)))
@@ -55,15 +60,100 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
                                   nesterov=True, learning_rate=learning_rate, weight_decay=weight_decay, schedule="cosine",
                                   augmentation=augmentation, seed=seed)
     forget = {"epochs": forgetting_epochs, "learning_rate": forgetting_rate, "schedule": "constant"}
-    split, private = membership.calibration_splits(len(pool), index.stop, 1, seed)
-    members, calibrating = split.reshape(index.stop, 2, -1).swapaxes(0, 1)
-    inside, calibrating_inside, spare_inside, judged = np.stack([_within(~row, t) for t, row in enumerate(private)], 1)
-    judged = membership.at_most(judged, inside, REHEARSED, seed=11)
-    kept = _play(index, pool, members, calibrating, ~private & ~calibrating, private, recipe, forget, views, references)
-    rehearsal = _play(index, pool, inside, calibrating_inside, spare_inside, judged, replace(recipe, seed=seed + 1), forget,
-                      views, references)
-    del rehearsal["correct"], rehearsal["best_epoch"]
-    return {"private": private[index.start:], **kept, **{f"rehearsal_{name}": array for name, array in rehearsal.items()}}
+    game, rehearsal = _deal(len(pool), index.stop, seed)
+    found = _play(index, pool, *game, recipe, forget, views, references)
+    kept = {"private": game[-1][index.start:], **{name: _halved(array) for name, array in found.items()}}
+    if rehearse:
+        *sets, judged = rehearsal
+        judged = at_most(judged, sets[0], REHEARSED, seed=11)
+        played = _play(index, pool, *sets, judged, replace(recipe, seed=seed + 1), forget, views, references)
+        kept |= {f"rehearsal_{name}": _halved(played[name]) for name in played if name not in ("correct", "best_epoch")}
+    return kept
+
+
+def on_tables(index: range, dataset: str, epochs: int = 200, batch_size: int = 16, loss: str = "double_softmax",
+              learning_rate: float = 0.1, weight_decay: float = 1e-4, forgetting_epochs: int = 20,
+              forgetting_rate: float = 0.1, architecture: str | None = None, judged: int = 4000, ended: int = 8, queries: int = 2500,
+              seed: int = 0) -> dict[str, np.ndarray]:
+    """The same on a table of records, with the released network: one hidden layer of twice as many units as there are columns,
+    and its second softmax (`loss`).
+
+    Args:
+        index, dataset, epochs, batch_size, learning_rate, weight_decay, forgetting_epochs, forgetting_rate: as for `plays`;
+            rates are constant.
+        loss: "double_softmax" as released, or "cross_entropy".
+        architecture: another one than `mlp:` with twice the columns, when not None.
+        judged: so many members, and as many others, at most. ended: references that are trained to the end.
+        queries: of the label-only attack, for each record and model; 0 for none.
+
+    Returns:
+        as `plays` but for "private", float32, one reference of each kind; "ended_margin" [T, ended, N'], under references that
+        are never stopped, as the released code has them. "..._distance": to the decision boundary, negative where the model is
+        wrong, of at most `WALKED` members and as many others, "walked_members".
+    """
+    from mia_lib import data, signals, training
+    from mia_lib.signals.given import log_odds
+
+    pool = data.load(dataset)
+    pool = pool.take(np.arange(pool.n_train))
+    architecture = architecture or f"mlp:{2 * pool.shape[0]}"
+    recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer="sgd", momentum=0.9,
+                                  learning_rate=learning_rate, weight_decay=weight_decay, loss=loss, seed=seed)
+    forget = {"epochs": forgetting_epochs, "learning_rate": forgetting_rate}
+    game, rehearsal = ((*sets, at_most(asked, sets[0], check_whole("judged", judged, 10), seed=11))
+                       for *sets, asked in _deal(len(pool), index.stop, seed))
+    kept = _play(index, pool, *game, recipe, forget, 1, 1, queries)
+    asked, never = game[-1][index.start:], []
+    for r in range(check_whole("ended", ended, 0)):
+        others = _public_half(game, r)
+        models = training.train(pool, others, replace(recipe, seed=seed + 5000 + r), label="references, never stopped")
+        never.append(_of(log_odds(signals.loss(models.part(list(index)), pool, asked)), asked))
+    if never:
+        kept["ended_margin"] = np.stack(never, 1).astype(np.float32)
+    played = _play(index, pool, *rehearsal, replace(recipe, seed=seed + 1), forget, 1, 1, queries)
+    return kept | {f"rehearsal_{name}": played[name] for name in played if name not in ("correct", "best_epoch")}
+
+
+@with_models
+def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[str, np.ndarray]:
+    """What this chapter needs of a bank besides its log odds, of the first records.
+
+    Args:
+        asked: so many records, the first ones. queries: as for `on_tables`; walks begin at the nearest record beyond the
+            boundary.
+
+    Returns:
+        top, gradient: as of `plays`, float16 [M, N]; distance, where there are queries, float16 [M, N]; members bool [M, N].
+    """
+    from mia_lib.signals import boundary
+
+    models, pool = models_of(index, **bank)
+    records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
+    found = _signals(models, records, None, 1)
+    kept = {name: found[name].astype(np.float16) for name in ("top", "gradient")}
+    if queries:
+        walked = boundary.distance(models, records, queries, signed=True, starts=0)
+        kept["distance"] = _finite(walked.distance).astype(np.float16)
+    return kept | {"members": models.members[:, :len(records)]}
+
+
+def _deal(records: int, plays: int, seed: int):
+    """Who trains targets, who what calibrates them, and on whom that is stopped; who is judged: bool [T, N] each, of the plays
+    and of their rehearsals within the public half."""
+    split, private = calibration_splits(records, plays, 1, seed)
+    members, calibrating = split.reshape(plays, 2, -1).swapaxes(0, 1)
+    rehearsal = np.stack([_within(~row, t) for t, row in enumerate(private)], 1)
+    return (members, calibrating, ~private & ~calibrating, private), tuple(rehearsal)
+
+
+def _public_half(game, r: int) -> np.ndarray:
+    """Another random half of the public records of each play, as large as its reference's."""
+    members, calibrating, spare, _ = game
+    rows = np.zeros_like(members)
+    for t, row in enumerate(rows):
+        public = np.random.default_rng([19, t, r]).permutation(np.flatnonzero(calibrating[t] | spare[t]))
+        row[public[:calibrating[t].sum()]] = True
+    return rows
 
 
 def _within(public: np.ndarray, play: int) -> np.ndarray:
@@ -75,7 +165,8 @@ def _within(public: np.ndarray, play: int) -> np.ndarray:
     return rows
 
 
-def _play(index, pool, members, calibrating, spare, judged, recipe, forget, views, references) -> dict[str, np.ndarray]:
+def _play(index, pool, members, calibrating, spare, judged, recipe, forget, views, references,
+          queries: int = 0) -> dict[str, np.ndarray]:
     """The arrays of plays from bool [T, N]: who trains targets, who what calibrates them, and on whom that is stopped; of
     whom all are asked. There are all plays up to `index.stop`, so that the seed of each is its own."""
     from mia_lib import signals, training
@@ -88,19 +179,24 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
             pool, calibrating, replace(own, **forget), validation=spare, start=(targets, range(len(members))),
             label="forgetful copies"))
     rows = list(index)
-    judged, targets = judged[rows], targets.part(rows)
+    judged, inside, targets = judged[rows], members[rows], targets.part(rows)
     first = kinds["scratch"][0].part(rows)
-    kept = {"members": _of(members[rows], judged), "correct": _of(signals.correctness(targets, pool, judged), judged),
+    kept = {"members": _of(inside, judged), "correct": _of(signals.correctness(targets, pool, judged), judged),
             **{f"target_{name}": array for name, array in _signals(targets, pool, judged, views).items()},
             "best_epoch": np.array([1 + first.arrays(t)["validation"].argmax() for t in range(len(rows))], np.int32)}
     for kind, ensembles in kinds.items():
         found = [_signals(models.part(rows), pool, judged, views) for models in ensembles]
         kept |= {f"{kind}_{name}": np.stack([one[name] for one in found], 1) for name in SIGNALS}
+    if queries:
+        walked = at_most(judged, inside, WALKED, seed=11)
+        kept["walked_members"] = _of(inside, walked)
+        for kind, models in (("target", targets), *((kind, ensembles[0].part(rows)) for kind, ensembles in kinds.items())):
+            kept[f"{kind}_distance"] = _distances(models, pool, walked, queries)
     return kept
 
 
 def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
-    """`SIGNALS` of the judged records, each [T, N'] float16, from means over views."""
+    """`SIGNALS` of the judged records, each float32 [T, N'], from means over views; of all records where None are judged."""
     from mia_lib import signals
     from mia_lib.signals.given import log_odds
     from mia_lib.signals.views import augmented
@@ -111,12 +207,30 @@ def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
                          for signal in (signals.loss, signals.least_loss, signals.gradient_norm))
     smallest = np.finfo(np.float32).smallest_subnormal  # of a gradient of zero
     found = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(np.maximum(norm, smallest))}
-    return {name: array.astype(np.float16) for name, array in found.items()}
+    return {name: array.astype(np.float32) for name, array in found.items()}
 
 
-def _of(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
-    """[T, N] at bool [T, N] with equally many in each row -> [T, N']."""
-    return np.stack([row[inside] for row, inside in zip(values, judged, strict=True)])
+def _distances(models, pool, walked, queries: int) -> np.ndarray:
+    """Signed distances to the decision boundary, float32 [T, N']."""
+    from mia_lib.signals import boundary
+
+    return _finite(_of(boundary.distance(models, pool, queries, signed=True, judged=walked).distance, walked))
+
+
+def _finite(distance: np.ndarray) -> np.ndarray:
+    """Where no boundary was found, on either side, it is at least as far as the model's farthest that was."""
+    farthest = np.where(np.isfinite(distance), np.abs(distance), 0.0).max(1, keepdims=True)
+    return np.clip(distance, -farthest, farthest).astype(np.float32)
+
+
+def _of(values: np.ndarray, judged: np.ndarray | None) -> np.ndarray:
+    """[T, N] at bool [T, N] with equally many in each row -> [T, N']; as it is where `judged` is None."""
+    return values if judged is None else np.stack([row[inside] for row, inside in zip(values, judged, strict=True)])
+
+
+def _halved(array: np.ndarray) -> np.ndarray:
+    """Numbers in half precision."""
+    return array.astype(np.float16) if array.dtype == np.float32 else array
 
 
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "watson_cnn:4,4,4,8", "records": 240,
@@ -125,3 +239,16 @@ PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "
 
 cifar10 = measurement("calibration/cifar10", probe=PROBE, block=8, chunk=2, dataset="cifar10")(plays)
 cifar100 = measurement("calibration/cifar100", probe=PROBE, block=8, chunk=2, dataset="cifar100")(plays)
+mnist = measurement("calibration/mnist", probe=PROBE, block=8, chunk=2, dataset="mnist", architecture="leino_cnn:20,50,500",
+                    epochs=20, learning_rate=0.05, forgetting_epochs=10)(plays)
+# Figure 3, with smaller networks and without rehearsals; training sets of a quarter of `records`.
+sizes = measurement("calibration/sizes", probe=PROBE | {"rehearse": False}, block=8, chunk=2, dataset="cifar10",
+                    architecture="batchnorm_cnn:24,48,96", rehearse=False)(plays)
+tables = measurement("calibration/tables", block=20, chunk=10, probe={
+    "index": range(1, 3), "dataset": "german_credit", "epochs": 3, "batch_size": 40, "architecture": "mlp:5", "judged": 20,
+    "ended": 1, "queries": 0, "forgetting_epochs": 1})(on_tables)
+WALK_PROBE = {**BANK_PROBE, "asked": 40}
+cifar10_small = measurement("calibration/cifar10-small", probe=WALK_PROBE, chunk=4, dataset="cifar10",
+                            weights="bank/cifar10-small-weights")(further)
+cifar100_small = measurement("calibration/cifar100-small", probe=WALK_PROBE, chunk=4, dataset="cifar100",
+                             weights="bank/cifar100-small-weights")(further)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.errors import check_range, check_whole
+from mia_lib.errors import check_range, check_whole, choose
 from mia_lib.papers.banks import RESNET, models_of, with_models
-from mia_lib.published import measurement
+from mia_lib.published import catalogue, measurement
 
 # The released code steps h = 1e-3 in images divided by their spread, .2667 on average; here they run from -1 to 1.
 STEP = 2 * 0.2667e-3
+FLOOR = 1e-22  # that the released code adds before it takes a logarithm
+SHIFTED = "flip_crop:4"  # how views of an image differ that LiRA is given for as many queries
+SHIFTED_MEANS = (18, 80)  # views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
+KINDS = ("random", "coreset")
 
 
 @with_models
 def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: int = 2, iterations: int = 10, h: float = STEP,
-               outside: int = 2000, **bank) -> dict[str, np.ndarray]:
+               outside: int = 2000, shifted: bool = False, exactly: int = 0, **bank) -> dict[str, np.ndarray]:
     """Curvature of a record's loss in its input, and what other attacks take of the same models.
 
     The statistic of the released code: the mean of ``|q| h`` over `iterations` four-point differences q of losses (Eq. 11),
@@ -24,6 +28,8 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
         asked: so many records, the first ones. precisely: so many of them in float64, too. outside: so many test records.
         views: 2 for image and mirror image, 1 for the image alone.
         iterations, h: of the differences; h in the unit of inputs from -1 to 1.
+        shifted: whether to ask for views of the images, as many as the curvature has queries. exactly: so many records whose
+            Hessian is looked at.
 
     Returns:
         released: the logarithm, as the released code computes the curvature, in float32 with PyTorch's own cross-entropy, and
@@ -31,35 +37,127 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
         true, top: log odds of the true and of the likeliest class. All float16 [M, N, A]. entropy: the logarithm of the
         modified entropy (Song and Mittal 2021) of the image alone, float16 [M, N]. outside: log odds of the true class of test
         records, float16 [M, `outside`]; none where only some of the training records are used. members: bool [M, N].
+        shifted: mean log odds of the true class over the first so many of `SHIFTED_MEANS` views, float16 [M, N, 2]. Of the
+        first `exactly` records, float16 [M, `exactly`]: exact, the logarithm of the Hessian's Frobenius norm between kinks;
+        own, the precise curvature with each model's own label in the place of the true one.
     """
+    from dataclasses import replace
+
     from mia_lib import signals
     from mia_lib.attacks.baselines import modified_entropy
     from mia_lib.attacks.curvature import log_curvature
     from mia_lib.signals import curvature
     from mia_lib.signals.given import log_odds
+    from mia_lib.signals.views import augmented
 
     check_range("views", check_whole("views", views, 1), 1, 2)
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
     few = np.arange(check_whole("precisely", precisely, 1, len(records)))
+
+    def precise(models, of):
+        return log_curvature(curvature.of(models, of, "released_code", iterations, h, warn=False))
+
     found: dict[str, list] = {"released": [], "precise": [], "true": [], "top": []}
     for view in [records, records.mirrored()][:views]:
-        for name, of, dtype in (("released", view, "float32"), ("precise", view.take(few), "float64")):
-            found[name].append(log_curvature(curvature.of(models, of, "released_code", iterations, h, dtype=dtype, warn=False,
-                                                          precise=name == "precise")))
+        found["released"].append(log_curvature(curvature.of(models, view, "released_code", iterations, h, dtype="float32",
+                                                            warn=False, precise=False)))
+        found["precise"].append(precise(models, view.take(few)))
         found["true"].append(log_odds(signals.loss(models, view)))
         found["top"].append(log_odds(signals.least_loss(models, view)))
     arrays = {name: np.stack(seen, -1) for name, seen in found.items()}
     entropy = np.stack([-modified_entropy(p, records.y) for p in signals.probabilities(models, records)])
     tested = pool.take(np.arange(pool.n_train, min(len(pool), pool.n_train + check_whole("outside", outside, 0))))
-    arrays |= {"entropy": np.log(entropy + 1e-22),
+    arrays |= {"entropy": np.log(entropy + FLOOR),
                "outside": log_odds(signals.loss(models, tested)) if len(tested) else np.empty((len(index), 0))}
+    if shifted:
+        seen = [log_odds(signals.loss(models, view)) for view in augmented(records, SHIFTED, max(SHIFTED_MEANS))]
+        arrays["shifted"] = np.stack([np.mean(seen[:count], 0) for count in SHIFTED_MEANS], -1)
+    if exactly:
+        whole = records.take(np.arange(check_whole("exactly", exactly, 1, len(records))))
+        arrays["exact"] = log_curvature(curvature.between_kinks(models, whole)[1])
+        labels = [signals.logits(models.part([row]), whole)[0].argmax(-1) for row in range(len(index))]
+        arrays["own"] = np.concatenate([precise(models.part([row]), replace(whole, y=own)) for row, own in enumerate(labels)])
     return {**{name: array.astype(np.float16) for name, array in arrays.items()}, "members": models.members[:, :len(records)]}
+
+
+@with_models
+def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> dict[str, np.ndarray]:
+    """Curvature of all training records under few models, by which they are ranked; arguments as for `curvatures`.
+
+    Returns:
+        log_curvature: as `released`, float16 [M, N]; members: bool [M, N].
+    """
+    from mia_lib.attacks.curvature import log_curvature
+    from mia_lib.signals import curvature
+
+    models, pool = models_of(index, **bank)
+    records = pool.take(np.arange(pool.n_train))
+    found = curvature.of(models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
+    return {"log_curvature": log_curvature(found).astype(np.float16), "members": models.members[:, :len(records)]}
+
+
+@with_models
+def sized(index: range, kind: str, size: int, steps: int = 1000, asked: int = 4000, iterations: int = 10, h: float = STEP,
+          ranked_by: int = 8, **bank) -> dict[str, np.ndarray]:
+    """Targets of Figures 6 and 7, trained on other sets than halves: the other parameters are those of the bank that attacks
+    them, of which they have the recipe. Where its epochs make fewer steps than `steps` they are trained for as many.
+
+    Args:
+        kind: "random", drawn anew for each; or "coreset", the records of lowest mean curvature under the first `ranked_by`
+            models of the bank that were not trained on them.
+        size: training records. asked, iterations, h: as for `curvatures`, of the image alone.
+
+    Returns:
+        released, true, top: as of `curvatures`, float16 [M, N]; members: bool [M, N]; accuracy: on the training set, [M].
+    """
+    from dataclasses import replace
+
+    from mia_lib import signals, training
+    from mia_lib.attacks.curvature import log_curvature
+    from mia_lib.signals import curvature
+    from mia_lib.signals.given import log_odds
+
+    choose("kind", kind, KINDS)
+    models, pool = models_of(range(2), **bank)
+    check_whole("size", size, 10, pool.n_train - 10)
+    members = np.zeros((index.stop, len(pool)), bool)
+    if kind == "coreset":
+        ranked = catalogue()["curvature/everywhere"](ranked_by, **bank)
+        difficulty = np.average(ranked.log_curvature.astype(np.float64), 0, ~ranked.members)
+        members[:, np.argsort(difficulty, kind="stable")[:size]] = True
+    else:
+        for t, row in enumerate(members):
+            row[np.random.default_rng([23, size, t]).permutation(pool.n_train)[:size]] = True
+    epochs = max(bank["epochs"], -(-steps // -(-size // bank["batch_size"])))
+    recipe = replace(models.config, epochs=epochs, batch_size=min(bank["batch_size"], size), seed=bank["seed"] + 11)
+    targets = training.train(pool, members, recipe, label=f"targets, {kind}, {size}").part(index)
+    records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
+    released = curvature.of(targets, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
+    arrays = {"released": log_curvature(released), "true": log_odds(signals.loss(targets, records)),
+              "top": log_odds(signals.least_loss(targets, records))}
+    inside = pool.take(np.flatnonzero(members.any(0)))
+    right = signals.correctness(targets, inside)
+    return {**{name: array.astype(np.float16) for name, array in arrays.items()},
+            "members": targets.members[:, :len(records)],
+            "accuracy": np.average(right, 1, targets.members[:, members.any(0)]).astype(np.float32)}
 
 
 # On a smooth network, and with a large step: kinks and rounding are each processor's own.
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "tanh_cnn:4,8,16", "records": 200, "epochs": 2,
          "batch_size": 50, "learning_rate": 0.05, "augmentation": "flip_crop:4", "precision": "float32", "asked": 30,
          "precisely": 20, "iterations": 2, "h": 0.05}
+SMALL = {"asked": 4000, "precisely": 2000, "outside": 0, "shifted": True, "exactly": 1000}
+SMALL_PROBE = PROBE | {"augmentation": "none", "exactly": 5}
+SETS_PROBE = {name: value for name, value in SMALL_PROBE.items() if name not in ("precisely", "exactly")}
+RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "asked"}
 cifar100 = measurement("curvature/cifar100", probe=PROBE, block=16, chunk=2, dataset="cifar100", **RESNET)(curvatures)
 cifar10 = measurement("curvature/cifar10", probe=PROBE, block=16, chunk=2, dataset="cifar10", **RESNET)(curvatures)
+cifar10_small = measurement("curvature/cifar10-small", probe=SMALL_PROBE, chunk=2, dataset="cifar10",
+                            weights="bank/cifar10-small-weights", **SMALL)(curvatures)
+cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chunk=2, dataset="cifar100",
+                             weights="bank/cifar100-small-weights", **SMALL)(curvatures)
+ranking = measurement("curvature/everywhere", probe=RANKING_PROBE, chunk=2, dataset="cifar100",
+                      weights="bank/cifar100-small-weights")(everywhere)
+sizes = measurement("curvature/sizes", probe=SETS_PROBE | {"kind": "coreset", "size": 40, "steps": 4, "ranked_by": 2},
+                    block=8, chunk=2, dataset="cifar100", weights="bank/cifar100-small-weights")(sized)
