@@ -73,8 +73,8 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
 
 def on_tables(index: range, dataset: str, epochs: int = 200, batch_size: int = 16, loss: str = "double_softmax",
               learning_rate: float = 0.1, weight_decay: float = 1e-4, forgetting_epochs: int = 20,
-              forgetting_rate: float = 0.1, architecture: str | None = None, judged: int = 4000, ended: int = 8, queries: int = 2500,
-              seed: int = 0) -> dict[str, np.ndarray]:
+              forgetting_rate: float = 0.1, architecture: str | None = None, judged: int = 4000, ended: int = 8,
+              queries: int = 2500, seed: int = 0) -> dict[str, np.ndarray]:
     """The same on a table of records, with the released network: one hidden layer of twice as many units as there are columns,
     and its second softmax (`loss`).
 
