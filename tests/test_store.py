@@ -106,22 +106,29 @@ def test_a_record_is_served_by_its_address_whatever_code_made_it(tmp_path, monke
     assert (within.arrays["x"] == ARRAYS["x"]).all(), "and to what is computed within another computation"
 
 
-def test_models_of_the_ensembles_that_come_with_the_library_are_served_whatever_the_code_is_by_now(monkeypatch):
-    from mia_lib.training import shared
+@pytest.fixture()
+def ensemble(shared, tmp_path, monkeypatch):
+    """The function that gives an ensemble that comes with the library, by name, where its data are."""
+    from mia_lib.training import shared as ensembles
 
+    subprocess.run([sys.executable, str(shared / "data" / "unpack.py"), str(tmp_path / "sets"), "fashion_mnist"], check=True,
+                   capture_output=True)
+    monkeypatch.setenv("MIA_DATA", str(tmp_path / "sets"))
+    return ensembles.get
+
+
+def test_models_of_the_ensembles_that_come_with_the_library_are_served_whatever_the_code_is_by_now(ensemble, monkeypatch):
     monkeypatch.setattr(store, "code_of", lambda *_: "of another time")
-    models = shared.get("german_credit_mlp")
+    models = ensemble("fashion_mlp6")
     assert models.missing() == [] and store.look_up(models.spec(7)).source == "recorded"
 
 
-def test_a_damaged_ensemble_is_reported_once_and_its_models_are_to_be_trained(tmp_path, monkeypatch):
-    from mia_lib.training import shared
-
+def test_a_damaged_ensemble_is_reported_once_and_its_models_are_to_be_trained(ensemble, tmp_path, monkeypatch):
     shutil.copytree(store.RECORDED / "ensemble", tmp_path / "ensemble")
     monkeypatch.setattr(store, "RECORDED", tmp_path)
-    models = shared.get("german_credit_mlp").part(range(3))
+    models = ensemble("fashion_mlp6").part(range(3))
     [pack] = [path.with_name(one["file"]) for path in tmp_path.glob("ensemble/*/*.json")
-              if (one := json.loads(path.read_text()))["name"] == "german_credit_mlp"]
+              if (one := json.loads(path.read_text()))["name"] == "fashion_mlp6"]
     content = bytearray(pack.read_bytes())
     content[-5] ^= 1
     pack.write_bytes(content)

@@ -271,7 +271,7 @@ def ends(interval: Interval | None) -> dict[str, float]:
 
 def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
             paper: str | None = None, panel: str | None = None, log: bool = False, percent: bool = False,
-            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None) -> Figure:
+            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None, sharey: bool = True) -> Figure:
     """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
 
     Args:
@@ -284,13 +284,14 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         percent: y are fractions, printed in percent.
         xlabel, ylabel: with units; the column names by default.
         chance: level of a dashed line.
+        sharey: whether the panels have one vertical axis.
     """
     wanted = [c for c in (x, y, by, low, high, paper, panel) if c is not None]
     missing = [c for c in wanted if c not in frame]
     if missing:
         raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
     titles = [""] if panel is None else list(frame[panel].unique())
-    fig, axes = pieces.grid(titles, 4.0, ylabel or y, sharey=True)
+    fig, axes = pieces.grid(titles, 4.0, ylabel or y, sharey=sharey)
     names = list(frame[by].unique())
     styles = {name: style_of(name, place) for place, name in enumerate(names)}
     named = not pd.api.types.is_numeric_dtype(frame[x])

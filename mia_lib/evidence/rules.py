@@ -5,7 +5,7 @@ A rule in `data/papers/NAME_claims.yaml` names results in braces and says what t
     rule: "{MATT | auc} - {MALT | auc}"           # attack | metric, and further columns: | n = 400, | n = first, | n = last
     where: {study: table 1}                       # the rows that it is about
     over: [n]                                     # columns whose values are its cases; the number is the mean over them,
-    combine: least                                # or the least of them, where the claim is about every case
+    combine: least                                # or the least of them, where the claim is about every case, or the middle
     about: MATT                                   # the attack that the claim is about, or several of them
     margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
 
@@ -120,7 +120,8 @@ def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
-    """The claim's rule in each of its cases: "n = 400" -> estimate; one case "" where it has no columns `over`.
+    """The claim's rule in each of its cases, those that have all results it names: "n = 400" -> estimate; one case "" where it
+    has no columns `over`.
 
     Args:
         claim: as `claims.claims` has it. frame: all results of a chapter.
@@ -130,20 +131,28 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
     over, named = list(claim.get("over", ())), named_results(claim["rule"])
     pairs = pd.MultiIndex.from_frame(frame[["attack", "metric"]])
     frame = frame[pairs.isin([(attack, metric) for attack, metric, _ in named])]
-    for attack, metric, further in named:
-        rows = frame[(frame["attack"] == attack) & (frame["metric"] == metric)]
-        if rows.empty or any(value not in ("first", "last", *map(written, rows[column].unique()))
-                             for column, value in further.items()):
-            return {}
+    if not set(over) <= set(frame.columns):  # of studies that were not run
+        return {}
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
     return {", ".join(f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)):
-            evaluate(claim["rule"], part) for key, part in parts}
+            evaluate(claim["rule"], part) for key, part in parts if _has(part, named)}
+
+
+def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> bool:
+    for attack, metric, further in named:
+        rows = frame[(frame["attack"] == attack) & (frame["metric"] == metric)]
+        for column, value in further.items() if len(rows) else ():
+            rows = rows[rows[column].notna() if value in ("first", "last") else rows[column].map(written) == value]
+        if rows.empty:
+            return False
+    return True
 
 
 def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:
-    """The one number of a claim: the mean over its cases, or the least of them."""
-    if claim.get("combine") == "least":
-        return min(cases.values(), key=lambda one: one.value)
+    """The one number of a claim: the mean over its cases, or the least of them, or the middle one (of two the lower)."""
+    if how := claim.get("combine"):
+        ordered = sorted(cases.values(), key=lambda one: one.value)
+        return ordered[{"least": 0, "middle": (len(ordered) - 1) // 2}[how]]
     return mean(list(cases.values()))
 
 

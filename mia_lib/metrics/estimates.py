@@ -27,6 +27,8 @@ class Estimate:
     """A number in each of T repetitions. Sums, differences and products are taken repetition by repetition, so that the
     interval of a difference is that of the paired difference.
 
+    Estimates over different numbers of repetitions of their own, as of two data sets, are combined group by group.
+
     Attributes:
         values: [T].
         resampled: [T, B], the same with the records drawn again, the same draws for all repetitions and attacks; None where
@@ -45,7 +47,7 @@ class Estimate:
             resampled = None if self.resampled is None else operation(self.resampled, other)
             return Estimate(operation(self.values, other), resampled, self.unit)
         if len(self.values) != len(other.values):
-            raise MiaError(f"estimates over {len(self.values)} and over {len(other.values)} repetitions cannot be paired.")
+            return self._in_groups(len(other.values))._with(other._in_groups(len(self.values)), operation)
         both = None
         if self.resampled is not None and other.resampled is not None:
             draws = min(self.resampled.shape[1], other.resampled.shape[1])
@@ -53,6 +55,15 @@ class Estimate:
         elif self.resampled is not None or other.resampled is not None:
             raise MiaError("an estimate over shared records and one over records of each repetition's own cannot be paired.")
         return Estimate(operation(self.values, other.values), both, self.unit)
+
+    def _in_groups(self, count: int) -> Estimate:
+        """Means of as many groups of repetitions as there are of another estimate, where that has fewer: of two data sets, one
+        of which was played more often, none is paired with another anyway."""
+        if self.resampled is not None or len(np.unique(self.unit)) < len(self.values):
+            raise MiaError(f"estimates over {len(self.values)} and over {count} repetitions that share records or models "
+                           "cannot be paired.")
+        groups = np.array_split(self.values, min(count, len(self.values)))
+        return Estimate(np.array([group.mean() for group in groups]), None, np.arange(len(groups)))
 
     def __add__(self, other):
         return self._with(other, np.add)
@@ -86,9 +97,11 @@ class Estimate:
     def interval(self, bounds: tuple[float, float] = (-np.inf, np.inf), level: float = 0.95) -> Interval:
         """The mean with an interval that covers which repetitions and which records were drawn; rules as of `bootstrap`. A
         rate that is 0 or 1 throughout has its exact binomial interval."""
+        if np.isnan(self.values).any():
+            return Interval(np.nan, np.nan, np.nan, level, "below the resolution", bounds=bounds)
         count = np.bincount(self.unit)
         units = np.bincount(self.unit, self.values) / count
-        if self.trials and self.resampled is not None and len(np.unique(self.values)) == 1 and self.value in (0.0, 1.0):
+        if self.trials and len(np.unique(self.values)) == 1 and self.value in (0.0, 1.0):
             return _binomial(self.value, self.trials, level)
         if self.resampled is None:
             what = f"{len(units)} repetitions"

@@ -36,8 +36,6 @@ PRESETS = {  # what each is for; a notebook may have others
     PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
     "cpu": "what of the paper's sizes a CPU reaches, twenty minutes to two hours",
     "paper": "the paper's sizes, a GPU or hours",
-    "mnist": "MNIST with the paper's network, two hours on a CPU (calibration alone)",
-    "cifar10": "CIFAR-10 with the paper's network, an hour on a CPU (calibration alone)",
     "network": "a network at the paper's size, two hours on a CPU (iha alone)",
     "left_out": "leave-one-out references of that network, two hours on a CPU (iha alone)",
     "depth": "networks with one and with three hidden layers, an hour on a CPU (iha alone)",

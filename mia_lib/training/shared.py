@@ -17,7 +17,6 @@ from mia_lib.errors import choose
 from mia_lib.training.ensemble import Ensemble, train
 from mia_lib.training.recipe import TrainConfig
 
-REFERENCES = 5  # for each target of a calibration ensemble
 MNIST_ODD = TrainConfig("sigmoid_regression", epochs=80, batch_size=128, optimizer="sgd", learning_rate=0.01, momentum=0.9,
                         weight_decay=5e-4, schedule="cosine", loss="brier")
 FASHION_MLP6 = TrainConfig("mlp:6", epochs=120, batch_size=256, optimizer="sgd", learning_rate=0.01, momentum=0.9,
@@ -67,35 +66,11 @@ def _fashion_mlp6() -> Ensemble:
     return train(records, membership.balanced_halves(len(records), 128), FASHION_MLP6, label="FashionMNIST MLPs 784-6-10")
 
 
-def _calibration(name: str, repeats: int, config: TrainConfig) -> Callable[[], Ensemble]:
-    def make() -> Ensemble:
-        records = _training_part(data.load(name))
-        members, _ = membership.calibration_splits(len(records), repeats, REFERENCES)
-        return train(records, members, config, label=f"{name} MLPs")
-
-    return make
-
-
-def _tabular(title: str, name: str, columns: int, repeats: int, batch_size: int, epochs: int,
-             minutes: float) -> dict[str, Shared]:
-    found = {}
-    for suffix, loss, words in (("", "cross_entropy", ""), ("_double_softmax", "double_softmax", ", softmax applied twice")):
-        config = TrainConfig(f"mlp:{2 * columns}", epochs=epochs, batch_size=batch_size, optimizer="sgd", learning_rate=0.1,
-                             momentum=0.9, weight_decay=1e-4, loss=loss)
-        found[f"{name}_mlp{suffix}"] = Shared(
-            f"{title}: {repeats} targets, {REFERENCES} references each{words}", _calibration(name, repeats, config),
-            ("calibration",), minutes, None, f"the paper's size, {repeats} repeats for its 5", config)
-    return found
-
-
 SHARED = {
     "mnist_odd_logistic": Shared("MNIST-Odd: 128 logistic regressions, squared error", _mnist_odd_logistic, ("iha",), 5, 1,
                                  "the paper's size", MNIST_ODD),
     "fashion_mlp6": Shared("FashionMNIST: 128 MLPs 784-6-10", _fashion_mlp6, ("iha",), 12, 1, "the paper's size",
                            FASHION_MLP6),
-    **_tabular("German credit", "german_credit", 20, 20, 16, 200, 0.5),
-    **_tabular("Hepatitis", "hepatitis", 19, 20, 4, 200, 0.5),
-    **_tabular("Adult", "adult", 108, 5, 64, 100, 3),
 }
 
 

@@ -11,14 +11,18 @@ from mia_lib.evidence import claims, rules, tables
 PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
 CARRIED = [paper for paper in PAPERS if all(rules.RESULT.search(claim["rule"]) for claim in claims.claims(paper).values())]
 SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["none", "shift", "crop"],
-            "temperature": [0.1, 5.0]}
+            "temperature": [0.1, 5.0], "data": ["German Credit", "CIFAR-10"],
+            "score": ["loss", "gradient norm", "confidence"], "reading": ["negative"], "references": [2, 30],
+            "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]}
 # Attacks from weak to strong, for a world in which what the claims say is so.
 STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,
-            "MAST (softmin)": 1.7, "best rule": 1.0}
-WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4}  # what a setting leaves of it
+            "MAST (softmin)": 1.7, "best rule": 1.0, "Orig": 1.1, "Cal.": 2.0, "Cal.-F": 1.6, "Cal., never stopped": 1.4,
+            "best calibrated": 2.0, "best other": 1.1, "RMIA, offline": 2.6, "LiRA": 2.6}
+WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4, "confidence": 0.4,
+          "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4}  # what a setting leaves of it
+MISTAKEN = {"Orig"}  # attacks of which some non-members have the best scores; of others they have the worst
 
-
-BANKS = ("table 2", "small bank", "shadow models", "table 3")  # whose targets share their records
+BANKS = ("table 2", "small bank", "shadow models", "table 3", "bank")  # whose targets share their records
 
 
 def world(paper, strength, seed=0):
@@ -30,7 +34,8 @@ def world(paper, strength, seed=0):
     for claim in known.values():
         for _, _, further in rules.named_results(claim["rule"]):
             of_study = columns_of.setdefault(further.get("study", claim.get("where", {}).get("study")), [])
-            of_study += [one for one in (*claim.get("over", ()), *further) if one in SETTINGS and one not in of_study]
+            of_study += [one for one in (*claim.get("over", ()), *claim.get("where", ()), *further)
+                         if one in SETTINGS and one not in of_study]
 
     def scores_of(attack, study, setting, members):
         if attack == "Eq. 39":  # MATT and a small term
@@ -38,14 +43,17 @@ def world(paper, strength, seed=0):
             return scores_of("MATT", study, setting, members) + term
         if (attack, study, setting) not in scores:
             lead = strength[attack] * np.prod([WEAKER.get(value, 1.0) for value in (*setting, study)])
-            out = lead * ~members * (rng.random(members.shape) < 0.1) * 2
+            out = lead * ~members * (rng.random(members.shape) < 0.1) * (-2 if attack in MISTAKEN else 2)
             scores[attack, study, setting] = rng.normal(size=members.shape) + lead * members - out
         return scores[attack, study, setting]
 
     for claim in known.values():
         for attack, metric, further in rules.named_results(claim["rule"]) if "rounding" not in claim else ():
             study = further.get("study", claim.get("where", {}).get("study"))
-            for setting in pd.MultiIndex.from_product([SETTINGS[one] for one in columns_of[study]] or [[0]]).to_flat_index():
+            fixed = {column: [value] for column, value in {**claim.get("where", {}), **further}.items()
+                     if value not in ("first", "last")}
+            values = [fixed.get(one, SETTINGS[one]) for one in columns_of[study]]
+            for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
                 where, key = dict(zip(columns_of[study], setting, strict=False)), (study, attack, metric, setting)
                 if key in made:
                     continue
@@ -73,11 +81,11 @@ def judged(paper, frame):
 
 @pytest.mark.parametrize("paper", CARRIED)
 def test_where_nothing_leaks_nothing_is_reproduced(paper):
-    """Of twenty worlds of noise one may say so by chance, at the confidence of 95 %."""
-    found = [judged(paper, world(paper, dict.fromkeys(STRENGTH, 0.0), seed)) for seed in range(20)]
+    """Of sixty worlds of noise one or two say so by chance, at the confidence of 95 %; seven would once in a thousand times."""
+    found = [judged(paper, world(paper, dict.fromkeys(STRENGTH, 0.0), seed)) for seed in range(60)]
     for claim in found[0]:
         times = sum(verdicts[claim].verdict == claims.REPRODUCED for verdicts in found)
-        assert times <= 2, f"{claim} is reproduced in {times} of 20 worlds without a leak"
+        assert times <= 6, f"{claim} is reproduced in {times} of 60 worlds without a leak"
 
 
 @pytest.mark.parametrize("paper", CARRIED)
@@ -100,7 +108,27 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
 
 def printed_results(paper):
     """The paper's tables in our terms, one repetition each."""
-    assert paper == "bayes"
+    return pd.concat({"bayes": printed_bayes, "calibration": printed_calibration}[paper](), ignore_index=True)
+
+
+def printed_calibration():
+    from mia_lib.papers.calibration.exhibits import printed
+
+    frames = []
+    for table, study, metric in (("table2", "plays", "auc"), ("table3", "plays", "accuracy"), ("table4", "label-only", "auc")):
+        rows = printed(table).query("metric == @metric")
+        for row in rows.itertuples():
+            frames.append(metrics.by_repetition({row.attack: {metric: row.value / 100}}, study=study, data=row.data,
+                                                score=row.score, reading="negative"))
+        for data, part in rows.groupby("data", sort=False) if table == "table2" else ():
+            calibrated = part["attack"].str.startswith("Cal.")
+            best = {"best calibrated": part.loc[calibrated, "value"].max(), "best other": part.loc[~calibrated, "value"].max()}
+            frames += [metrics.by_repetition({attack: {"auc": value / 100}}, study=study, data=data, score="any")
+                       for attack, value in best.items()]
+    return frames
+
+
+def printed_bayes():
     frames = []
     one = tables.paper("bayes", "table1")
     ours = {"attack_accuracy": ("balanced_accuracy", "auc"), "map_train": ("average_precision",),
@@ -119,7 +147,12 @@ def printed_results(paper):
     for row in tables.paper("bayes", "table3").itertuples():
         frames.append(metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study="table 3", network=row.model,
                                             augmentation=strengths[row.setting.removeprefix("augmentation: ")]))
-    return pd.concat(frames, ignore_index=True)
+    return frames
+
+
+# What its tables show. Of C7m the Bayes paper prints a threshold chosen on the records judged, of others nothing.
+SHOWN = {"bayes": {"C7", "C8", "C9", "C10", "C11", "C11m", "C11s", "C12", "C13", "C14"},
+         "calibration": {"C1", "C2", "C3", "C3l", "C4", "C7", "C8", "C9", "C10"}}
 
 
 @pytest.mark.parametrize("paper", CARRIED)
@@ -131,8 +164,7 @@ def test_the_papers_printed_numbers_pass_every_rule_about_them(paper):
         value = rules.combined(known, cases).value
         assert value > 0, (claim, value)
         passed.add(claim)
-    # Of C7m it prints a threshold chosen on the records judged, of others nothing.
-    assert passed == {"C7", "C8", "C9", "C10", "C11", "C11m", "C11s", "C12", "C13", "C14"}
+    assert passed == SHOWN[paper]
 
 
 @pytest.mark.parametrize("paper", [paper for paper in PAPERS if paper not in CARRIED])

@@ -94,7 +94,7 @@ def test_all_that_the_repository_holds_is_sound(repo):
     runs = recorded.every(repo)
     assert len(runs) == len(list((repo / "data" / "recorded" / "runs").iterdir()))
     table = book.records(runs, recorded.ensembles(repo))
-    assert all(f"| {one.preset} |" in table for one in runs) and "`german_credit_mlp` | 120 models |" in table
+    assert all(f"| {one.preset} |" in table for one in runs) and "`fashion_mlp6` | 128 models |" in table
 
 
 def test_a_page_folds_the_recorded_exhibits_in_beside_its_own(shelf):

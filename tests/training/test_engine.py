@@ -570,19 +570,16 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
 
 
 def test_shared_ensembles_have_the_sizes_they_state(shared, monkeypatch, tmp_path):
-    subprocess.run([sys.executable, str(shared / "data" / "unpack.py"), str(tmp_path), "hepatitis"], check=True,
+    subprocess.run([sys.executable, str(shared / "data" / "unpack.py"), str(tmp_path), "fashion_mnist"], check=True,
                    capture_output=True)
     monkeypatch.setenv("MIA_DATA", str(tmp_path))
-    ensemble = shared_ensembles.get("hepatitis_mlp")
-    assert ensemble.members.shape == (120, 124) and (ensemble.members.sum(1) == 31).all()
+    ensemble = shared_ensembles.get("fashion_mlp6")
+    assert ensemble.members.shape == (128, 60_000) and (ensemble.members.sum(1) == 30_000).all()
 
 
 def test_shared_ensembles_are_known_by_name():
-    credit = shared_ensembles.get("german_credit_mlp")
-    assert credit.members.shape == (120, 800) and (credit.members.sum(1) == 200).all()
-    assert shared_ensembles.get("german_credit_mlp_double_softmax").config.loss == "double_softmax"
-    with pytest.raises(MiaError, match="Did you mean 'adult_mlp'"):
-        shared_ensembles.get("adult_mpl")
+    with pytest.raises(MiaError, match="Did you mean 'fashion_mlp6'"):
+        shared_ensembles.get("fashion_mpl6")
     for one in shared_ensembles.SHARED.values():
         assert one.title and one.chapters and one.cpu_minutes > 0 and one.scale
 

@@ -1,4 +1,4 @@
-"""When calibration by reference models pays: the normal model of Section 4; and what a second softmax does to a loss."""
+"""When calibration by reference models pays: a model in which difficulty and noise are normal."""
 
 from __future__ import annotations
 
@@ -28,19 +28,3 @@ def calibration_auc(difficulty: float, noise: float, gain: float, references: in
     with np.errstate(divide="ignore", invalid="ignore"):
         return {"original": float(norm.cdf(gain / np.sqrt(2 * (difficulty**2 + noise**2)))),
                 "calibrated": norm.cdf(gain / np.sqrt(2 * noise**2 * (1 + 1 / r)))}
-
-
-def losses_of_two_classes(margin: np.ndarray) -> dict[str, np.ndarray]:
-    """The loss of a record of two classes with one softmax, and with the two of the released code.
-
-    With margin m, the logit of the true class less the other's, the first is log(1 + e^-m). The second takes probabilities
-    for logits: their difference is tanh(m / 2), so it lies between log(1 + 1/e) and log(1 + e), and flattens at either end.
-
-    Args:
-        margin: [n].
-
-    Returns:
-        "once" and "twice", [n] in nats.
-    """
-    once, twice = (np.logaddexp(0.0, -of) for of in (np.asarray(margin, float), np.tanh(np.asarray(margin, float) / 2)))
-    return {"once": once, "twice": twice}
