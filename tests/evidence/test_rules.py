@@ -81,7 +81,7 @@ def judged(paper, frame):
 
 @pytest.mark.parametrize("paper", CARRIED)
 def test_where_nothing_leaks_nothing_is_reproduced(paper):
-    """Of sixty worlds of noise one or two say so by chance, at the confidence of 95 %; seven would once in a thousand times."""
+    """Of sixty worlds of noise one or two say so by chance, at the confidence of 95 %; seven would one time in a thousand."""
     found = [judged(paper, world(paper, dict.fromkeys(STRENGTH, 0.0), seed)) for seed in range(60)]
     for claim in found[0]:
         times = sum(verdicts[claim].verdict == claims.REPRODUCED for verdicts in found)

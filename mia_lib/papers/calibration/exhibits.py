@@ -183,7 +183,7 @@ def idea_chart(plays: Bank, records: int = 800):
         y=alt.Y("t:Q", title="loss under the target, rank from easy to hard (%)", scale=scale),
         shape=alt.Shape("who:N", title=None, legend=alt.Legend(orient="top")),
         color=alt.Color("called:N", title="called a member", legend=alt.Legend(orient="top", columns=2), scale=alt.Scale(
-            domain=rules, range=[plotting.INK, plotting.STYLE["Orig"]["color"], plotting.STYLE["Cal."]["color"], "#BBBBBB"])),
+            domain=rules, range=[plotting.INK, plotting.STYLE["Orig"]["color"], plotting.STYLE["Cal."]["color"], "#777777"])),
         tooltip=[alt.Tooltip("who:N", title="it is a"), alt.Tooltip("loss:Q", title="loss under the target"),
                  alt.Tooltip("usual:Q", title="loss under the reference")])
     line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="share").mark_rule(color=plotting.INK, aria=False).encode(
