@@ -193,7 +193,7 @@ def test_figures_draw_what_the_frames_hold():
     assert len(exhibits.figure_1(plays).axes) == 2 and len(exhibits.figure_4(plays, [1, 10]).axes) == 2
     assert len(exhibits.figure_2(plays).axes[0].lines) >= 6  # a curve and a ring for each attack
     stopping = study.never_stopped(plays, "toy")
-    assert len(exhibits.law(stopping).axes) == 1 and list(exhibits.never_stopped(stopping).index) == ["toy"]
+    assert list(exhibits.never_stopped(stopping).index) == ["toy"]
     frame = study.attack_bank(*bank_of(1.0), 4, [2, 8], draws=10)
     assert [axis.get_title() for axis in exhibits.figure_5(frame).axes] == ["AUC", "TPR at 1 % FPR"]
     sizes = study.by_size({100: plays, 200: plays_of(0.5)})

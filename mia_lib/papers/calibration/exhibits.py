@@ -264,10 +264,3 @@ def figure_5(frame: pd.DataFrame) -> Figure:
     rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}))
     return plotting.against(rows, "references", "value", by="attack", panel="panel", log=True, percent=True,
                             xlabel="reference models", ylabel="rate", sharey=False)
-
-
-def law(frame: pd.DataFrame) -> Figure:
-    """AUC of the loss against the number of references that were trained to the end, measured and by the law."""
-    rows = metrics.summary(frame[frame["study"] == "references"], ["data", "attack", "metric", "references"])
-    return plotting.against(rows, "references", "value", by="attack", panel="data", percent=True,
-                            xlabel="references, never stopped", ylabel="AUC")

@@ -145,19 +145,15 @@ def best_of_both(found: Mapping[tuple[str, str], np.ndarray], plays: Bank) -> di
 
 
 def never_stopped(plays: Bank, data: str) -> pd.DataFrame:
-    """The loss calibrated by references that are never stopped, as the released code has them: study "stopping" with one,
-    beside one that was stopped; study "references" by their number, beside the law of `theory.calibration_auc`."""
+    """Study "stopping": the loss calibrated by one reference that is never stopped, as the released code has it, beside one
+    that was; attack "law" has the spread of difficulty and the noise of training."""
     own, others = score("loss", plays.target_margin), score("loss", plays.ended_margin)
-    where, law = {"data": data, "score": "loss"}, law_of(own, others, plays.members)
+    where, law = {"study": "stopping", "data": data, "score": "loss"}, law_of(own, others, plays.members)
     stopped = {"Orig": own, "Cal.": calibrated(own, score("loss", plays.scratch_margin)),
                "Cal., never stopped": calibrated(own, others[:, :1])}
-    frames = [by_target(stopped, plays.members, ("auc",), shared=False, study="stopping", **where),
-              by_repetition({"law": {name: law[name] for name in ("difficulty", "noise")}}, study="stopping", **where)]
-    for count in range(1, others.shape[1] + 1):
-        each, how = calibrated(own, others[:, :count]), {"study": "references", "references": count, **where}
-        frames += [by_target({"Cal., never stopped": each}, plays.members, ("auc",), shared=False, **how),
-                   by_repetition({"law": {"auc": law["calibrated"][count - 1]}}, **how)]
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat([by_target(stopped, plays.members, ("auc",), shared=False, **where),
+                      by_repetition({"law": {name: law[name] for name in ("difficulty", "noise")}}, **where)],
+                     ignore_index=True)
 
 
 def law_of(own: np.ndarray, others: np.ndarray, members: np.ndarray) -> dict:
