@@ -16,7 +16,7 @@
 # {ours}`cal-tpr:value`. With that same network RMIA, an attack two years younger than the paper, finds {ours}`rmia-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
-tables: list[str] = ["german_credit", "hepatitis", "adult"]  # tables of records, with the released network [german_credit | hepatitis | adult | location30; distinct]
+tables: list[str] = ["german_credit", "hepatitis", "adult"]  # tables of records, with the released network [german_credit | hepatitis | adult | location30; not empty; distinct]
 table_plays: int = 40  # plays on each table, at most; on the larger tables eight [4..200]
 image_dataset: str = "cifar10"  # images of the same tables and of Figures 1, 2 and 4 (see `mia data ls`) [data set]
 image_records: int = 0  # of its training records the first so many; 0 for all [0..60000]
@@ -27,7 +27,7 @@ image_batch_size: int = 128  # of these [1..10000]
 image_learning_rate: float = 0.1  # of the first epoch, on images [1e-6..1.0]
 forgetting_epochs: int = 20  # further epochs of a forgetful copy, on images and tables alike [0..500]
 forgetting_rate: float = 0.02  # its learning rate on images [1e-6..1.0]
-bank: str = "cifar10-small"  # networks that generalise better, with many references [cifar10-small | cifar100-small | none]
+bank: str = "cifar10-small"  # networks that generalise better, with many references [cifar10-small | cifar100-small]
 bank_models: int = 32  # of this bank [6..64; even]
 targets: int = 8  # of these attacked, one of each complementary pair [2..32]
 counts: list[int] = [2, 4, 8, 16, 30]  # numbers of references in Figure 5 [2..62; even; ascending; not empty]
@@ -230,28 +230,19 @@ results.show_table(
 # {param}`targets` of them.
 
 # %%
-if bank != "none":
-    small = published.load(f"bank/{bank}", models=bank_models)
-    further = published.catalogue()[f"calibration/{bank}"](bank_models)
-    attacked = study.attack_bank(small, further, targets, counts, draws)
-    frame = pd.concat([frame, attacked])
+small = published.load(f"bank/{bank}", models=bank_models)
+further = published.catalogue()[f"calibration/{bank}"](bank_models)
+frame = pd.concat([frame, study.attack_bank(small, further, targets, counts, draws)])
 
 # %% tags=["hide-input"]
-if bank == "none":
-    results.say("*Not run: it needs a bank, `-p bank cifar10-small`.*")
-else:
-    of_bank = frame[frame["study"] == "bank"]
-    results.name({f"bank-{word}": number(of_bank, attack, "tpr_at_fpr=0.01", score="loss", references=counts[-1])
-                  for attack, word in (("Cal.", "cal"), ("LiRA", "lira"), ("RMIA", "rmia")) if counts[-1] > 2}, ".1%")
-    results.name({"bank-first": number(of_bank, "Cal.", "auc", score="loss", references=counts[0]),
-                  "bank-last": number(of_bank, "Cal.", "auc", score="loss", references=counts[-1])})
-    plotting.show(
-        exhibits.figure_5(of_bank), name="calibration-figure-5",
-        caption="In the place of **Figure 5 of the paper**: AUC, and share of the members found at 1 % false alarms, against the number of reference "
-                "models; half of them were not trained on an image, and these calibrate. The bank is {param}`bank`; 95 % intervals over {param}`targets` "
-                "networks and their images. LiRA and RMIA use the other half, too; their offline forms do not.",
-        alt="Two panels against the number of references: AUC and true positive rate at one percent, for the calibrated loss, LiRA and RMIA, each in its "
-            "offline form, too.")
+of_bank = frame[frame["study"] == "bank"]
+plotting.show(
+    exhibits.figure_5(of_bank), name="calibration-figure-5",
+    caption="In the place of **Figure 5 of the paper**: AUC, and share of the members found at 1 % false alarms, against the number of reference "
+            "models; half of them were not trained on an image, and these calibrate. The bank is {param}`bank`; 95 % intervals over {param}`targets` "
+            "networks and their images. LiRA and RMIA use the other half, too; their offline forms do not.",
+    alt="Two panels against the number of references: AUC and true positive rate at one percent, for the calibrated loss, LiRA and RMIA, each in its "
+        "offline form, too.")
 
 # %% [markdown]
 # ## When members are rare: Figure 4
@@ -321,18 +312,6 @@ plotting.show(
 # At one in a hundred, nearly all records that the accurate attack accuses were not members. The cautious one is right once in three.
 #
 # ````{solution-end}
-# ````
-#
-# ````{exercise} Mean or soft minimum?
-# :label: calibration-exercise-softmin
-# Replace the mean loss of the references by their soft minimum, $-\log \frac1R \sum_r e^{-\ell(g_r, z)}$, as {prf:ref}`calibration-theorem` has it. Why
-# can it only lower scores? Which records does it lower most?
-# ````
-#
-# ````{solution} calibration-exercise-softmin
-# :class: dropdown
-# By Jensen's inequality the soft minimum is never above the mean. It follows the reference that finds the record easiest. A record on which the
-# references disagree, whose mean is ruled by one huge loss, is lowered most. With one reference both are the same.
 # ````
 #
 # ````{exercise} What can confidence not see?
@@ -416,22 +395,19 @@ results.show_table(
 # finds that distance by asking for the labels of points nearby; {cite:t}`choquette2021label` proposed it as a score.
 
 # %% tags=["hide-input"]
-if walked_models and bank != "none":
+if walked_models:
     walked = published.catalogue()[f"calibration/{bank}"](walked_models, queries=1000)
     frame = pd.concat([frame, study.label_only_of_bank(walked, walked_models // 2, f"{bank}, bank", draws)])
 labelled = frame[frame["study"].isin(["label-only", "label-only, bank"])]
-if len(labelled):
-    results.show_table(
-        exhibits.table_4(labelled), name="calibration-table-4",
-        caption="**Table 4 of the paper**: the label-only attack, in percent, with 95 % intervals over plays and 2,500 queries a record and model. A record "
-                "that is classified wrongly has distance 0 as it is, and minus the distance back to its label in the calibrated score.")
-    results.show_table(
-        exhibits.readings(labelled), name="calibration-readings",
-        caption="AUC of the label-only score in percent by what stands for the distance where a model is wrong: minus the distance back (as in the table "
-                "above); zero; *as released*, where the reference is wrong, its distance is taken to be minus the size of the target's own distance $d$, "
-                "which makes the score $d + |d|$; or ranks in the place of distances.")
-else:
-    results.say("*Not run: no table of records.*")
+results.show_table(
+    exhibits.table_4(labelled), name="calibration-table-4",
+    caption="**Table 4 of the paper**: the label-only attack, in percent, with 95 % intervals over plays and 2,500 queries a record and model. A record "
+            "that is classified wrongly has distance 0 as it is, and minus the distance back to its label in the calibrated score.")
+results.show_table(
+    exhibits.readings(labelled), name="calibration-readings",
+    caption="AUC of the label-only score in percent by what stands for the distance where a model is wrong: minus the distance back (as in the table "
+            "above); zero; *as released*, where the reference is wrong, its distance is taken to be minus the size of the target's own distance $d$, "
+            "which makes the score $d + |d|$; or ranks in the place of distances.")
 
 # %% [markdown]
 # ### Figure 3: size of the training set
@@ -474,14 +450,11 @@ else:
 # small. The released code never stops.
 
 # %% tags=["hide-input"]
-if tables:
-    results.name({"stopping-gain": rules.number_of("calibration", "A1", frame)}, ".1f")
-    results.show_table(
-        exhibits.never_stopped(frame), name="calibration-stopping",
-        caption="AUC of the loss in percent with one reference that is stopped where it validates best, and with one that is never stopped, as in the "
-                "released code; 95 % intervals over plays. Spreads, in nats, are those of references that are never stopped.")
-else:
-    results.say("*Not run: no table of records.*")
+results.name({"stopping-gain": rules.number_of("calibration", "A1", frame)}, ".1f")
+results.show_table(
+    exhibits.never_stopped(frame), name="calibration-stopping",
+    caption="AUC of the loss in percent with one reference that is stopped where it validates best, and with one that is never stopped, as in the "
+            "released code; 95 % intervals over plays. Spreads, in nats, are those of references that are never stopped.")
 
 # %% [markdown]
 # :::{finding}

@@ -185,7 +185,7 @@ WRONG = {
     "bayes": [{"references": 5}, {"classes": [5]}, {"classes": [5, 5]}, {"sizes": [401]}, {"architecture": "mlp:a"},
               {"sweep_architectures": ["lenet"]}, {"augmentations": ["none", "flop", "flip_crop:1"]},
               {"augmentations": ["none"]}, {"dataset": "cifar"}, {"source": "x"}],
-    "calibration": [{"tables": ["german"]}, {"image_architecture": "leino_cnn:1"}, {"image_plays": 1}, {"counts": [3]},
+    "calibration": [{"tables": ["german"]}, {"tables": []}, {"image_architecture": "leino_cnn:1"}, {"image_plays": 1}, {"counts": [3]},
                     {"ratios": [0]}, {"image_dataset": "x"}, {"counts": [8, 2]}, {"sizes": [5]}, {"bank": "cifar"}],
     "curvature": [{"models": 7}, {"targets": 19}, {"reference_counts": [3]}, {"reference_counts": [18]}, {"steps": [0.0]},
                   {"epsilons": [-1.0]}, {"architecture": "x"}, {"private_architecture": "x"}, {"augmentation": "x"},
