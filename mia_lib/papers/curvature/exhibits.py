@@ -132,29 +132,28 @@ def references_figure(frame: pd.DataFrame) -> Figure:
                             xlabel="reference models", ylabel="TPR at 1 % FPR", chance=0.01)
 
 
-def sizes_figure(frame: pd.DataFrame, figure: str) -> Figure:
-    """Figure 6, AUC of attacks against the size of random training sets, or Figure 7, NLL on random sets and on coresets, with
-    what the authors' notebooks hold as hollow marks; of sizes that are not measured these alone.
-
-    Args:
-        figure: "fig6" or "fig7".
-    """
-    theirs = pd.concat([results.paper("curvature", f"{one}_authors_code").assign(kind=kind) for one, kind in (
-        ("fig6", "random"), ("fig7", "coreset"))])
+def notebooks() -> pd.DataFrame:
+    """What the authors' notebooks hold behind Figures 6 and 7: columns kind, size, attack, metric and paper, a fraction."""
+    found = pd.concat([results.paper("curvature", f"{one}_authors_code").assign(kind=kind) for one, kind in (
+        ("fig6", "random"), ("fig7", "coreset"))], ignore_index=True)
     names = {name: ours for ours, name in study.PAPER.items()}
-    theirs = theirs.assign(attack=theirs["attack"].map(names), metric=theirs["metric"].replace({"auroc": "auc"}), size=theirs[
-        "setting"].str.extract(r"m = (\d+)")[0].astype(int), paper=theirs["value"] / 100)
+    return found.assign(attack=found["attack"].map(names), metric=found["metric"].replace({"auroc": "auc"}), size=found[
+        "setting"].str.extract(r"m = (\d+)")[0].astype(int), paper=found["value"] / 100)[["kind", "size", "attack", "metric", "paper"]]
+
+
+def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
+    """Figure 6, AUC of attacks against the size of random training sets, or Figure 7, NLL on random sets and on coresets, with
+    what the authors' notebooks hold as hollow marks; of sizes that are not measured these alone."""
     key = ["kind", "size", "attack", "metric"]
     ours = metrics.summary(frame[frame["study"] == "sizes"], key).astype({"size": int})
-    rows = ours.merge(theirs[[*key, "paper"]], "outer", key).sort_values("size", kind="stable")
-    if figure == "fig6":
+    rows = ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
+    how = {"x": "size", "y": "value", "paper": "paper", "log": True, "xlabel": "training records", "chance": 0.5}
+    if figure == 6:
         rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc") & rows["attack"].isin(
             [study.NLL, study.LR, study.RELEASED, "Yeom"])]
-        return plotting.against(rows, "size", "value", "attack", paper="paper", log=True, xlabel="training records", ylabel="AUC",
-                                chance=0.5)
+        return plotting.against(rows, by="attack", ylabel="AUC", **how)
     rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
-    return plotting.against(rows.assign(panel=rows["metric"].map(TITLE_OF)), "size", "value", "kind", paper="paper", panel="panel",
-                            log=True, xlabel="training records", ylabel="NLL", chance=0.5)
+    return plotting.against(rows.assign(panel=rows["metric"].map(TITLE_OF)), by="kind", panel="panel", ylabel="NLL", **how)
 
 
 # --------------------------------------------------------------------------------------------------------- single records
