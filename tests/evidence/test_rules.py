@@ -13,7 +13,7 @@ PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "au
 CARRIED = [paper for paper in PAPERS if all(rules.RESULT.search(claim["rule"]) for claim in claims.claims(paper).values())]
 SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["none", "shift", "crop"],
             "temperature": [0.1, 5.0], "data": ["one set", "another"], "protocol": ["one view", "as released"],
-            "precision": ["float32", "float64"], "queries": [2, 80], "references": [8, 30], "epsilon": [1.0, 10.0, 50.0],
+            "precision": ["float32", "float64"], "queries": [1, 40, 80], "references": [8, 30], "epsilon": [1.0, 10.0, 50.0],
             "size": [1000, 25_000, 45_000], "kind": ["random", "coreset"]}
 # Attacks from weak to strong, for a world in which what the claims say is so.
 STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,

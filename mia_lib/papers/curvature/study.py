@@ -138,16 +138,17 @@ def table_1(data: str, curved: Bank, bank: Bank, games: Mapping[int, np.ndarray]
 def queries(data: str, curved: Bank, bank: Bank, games: Mapping[int, np.ndarray], iterations: int,
             draws: int = 100) -> pd.DataFrame:
     """Study "queries", with a column of that name: attacks on the records whose curvature is known in float64. Study "alike":
-    how alike the log ratio of curvature and LiRA of the true class are in each target."""
+    how alike the log ratio of curvature and LiRA of the true class are in each target, of the image alone."""
     log, members = curved.precise, curved.members[:, :curved.precise.shape[1]]
     true, shifted = (array[:, :members.shape[1]] for array in (curved.true, curved.shifted))
     loss, counted = signals.loss_of(true[..., 0]), {}
 
     def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[tuple[str, int], np.ndarray]:
-        ratios = {**curvature_attacks(log, t, others, inside), EVEN: lira(log, t, others, inside, one_spread=True)}
-        many = {(name, 4 * iterations * log.shape[-1]): one for name, one in ratios.items()}
-        few = {(TRUE, 1): lira(true[..., 0], t, others, inside), (TRUE, 2): lira(true, t, others, inside),
-               (FIXED, 2): lira(true, t, others, inside, one_spread=True),
+        many = {(name, 4 * iterations * views): one for views in range(1, log.shape[-1] + 1) for name, one in {
+            **curvature_attacks(log[..., :views], t, others, inside),
+            EVEN: lira(log[..., :views], t, others, inside, one_spread=True)}.items()}
+        few = {**{(name, views): lira(true[..., :views], t, others, inside, name == FIXED)
+                  for views in range(1, true.shape[-1] + 1) for name in (TRUE, FIXED)},
                **{(name, count): lira(shifted[..., k], t, others, inside, name == FIXED)
                   for k, count in enumerate((18, 80)) for name in (TRUE, FIXED)}}
         one = {(name, 1): found for name, found in rmia(bank, t, others, members.shape[1]).items()}
@@ -158,7 +159,7 @@ def queries(data: str, curved: Bank, bank: Bank, games: Mapping[int, np.ndarray]
         counted.setdefault(count, {})[name] = found
     frames = [by_target(found, inside, FEW, draws=draws, study="queries", data=data, queries=count)
               for count, found in counted.items()]
-    ratio, rival = counted[4 * iterations * log.shape[-1]][RATIO], counted[2][TRUE]
+    ratio, rival = counted[4 * iterations][RATIO], counted[1][TRUE]
     pairs = list(zip(ratio, rival, inside, strict=True))
     alike = {"rank correlation": [stats.spearmanr(a, b).statistic for a, b, _ in pairs],
              "overlap": [overlap(a, b, held) for a, b, held in pairs]}
