@@ -63,7 +63,7 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {"bayes study", "curvature study"}  # whose measurements stand apart
+EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {"bayes study", "curvature study"}  # measured apart
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -signed", "return +signed",
                   {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "malt compared",
@@ -80,7 +80,8 @@ BEARS = {
     "a network that nobody here names": ("models.py", '"Bottleneck", [3, 4, 6, 3]', '"Bottleneck", [3, 4, 6, 4]', set()),
     "a metric": ("metrics/ranking.py", "def _average_precision(", "@np.errstate()\ndef _average_precision(",
                  ALL_PAGES | {"bayes study", "curvature study"}),
-    "a rule of verdicts": ("evidence/claims.py", "def judge(", "@cache\ndef judge(", ALL_PAGES - {"bayes page", "curvature page"}),
+    "a rule of verdicts": ("evidence/claims.py", "def judge(", "@cache\ndef judge(",
+                           ALL_PAGES - {"bayes page", "curvature page"}),
     "an evaluator of rules": ("evidence/rules.py", "def judge(", "@cache\ndef judge(", {"bayes page", "curvature page"}),
     "a chapter's study": ("papers/iha/study.py", "def placebo(", "@cache\ndef placebo(", {"iha page"}),
     "a constant of a chapter": ("papers/quantile/study.py", "CLASS_ALPHA = 0.05", "CLASS_ALPHA = 0.06",
@@ -88,7 +89,7 @@ BEARS = {
     "a helper three calls down": ("training/stacking.py", "def _flat(", "@staticmethod\ndef _flat(",
                                  EVERYTHING_TRAINED),
     "a drawing": ("evidence/plotting.py", "def roc(", "@staticmethod\ndef roc(",
-                  {"bayes page", "quantile page"}),
+                  {"bayes page", "curvature page", "quantile page"}),
     "a piece of drawings": ("evidence/panels.py", "def legend(", "@staticmethod\ndef legend(", ALL_PAGES),
     "a reader of data": ("data/readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
 }

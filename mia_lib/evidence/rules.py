@@ -120,8 +120,8 @@ def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
-    """The claim's rule in each of its cases: "n = 400" -> estimate; one case "" where it has no columns `over`. A case that lacks
-    one of the results is left out.
+    """The claim's rule in each of its cases: "n = 400" -> estimate; one case "" where it has no columns `over`. A case that
+    lacks one of the results is left out.
 
     Args:
         claim: as `claims.claims` has it. frame: all results of a chapter.
@@ -139,7 +139,8 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
     wanted = {(attack, metric) for attack, metric, _ in named}
     return {", ".join(f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)):
-            evaluate(claim["rule"], part) for key, part in parts if wanted <= {*zip(part["attack"], part["metric"], strict=True)}}
+            evaluate(claim["rule"], part) for key, part in parts
+            if wanted <= {*zip(part["attack"], part["metric"], strict=True)}}
 
 
 def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:

@@ -19,12 +19,13 @@ SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["non
 STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,
             "MAST (softmin)": 1.7, "best rule": 1.0,
             "Curv ZO NLL": 2.0, "Curv ZO LR": 1.9, "LiRA, as released": 1.4, "Yeom": 0.8, "Watson": 0.8, "Attack R": 1.0,
-            "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.4, "Curv, one spread": 1.0,
+            "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.4,
+            "Curv, one spread": 1.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0}
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it
           "one view": 0.75, "float32": 0.6, 1.0: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
-STANDS = {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6}  # what two leave of it together
+STANDS = {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6}  # what two leave
 SHARP = {("Curv ZO LR", "methods")}  # which finds few members, and those surely
 RECORDS = {"curvature": 2400}  # of each target; a rate of one in a thousand wants as many non-members
 
@@ -35,8 +36,8 @@ BANKS = ("table 2", "small bank", "shadow models", "table 3", "methods", "precis
 
 def world(paper, strength, seed=0, only=None):
     """Results of all that the rules of a paper name. In each setting an attack has one score of ten targets, in which members
-    lead by its `strength`, and from it come all its metrics; a tenth of the non-members stand out, too. Of one claim `only`, or
-    all."""
+    lead by its `strength`, and from it come all its metrics; a tenth of the non-members stand out, too. Of one claim `only`,
+    or all."""
     rng, scores, frames, made = np.random.default_rng(seed), {}, [], set()
     known = claims.claims(paper)
     columns_of: dict[str, list[str]] = {}
@@ -123,13 +124,14 @@ def printed_results(paper):
 
 def printed_by_curvature():
     one, two = exhibits.printed("table1"), exhibits.printed("table2", "table3", "table4")
-    frames = [metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, study="methods", data=row.data, protocol=row.protocol)
-              for row in [*one.itertuples(), *two[two["protocol"] == "one view"].itertuples()]]
     low = exhibits.printed("table5")
-    frames += [metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, study="methods", data=row.data, protocol=row.protocol)
-               for row in low[low["protocol"] == "as released"].itertuples()]
+    printed = [*one.itertuples(), *two[two["protocol"] == "one view"].itertuples(),
+               *low[low["protocol"] == "as released"].itertuples()]
+    frames = [metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, study="methods", data=row.data,
+                                    protocol=row.protocol) for row in printed]
     for row in exhibits.notebooks().sort_values("size").itertuples():
-        frames.append(metrics.by_repetition({row.attack: {row.metric: row.paper}}, study="sizes", kind=row.kind, size=row.size))
+        frames.append(metrics.by_repetition({row.attack: {row.metric: row.paper}}, study="sizes", kind=row.kind,
+                                            size=row.size))
     return pd.concat(frames, ignore_index=True)
 
 

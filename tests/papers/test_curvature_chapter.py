@@ -19,8 +19,8 @@ def bank_of(**arrays):
 
 
 def toy_bank(gap, count=12, n=600, seed=0, others=60):
-    """Log odds of members lie `gap` higher and their log curvature `gap` lower, on records of their own difficulty; of the first
-    third the curvature in float32 is nothing. The bank has records besides that no model was trained on."""
+    """Log odds of members lie `gap` higher and their log curvature `gap` lower, on records of their own difficulty; of the
+    first third the curvature in float32 is nothing. The bank has records besides that no model was trained on."""
     rng = np.random.default_rng(seed)
     members, hard = membership.balanced_halves(n, count, seed), 2 * rng.normal(size=n)
     views = members[..., None] * np.array([1.0, 0.5]) * gap
@@ -29,8 +29,8 @@ def toy_bank(gap, count=12, n=600, seed=0, others=60):
     released = log.copy()
     released[:, :n // 3] = np.log(1e-22)
     whole = np.hstack([margin[..., 0], rng.normal(size=(count, others))])
-    arrays = {"released": released, "precise": log[:, :n // 2], "true": margin, "top": np.abs(margin), "entropy": -margin[..., 0],
-              "shifted": margin, "exact": log[:, :n // 4, 0], "own": log[:, :n // 4, 0] + hard[:n // 4]}
+    arrays = {"released": released, "precise": log[:, :n // 2], "true": margin, "top": np.abs(margin),
+              "entropy": -margin[..., 0], "shifted": margin, "exact": log[:, :n // 4, 0], "own": log[:, :n // 4, 0] + hard[:n // 4]}
     return (bank_of(**{name: array.astype(np.float16) for name, array in arrays.items()}, members=members),
             bank_of(margin=whole.astype(np.float16), members=np.hstack([members, np.zeros((count, others), bool)])))
 
@@ -82,9 +82,10 @@ def test_the_frame_has_what_the_functions_of_the_page_say():
     assert (MEMBERS == CURVED.members[:8:2]).all()
     loss, others = signals.loss_of(CURVED.true[..., 0]), GAMES[4]
     assert_allclose(SCORES["MAST"][2], bayes.mast(loss[4], loss[others], CURVED.members[others], "middle"))
-    assert_allclose(SCORES["LiRA, one spread"][2], baselines.lira_online(CURVED.true[4], CURVED.true[others], CURVED.members[others], True))
-    assert_allclose(SCORES["LiRA, as released"][2], attack.likelihood_ratio(CURVED.top[4], CURVED.top[others], CURVED.members[others],
-                                                                            "released_code"))
+    inside, true, top = CURVED.members[others], CURVED.true, CURVED.top
+    assert_allclose(SCORES["LiRA, one spread"][2], baselines.lira_online(true[4], true[others], inside, True))
+    released = attack.likelihood_ratio(top[4], top[others], inside, "released_code")
+    assert_allclose(SCORES["LiRA, as released"][2], released)
     for protocol in study.PROTOCOLS:
         yeom = metrics.estimate(FRAME, "Yeom", "auc", protocol=protocol)
         assert_allclose(yeom.values, metrics.auc(SCORES["Yeom"], MEMBERS))  # one view in either protocol
@@ -126,11 +127,13 @@ def test_ladders_end_at_the_released_scores_and_the_table_has_the_changes():
     frame = study.ladder("cifar100", CURVED, GAMES, draws=20)
     scores = study.against(GAMES, CURVED.members[:, :300], lambda t, others, inside: study.curvature_attacks(
         CURVED.precise, t, others, inside))[0]
-    for end, attack_name, step in (("NLL", study.NLL, "variance for standard deviation"), ("LR", study.LR, "1e-22 in the denominator")):
-        assert_allclose(metrics.estimate(frame, step, "auc", towards=end).values, metrics.auc(scores[attack_name], MEMBERS[:, :300]))
+    last = {"NLL": (study.NLL, "variance for standard deviation"), "LR": (study.LR, "1e-22 in the denominator")}
+    for end, (name, step) in last.items():
+        found = metrics.estimate(frame, step, "auc", towards=end).values
+        assert_allclose(found, metrics.auc(scores[name], MEMBERS[:, :300]))
     table = exhibits.ladder_table(frame)
     assert len(table) == sum(map(len, study.STEPS.values()))
-    assert sum("\n" in str(cell) for cell in table["CIFAR-100: AUC"]) == len(table) - 2  # both ladders begin with a number alone
+    assert sum("\n" in str(cell) for cell in table["CIFAR-100: AUC"]) == len(table) - 2  # both begin with a number alone
 
 
 def test_fewer_references_are_the_first_ones_and_wrong_numbers_are_refused():
@@ -145,7 +148,8 @@ def test_fewer_references_are_the_first_ones_and_wrong_numbers_are_refused():
 
 def test_the_distance_of_gaussian_values_is_small_and_of_others_is_not():
     normal = metrics.estimate(study.gaussian("x", CURVED, GAMES), study.CURVATURE, "distance").value
-    skewed = bank_of(precise=np.exp(np.random.default_rng(1).normal(size=(12, 600, 1))).astype(np.float16), members=CURVED.members)
+    values = np.exp(np.random.default_rng(1).normal(size=(12, 600, 1))).astype(np.float16)
+    skewed = bank_of(precise=values, members=CURVED.members)
     assert normal < 0.09 < metrics.estimate(study.gaussian("x", skewed, GAMES), study.CURVATURE, "distance").value
 
 
@@ -177,12 +181,14 @@ def test_the_banks_own_models_stand_among_random_sets_and_unmeasured_sizes_are_l
 def test_tables_stand_beside_the_papers():
     table = exhibits.table_one(FRAME)
     assert list(table.index) == [*study.PAPER, *exhibits.OURS] and table.shape == (14, 6)
-    assert str(table.loc[study.NLL, "CIFAR-100: AUC, paper"]) == "93.5" and str(table.loc["RMIA", "CIFAR-100: AUC, paper"]) == "–"
+    assert str(table.loc[study.NLL, "CIFAR-100: AUC, paper"]) == "93.5"
+    assert str(table.loc["RMIA", "CIFAR-100: AUC, paper"]) == "–"
     assert str(table.loc["MAST", "ImageNet: AUC, paper"]) == "76.5"
     views = exhibits.views_table(FRAME)
     assert str(views.loc[("CIFAR-100", study.LR), "one view, paper"]) == "88.1" and len(views) == 5
     low = exhibits.table_five(FRAME, "cifar100")
-    assert str(low.loc[study.LR, "TPR at 0.1 %, paper"]) == "23.9" and str(low.loc[study.LR, "TPR at 0.01 %"]) == "below resolution"
+    assert str(low.loc[study.LR, "TPR at 0.1 %, paper"]) == "23.9"
+    assert str(low.loc[study.LR, "TPR at 0.01 %"]) == "below resolution"
     frame = study.queries("cifar100", CURVED, BANK, GAMES, 10, draws=20)
     queries = exhibits.queries_table(frame)
     assert len(queries) == len(frame[frame["study"] == "queries"].groupby(["queries", "attack"]))

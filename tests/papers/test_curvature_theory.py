@@ -319,7 +319,8 @@ def test_probe_variances_of_the_identity_and_of_a_spread_out_matrix():
     (lambda: theory.kl_cap([1.0, -1.0]), "epsilon"), (lambda: theory.auc_cap(1.0, 1.5), "delta"),
     (lambda: theory.gaussian_auc_of_kl(-0.1), "divergence"), (lambda: WORLD.c(0), "m = "),
     (lambda: WORLD.mean_bound(1, -1), "epsilon"), (lambda: theory.CurvatureWorld(0.0, 0, 0, 0, 0, 1), "loss_bound"),
-    (lambda: theory.CurvatureWorld(1.0, 0, np.inf, 0, 0, 1), "bias"), (lambda: theory.probe_variance(np.ones((2, 3))), "symmetric"),
+    (lambda: theory.CurvatureWorld(1.0, 0, np.inf, 0, 0, 1), "bias"),
+    (lambda: theory.probe_variance(np.ones((2, 3))), "symmetric"),
     (lambda: theory.probe_variance([[0, 1], [2, 0]]), "symmetric")])
 def test_bad_input_is_refused_by_name(call, named):
     with pytest.raises(MiaError, match=named):

@@ -47,7 +47,8 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
 
 def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], str]:
     """(data, metric) -> title of a column."""
-    return {(data, metric): f"{name_of(data)}: {TITLE_OF[metric]}" for data in frame["data"].dropna().unique() for metric in measures}
+    return {(data, metric): f"{name_of(data)}: {TITLE_OF[metric]}"
+            for data in frame["data"].dropna().unique() for metric in measures}
 
 
 def table_one(frame: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +128,8 @@ def ladder_table(frame: pd.DataFrame) -> pd.DataFrame:
 def references_figure(frame: pd.DataFrame) -> Figure:
     """Appendix A.8: TPR at 1 % FPR against the number of references, a panel a data set."""
     rows = frame[(frame["study"] == "references") & (frame["metric"] == "tpr_at_fpr=0.01")].astype({"references": int})
-    shown = metrics.summary(rows, ["data", "references", "attack", "metric"]).assign(panel=lambda found: found["data"].map(name_of))
+    shown = metrics.summary(rows, ["data", "references", "attack", "metric"])
+    shown = shown.assign(panel=shown["data"].map(name_of))
     return plotting.against(shown, "references", "value", "attack", panel="panel", log=True, percent=True,
                             xlabel="reference models", ylabel="TPR at 1 % FPR", chance=0.01)
 
@@ -137,8 +139,9 @@ def notebooks() -> pd.DataFrame:
     found = pd.concat([results.paper("curvature", f"{one}_authors_code").assign(kind=kind) for one, kind in (
         ("fig6", "random"), ("fig7", "coreset"))], ignore_index=True)
     names = {name: ours for ours, name in study.PAPER.items()}
-    return found.assign(attack=found["attack"].map(names), metric=found["metric"].replace({"auroc": "auc"}), size=found[
-        "setting"].str.extract(r"m = (\d+)")[0].astype(int), paper=found["value"] / 100)[["kind", "size", "attack", "metric", "paper"]]
+    found = found.assign(attack=found["attack"].map(names), metric=found["metric"].replace({"auroc": "auc"}), size=found[
+        "setting"].str.extract(r"m = (\d+)")[0].astype(int), paper=found["value"] / 100)
+    return found[["kind", "size", "attack", "metric", "paper"]]
 
 
 def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:

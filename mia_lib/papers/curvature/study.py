@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mia_lib import membership, metrics, signals
+from mia_lib import membership, signals
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
 from mia_lib.errors import MiaError
@@ -23,8 +23,8 @@ from mia_lib.published import Bank, catalogue
 
 NLL, LR, RATIO, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "Curv, log ratio", "log curvature"
 RELEASED, TRUE, FIXED, EVEN = "LiRA, as released", "LiRA, true class", "LiRA, one spread", "Curv, one spread"
-PAPER = {NLL: NLL, LR: LR, RELEASED: "Carlini et al. (2022)", "Yeom": "Yeom et al. (2018)", "MAST": "Sablayrolles et al. (2019)",
-         "Watson": "Watson et al. (2022)", "Attack R": "Ye et al. (2022)", "Song and Mittal": "Song and Mittal (2021)"}
+PAPER = {NLL: NLL, LR: LR, RELEASED: "Carlini et al. (2022)", "Yeom": "Yeom et al. (2018)",
+         "MAST": "Sablayrolles et al. (2019)", "Watson": "Watson et al. (2022)", "Attack R": "Ye et al. (2022)", "Song and Mittal": "Song and Mittal (2021)"}
 METRICS = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "tpr_at_fpr=0.0001")
 FEW = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 PROTOCOLS = {"one view": 1, "as released": 2}  # -> views of curvature and LiRA; the other attacks see the image alone
@@ -40,8 +40,8 @@ def measured(dataset: str, models: int, asked: int, precisely: int, exactly: int
         asked, precisely, exactly: as for `measure.curvatures`. recipe: of the models, as for `papers.banks.models_of`.
     """
     name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
-    curved = known[f"curvature/{name}-small"](models, dataset=dataset, asked=asked, precisely=precisely, exactly=exactly, **recipe)
-    return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
+    how = {"asked": asked, "precisely": precisely, "exactly": exactly}
+    return known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe), known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
 
 
 def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray]:
@@ -51,13 +51,13 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
         MiaError: more targets than pairs, or more references than models of other pairs.
     """
     if 2 * targets > models or not 4 <= references <= models - 2 or references % 2:
-        raise MiaError(f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, one of "
-                       f"each complementary pair, with 4 to {models - 2} others as references, an even number.")
+        raise MiaError(f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, one "
+                       f"of each complementary pair, with 4 to {models - 2} others as references, an even number.")
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
 def other_sizes(kinds: Sequence[tuple[str, int]], targets: int, train: bool, **recipe) -> dict[tuple[str, int], Bank]:
-    """Targets of other training sets, (kind, size) -> of `measure.sizes`; those that are not measured are left out, or trained.
+    """Targets of other training sets, (kind, size) -> of `measure.sizes`; those not measured are left out, or trained.
 
     Args:
         kinds: kind and size of the sets. targets: networks of each. recipe: as for `measure.sizes`.
@@ -88,7 +88,8 @@ def curvature_attacks(log: np.ndarray, target: int, references: np.ndarray, insi
             RATIO: steps["LR"]["log-likelihood ratio"]}
 
 
-def lira(log_odds: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray, one_spread: bool = False) -> np.ndarray:
+def lira(log_odds: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray,
+         one_spread: bool = False) -> np.ndarray:
     """LiRA's score [N] of log odds [M, N] or [M, N, A]."""
     return baselines.lira_online(log_odds[target], log_odds[references], inside, one_spread)
 
@@ -230,8 +231,8 @@ def by_references(data: str, curved: Bank, games: Mapping[int, np.ndarray], coun
     most, frames = len(next(iter(games.values()))), []
     for count in sorted({*counts, most}):
         if count % 2 or not 4 <= count <= most:
-            raise MiaError(f"reference_counts = {list(counts)}: each must be even and from 4 to {most}, so that each record has "
-                           "two references of either kind.")
+            raise MiaError(f"reference_counts = {list(counts)}: each must be even and from 4 to {most}, so that each "
+                           "record has two references of either kind.")
 
         def score(t: int, others: np.ndarray, inside: np.ndarray, count: int = count) -> dict[str, np.ndarray]:
             others, inside = others[:count], inside[:count]
@@ -283,11 +284,13 @@ def sizes(curved: Bank, games: Mapping[int, np.ndarray], targets: Mapping[tuple[
     for (kind, size), found in targets.items():
         both = {name: np.concatenate([getattr(found, name), array]) for name, array in own.items()}
         everyone = {t: np.arange(len(found), len(found) + len(curved)) for t in range(len(found))}
-        frames.append(_sized(both, everyone, np.concatenate([found.members, curved.members]), draws).assign(kind=kind, size=size))
+        members = np.concatenate([found.members, curved.members])
+        frames.append(_sized(both, everyone, members, draws).assign(kind=kind, size=size))
     return pd.concat(frames, ignore_index=True).sort_values(["kind", "size"], kind="stable", ignore_index=True)
 
 
-def _sized(signals_of: Mapping[str, np.ndarray], games: Mapping[int, np.ndarray], members: np.ndarray, draws: int) -> pd.DataFrame:
+def _sized(signals_of: Mapping[str, np.ndarray], games: Mapping[int, np.ndarray], members: np.ndarray,
+           draws: int) -> pd.DataFrame:
     log, true, top = (signals_of[name] for name in ("released", "true", "top"))
     scores, inside = against(games, members, lambda t, others, held: {
         **curvature_attacks(log, t, others, held), TRUE: lira(true, t, others, held),

@@ -34,7 +34,7 @@ def randomised_response(epsilon: float, classes: int) -> np.ndarray:
 
 
 def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Kullback-Leibler divergence ``sum p log(p / q)`` in nats along the last axis, [...]; infinite where q is 0 and p is not."""
+    """Divergence ``sum p log(p / q)`` in nats along the last axis, [...]; infinite where q is 0 and p is not."""
     return rel_entr(np.asarray(p, float), np.asarray(q, float)).sum(-1)
 
 
