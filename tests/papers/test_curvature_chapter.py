@@ -30,7 +30,8 @@ def toy_bank(gap, count=12, n=600, seed=0, others=60):
     released[:, :n // 3] = np.log(1e-22)
     whole = np.hstack([margin[..., 0], rng.normal(size=(count, others))])
     arrays = {"released": released, "precise": log[:, :n // 2], "true": margin, "top": np.abs(margin),
-              "entropy": -margin[..., 0], "shifted": margin, "exact": log[:, :n // 4, 0], "own": log[:, :n // 4, 0] + hard[:n // 4]}
+              "entropy": -margin[..., 0], "shifted": margin, "exact": log[:, :n // 4, 0],
+              "own": log[:, :n // 4, 0] + hard[:n // 4]}
     return (bank_of(**{name: array.astype(np.float16) for name, array in arrays.items()}, members=members),
             bank_of(margin=whole.astype(np.float16), members=np.hstack([members, np.zeros((count, others), bool)])))
 

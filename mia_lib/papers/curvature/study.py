@@ -24,7 +24,8 @@ from mia_lib.published import Bank, catalogue
 NLL, LR, RATIO, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "Curv, log ratio", "log curvature"
 RELEASED, TRUE, FIXED, EVEN = "LiRA, as released", "LiRA, true class", "LiRA, one spread", "Curv, one spread"
 PAPER = {NLL: NLL, LR: LR, RELEASED: "Carlini et al. (2022)", "Yeom": "Yeom et al. (2018)",
-         "MAST": "Sablayrolles et al. (2019)", "Watson": "Watson et al. (2022)", "Attack R": "Ye et al. (2022)", "Song and Mittal": "Song and Mittal (2021)"}
+         "MAST": "Sablayrolles et al. (2019)", "Watson": "Watson et al. (2022)",
+         "Attack R": "Ye et al. (2022)", "Song and Mittal": "Song and Mittal (2021)"}
 METRICS = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "tpr_at_fpr=0.0001")
 FEW = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 PROTOCOLS = {"one view": 1, "as released": 2}  # -> views of curvature and LiRA; the other attacks see the image alone
@@ -41,7 +42,8 @@ def measured(dataset: str, models: int, asked: int, precisely: int, exactly: int
     """
     name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
     how = {"asked": asked, "precisely": precisely, "exactly": exactly}
-    return known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe), known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
+    curved = known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe)
+    return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
 
 
 def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray]:
@@ -51,8 +53,8 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
         MiaError: more targets than pairs, or more references than models of other pairs.
     """
     if 2 * targets > models or not 4 <= references <= models - 2 or references % 2:
-        raise MiaError(f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, one "
-                       f"of each complementary pair, with 4 to {models - 2} others as references, an even number.")
+        raise MiaError(f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, "
+                       f"one of each complementary pair, with 4 to {models - 2} others as references, an even number.")
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
