@@ -154,9 +154,16 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
     if figure == 6:
         rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc") & rows["attack"].isin(
             [study.NLL, study.LR, study.RELEASED, "Yeom"])]
-        return plotting.against(rows, by="attack", ylabel="AUC", **how)
-    rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
-    return plotting.against(rows.assign(panel=rows["metric"].map(TITLE_OF)), by="kind", panel="panel", ylabel="NLL", **how)
+        drawn = plotting.against(rows, by="attack", ylabel="AUC", **how)
+    else:
+        rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
+        rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
+        drawn = plotting.against(rows, by="kind", panel="panel", ylabel="NLL", **how)
+    for axis in drawn.axes:
+        panels.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
+    for text in [text for legend in drawn.legends for text in legend.get_texts() if text.get_text() == panels.PRINTED]:
+        text.set_text("the authors' notebooks")
+    return drawn
 
 
 # --------------------------------------------------------------------------------------------------------- single records
@@ -204,7 +211,7 @@ def record_figure(log: np.ndarray, members: np.ndarray, percentiles: Sequence[fl
 
 LINES = {"near": "along u + v", "far": "along u - v"}
 COLOURS = {"near": plotting.BLUE, "far": plotting.RED}
-TINY = 1e-9  # of what a logarithmic axis shows
+TINY = 1e-12  # of what a logarithmic axis shows
 
 
 def probe_figure(found: pd.DataFrame, labels: Sequence[str], h: float) -> Figure:
