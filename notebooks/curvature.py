@@ -64,8 +64,8 @@ recipe = {"records": records or None, "architecture": architecture, "epochs": ep
 games = study.attacked(models, targets, references)
 curved, banks, frames, scores = {}, {}, [], {}
 for name in datasets:
-    curved[name], banks[name] = study.measured(name, models, asked, precisely, exactly,
-                                               **recipe)
+    curved[name], banks[name] = study.measured(name, models, asked, precisely,
+                                               exactly, **recipe)
     table, scores[name], members = study.table_1(name, curved[name], banks[name],
                                                  games, draws)
     counted = study.queries(name, curved[name], banks[name], games, ITERATIONS, draws)
@@ -122,7 +122,8 @@ results.show_table(
 images = data.load("fashion_mnist_20k").take(np.arange(1000))
 inside = membership.balanced_halves(1000, models=hand_models, seed=seed)
 config = training.TrainConfig("strided_cnn:4,8,32", epochs=hand_epochs, batch_size=64,
-                              optimizer="sgd", learning_rate=0.05, momentum=0.9, seed=seed)
+                              optimizer="sgd", learning_rate=0.05, momentum=0.9,
+                              seed=seed)
 networks = training.train(images, inside, config)
 bent = curvature.of(networks, images, "released_code", ITERATIONS, measure.STEP)
 
@@ -315,8 +316,8 @@ results.show_table(
 # **What did not.** On small networks neither released score is the best of the eight, in AUC or at few false alarms. LiRA as in its own paper finds more
 # with one query. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`), which LiRA sees directly.
 #
-# **What stays open.** Whether the paper's order returns with its ResNets after 300 epochs, which are far surer of their training images, and Figures 5
-# to 7, whose networks are not trained yet.
+# **What stays open.** Whether the paper's order returns with its ResNets after 300 epochs, which are far surer of their training images, and
+# Figures 5 to 7, whose networks are not trained yet.
 # :::
 #
 # ## Exercises
@@ -441,9 +442,10 @@ results.show_table(
 # zero. The code adds $10^{-22}$ before it takes the logarithm, so that such an image has a log curvature of $-50.66$.
 
 # %%
-precisions = pd.concat([study.precisions(name, curved[name], games, draws) for name in datasets])
+precisions = pd.concat([study.precisions(name, curved[name], games, draws)
+                        for name in datasets])
 rounded = curvature.of(networks, images, "released_code", ITERATIONS, measure.STEP,
-                       dtype="float32", precise=False, warn=False)  # of the cell above
+                       dtype="float32", precise=False, warn=False)
 logs = {"released": attack.log_curvature(rounded), "precise": log_bent}
 sure = study.precisions("the networks of this page", published.Bank("by hand", {}, {
     **{name: log[..., None] for name, log in logs.items()}, "members": inside}, []),
@@ -583,10 +585,13 @@ for figure, caption in (
 # %%
 results_of_all = pd.concat([table_1, gaussian, ladder, precisions, estimated, fewer,
                             by_size, study.theorems(seed)], ignore_index=True)
-ran = {"dataset": first, "architecture": architecture, "members": half, "epochs": epochs}
+ran = {"dataset": first, "architecture": architecture, "members": half,
+       "epochs": epochs}
 about = ["Figure 2", "Figure 3", "Table 1", "Table 5, Figure 4", "Tables 1 and 5",
          "Tables 2 to 5", "Appendix A.8", "Figure 5", "Figure 6", "Figure 7"]
 verdicts = rules.judge_all("curvature", results_of_all, dict.fromkeys(about, ran))
+
+# %% tags=["hide-input"]
 claims.show("curvature", verdicts)
 
 # %% [markdown]
