@@ -210,6 +210,7 @@ FACTS = {
     "teaching": {
         "50": "minutes of a lesson", "100": "minutes of a lesson", "25": "minutes of a lesson", "0.9": "of an exercise",
         "0.6": "of an exercise", "0.05": "of an exercise", "0.001": "of an exercise", "five times": "mathematics",
+        "1 %": "a rate", "0.1 %": "a rate", "three times": "arithmetic on printed precisions",
     },
     "how_to_read": {"95 %": "level of intervals", "twenty minutes": "of a preset's runs, which say theirs",
                     "two hours": "likewise"},
