@@ -66,6 +66,7 @@ STYLE = {
     "Curv, log ratio": _style(RED, "-", "P"),
     "LiRA, as released": _style(SKY, ":", "h"),
     "LiRA, true class": _style(SKY, "--", "p"),
+    "LiRA, one spread": _style(BLUE, (0, (7, 2)), "h"),
     "Yeom": _style(BLACK, (0, (1, 1)), "^"),
     "IHA": _style(BLACK, "-", "*"),
     "LOSS": _style(BLUE, ":", "o"),

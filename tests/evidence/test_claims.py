@@ -80,10 +80,10 @@ def test_sentences_find_the_numbers_that_they_print(paper):
 
 
 def test_margins_are_read_from_the_claims_file_and_said_in_the_rule():
-    assert claims.margin("curvature", "A3", "allowed_points") == 0.005 and claims.margin("curvature", "C2", "most") == 0.1
-    assert "each plus 0.5 points" in claims.claims("curvature")["A3"]["rule"]
-    with pytest.raises(MiaError, match="allowed_points"):
-        claims.margin("curvature", "A3", "alowed_points")
+    assert claims.margin("iha", "C4", "allowed") == 0.026 and "0.026" in claims.claims("iha")["C4"]["rule"]
+    assert claims.margin("curvature", "A3", "same") == 0.005
+    with pytest.raises(MiaError, match="allowed"):
+        claims.margin("iha", "C4", "alowed")
 
 
 @pytest.mark.parametrize("mean, spread, verdict", [
@@ -117,10 +117,10 @@ def test_a_sentence_says_how_many_parts_hold_where_not_all_do(parts, verdict, sh
 
 def test_a_sentence_says_which_parts_were_not_run():
     """It is written about all of them, and would otherwise say of low rates what AUC alone has shown."""
-    whole = claims.sentence(claims.judge("curvature", "C5", {"a": around(1.0), "b": around(1.0)}).record())
-    record = claims.judge("curvature", "C5", {"a": around(1.0), "b": None}, "too few others").record()
+    whole = claims.sentence(claims.judge("iha", "C5", {"a": around(1.0), "b": around(1.0)}).record())
+    record = claims.judge("iha", "C5", {"a": around(1.0), "b": None}, "too few others").record()
     assert record["verdict"] == "reproduced" and claims.sentence(record) == f"{whole} (in part not run: too few others.)"
-    record = claims.judge("curvature", "C5", {"a": around(1.0), "b": around(0.0), "c": None}, "too few others").record()
+    record = claims.judge("iha", "C5", {"a": around(1.0), "b": around(0.0), "c": None}, "too few others").record()
     assert claims.sentence(record).endswith("(1 of 2 parts hold; in part not run: too few others.)")
 
 

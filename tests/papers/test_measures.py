@@ -151,7 +151,7 @@ def test_with_all_records_the_curvature_comes_with_test_records_too(monkeypatch)
     found = curvature.cifar10.function(range(2), **curvature.cifar10.complete(given))
     whole = banks.answers(range(2), **{name: value for name, value in curvature.cifar10.complete(given).items()
                                        if name not in ("asked", "precisely", "views", "iterations", "h", "outside", "shifted",
-                                                    "exactly")})
+                                                       "exactly")})
     assert found["outside"].shape == (2, 40) and np.abs(found["outside"] - whole["margin"][:, 200:]).max() < 0.01
 
 

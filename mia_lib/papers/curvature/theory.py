@@ -1,9 +1,7 @@
 """What differential privacy lets any score of a model reveal, and what Ravikumar et al. (2024) prove of input curvature.
 
 A score is a function of the trained model, so what privacy says of the models trained with and without a record, it says of
-their scores: `kl_cap` and `auc_cap` bind loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds,
-which grow with the number of records and sooner or later leave these caps behind.
-
+their scores: `kl_cap` and `auc_cap` bind loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds.
 Divergences are in nats; epsilon is that of pure differential privacy, between training sets with and without one record.
 """
 
@@ -12,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, ndtr, rel_entr
 
-from mia_lib.errors import MiaError, check_range, choose
-
-VARIANTS = ("corrected", "printed")
+from mia_lib.errors import MiaError, check_range
 
 # ------------------------------------------------------------------------------------------------- any score of a model
 
@@ -32,34 +29,16 @@ def randomised_response(epsilon: float, classes: int) -> np.ndarray:
     """
     check_range("epsilon", epsilon, 0.0)
     check_range("classes", classes, 2)
-    lie = np.exp(-epsilon) / (1 + (classes - 1) * np.exp(-epsilon))
-    matrix = np.full((classes, classes), lie)
-    np.fill_diagonal(matrix, 1 / (1 + (classes - 1) * np.exp(-epsilon)))
-    return matrix
+    odds = np.exp(-epsilon) + (1 - np.exp(-epsilon)) * np.eye(classes)
+    return odds / odds.sum(1, keepdims=True)
 
 
-def kl(p: np.ndarray, q: np.ndarray) -> float | np.ndarray:
-    """Kullback-Leibler divergence ``sum p log(p / q)`` in nats along the last axis.
-
-    Args:
-        p, q: probabilities [..., K], which broadcast.
-
-    Returns:
-        [...], infinite where q is 0 and p is not.
-
-    Raises:
-        MiaError: negative entries, sums other than 1, or another K.
-    """
-    p, q = (np.asarray(a, float) for a in (p, q))
-    for name, a in (("p", p), ("q", q)):
-        if not a.ndim or not (a >= 0).all() or not np.allclose(a.sum(-1), 1, rtol=0, atol=1e-6):
-            raise MiaError(f"{name} of shape {a.shape} must hold probabilities that sum to 1 along the last axis.")
-    if p.shape[-1] != q.shape[-1]:
-        raise MiaError(f"p has {p.shape[-1]} outcomes, q has {q.shape[-1]}: the last axes must agree.")
-    return _plain(rel_entr(p, q).sum(-1))
+def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Divergence ``sum p log(p / q)`` in nats along the last axis, [...]; infinite where q is 0 and p is not."""
+    return rel_entr(np.asarray(p, float), np.asarray(q, float)).sum(-1)
 
 
-def kl_cap(epsilon: float | np.ndarray) -> float | np.ndarray:
+def kl_cap(epsilon: float | np.ndarray) -> np.ndarray:
     """``epsilon tanh(epsilon / 2)``: the largest divergence in nats of any score of an epsilon-private model.
 
     Sharper than the epsilon of Theorem 4.1 (Eq. 7), and valid for curvature, too: log-likelihood ratios stay within epsilon of
@@ -69,31 +48,48 @@ def kl_cap(epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon: at least 0, [...].
     """
     epsilon = _at_least("epsilon", epsilon, 0.0)
-    return _plain(epsilon * np.tanh(epsilon / 2))
+    return epsilon * np.tanh(epsilon / 2)
 
 
-def auc_cap(epsilon: float | np.ndarray, delta: float = 0.0) -> float | np.ndarray:
+def auc_cap(epsilon: float | np.ndarray, delta: float = 0.0) -> np.ndarray:
     """``1 - (1 - delta)^2 / (1 + e^epsilon)``: the largest AUC of any score of an (epsilon, delta)-private model.
 
     Privacy keeps the ROC below ``TPR = min(e^epsilon FPR + delta, 1 - e^-epsilon (1 - delta - FPR), 1)``. Its corner is at
     ``FPR = 1 - TPR = (1 - delta) / (1 + e^epsilon)``, and above it lie two triangles of area ``(1 - delta) FPR / 2`` each.
-    With delta = 0 the cap is ``e^epsilon / (1 + e^epsilon)``, which binary `randomised_response` attains. Averages over
-    records and models obey the same lines, hence the same cap.
+    With delta = 0 the cap is ``e^epsilon / (1 + e^epsilon)``, which binary `randomised_response` attains.
 
     Args:
         epsilon: at least 0, [...]. delta: from 0 to 1.
     """
-    epsilon = _at_least("epsilon", epsilon, 0.0)
     check_range("delta", delta, 0.0, 1.0)
-    return _plain(1 - (1 - delta) ** 2 * expit(-epsilon))
+    return 1 - (1 - delta) ** 2 * expit(-_at_least("epsilon", epsilon, 0.0))
 
 
-# ------------------------------------------------------------------------------------------------------ Gaussian scores
+def gaussian_auc_of_kl(divergence: float | np.ndarray) -> np.ndarray:
+    """AUC of two normal laws with one variance whose divergence is so many nats, [...]: ``Phi(sqrt(divergence))``."""
+    return ndtr(np.sqrt(_at_least("divergence", divergence, 0.0)))
 
 
-def gaussian_auc_of_kl(kl: float | np.ndarray) -> float | np.ndarray:
-    """AUC of two normal laws with one variance whose divergence is `kl` nats [...]: ``Phi(sqrt(kl))``."""
-    return _plain(ndtr(np.sqrt(_at_least("kl", kl, 0.0))))
+def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
+    """Divergences of random finite epsilon-private mechanisms and of randomised response.
+
+    A random mechanism draws a law and another whose ratio to it lies in [e^-epsilon, e^epsilon].
+
+    Returns:
+        DataFrame: epsilon, kl, kind.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(count):
+        epsilon, outcomes = float(np.exp(rng.uniform(-3, 2))), int(rng.integers(2, 6))
+        p = rng.dirichlet(np.full(outcomes, 0.5))
+        move = p * (np.exp(rng.uniform(-epsilon, epsilon, outcomes)) - 1)
+        up, down = move[move > 0].sum(), -move[move <= 0].sum()  # both laws sum to one: each part shrinks to the smaller
+        move *= min(up, down) / np.where(move > 0, up or 1, down or 1)
+        rows.append({"epsilon": epsilon, "kl": float(kl(p, p + move)), "kind": "random mechanism"})
+    for epsilon in np.geomspace(0.05, 7, 40):
+        say_yes, say_no = randomised_response(float(epsilon), 2)
+        rows.append({"epsilon": float(epsilon), "kl": float(kl(say_yes, say_no)), "kind": "randomised response"})
+    return pd.DataFrame(rows)
 
 
 # -------------------------------------------------------------------------------------------------- bounds on curvature
@@ -103,8 +99,8 @@ def gaussian_auc_of_kl(kl: float | np.ndarray) -> float | np.ndarray:
 class CurvatureWorld:
     """The constants in the bounds of Ravikumar et al. (2024), sections 4 and A, and the bounds.
 
-    Methods take m, the number of training records, at least 1 and not necessarily whole, and epsilon, at least 0, as numbers
-    or arrays that broadcast. The paper's probability 1 - delta of all this has no symbol here.
+    Methods take m, the number of training records, at least 1, and epsilon, at least 0, as numbers or arrays that broadcast.
+    The paper's probability 1 - delta of all this has no symbol here.
 
     Attributes:
         loss_bound: L above 0; losses lie in [0, L].
@@ -112,8 +108,7 @@ class CurvatureWorld:
         bias: Delta, what the risk may exceed that of the best predictor by (Eq. 4).
         hessian_lipschitz: rho (Eq. 5).
         alpha_cubed: ``E ||alpha||^3`` of the step between adjacent records. The trace comes out only if
-            ``E[alpha alpha^T] = I``, which makes it n^1.5 or more for n inputs; the paper's ``E[alpha^T alpha] = 1`` gives
-            the trace over n, of isotropic steps, or nothing.
+            ``E[alpha alpha^T] = I``, which makes it n^1.5 or more for n inputs.
         sigma: standard deviation, above 0, of a record's curvature over trainings (the paper says variance).
 
     Raises:
@@ -134,41 +129,29 @@ class CurvatureWorld:
             if not np.isfinite(value) or (not value and field.name in ("loss_bound", "sigma")):
                 raise MiaError(f"{field.name} = {value!r} must be finite, and loss_bound and sigma above 0.")
 
-    def c(self, m) -> float | np.ndarray:
+    def c(self, m) -> np.ndarray:
         """``(4m - 1) gamma + 2 (m - 1) Delta + rho/6 E||alpha||^3 + L`` (Eq. 9): m is in it."""
         m = _at_least("m", m, 1)
-        return _plain((4 * m - 1) * self.gamma + 2 * (m - 1) * self.bias + self.trivial_mean_bound())
+        return ((4 * m - 1) * self.gamma + 2 * (m - 1) * self.bias + self.hessian_lipschitz / 6 * self.alpha_cubed
+                + self.loss_bound)
 
-    def trivial_mean_bound(self, variant: str = "printed") -> float:
-        """``b_0 = L + rho/6 E||alpha||^3``, which bounds the expected trace as `mean_bound` does, whatever m and epsilon.
-
-        For the average loss of adjacent records is at most L, that of the record at least 0, and Taylor (Eqs. 17, 18) does the
-        rest. `mean_bound` is never lower, so what Lemma A.1 adds with m, epsilon, gamma and Delta is slack. Ours, not the
-        paper's.
-
-        Args:
-            variant: "printed" trusts Eq. 17, which lacks the 1/2 before the Hessian; "corrected" has twice that.
-        """
-        return _times(variant) * (self.loss_bound + self.hessian_lipschitz / 6 * self.alpha_cubed)
-
-    def mean_bound(self, m, epsilon, variant: str = "printed") -> float | np.ndarray:
+    def mean_bound(self, m, epsilon) -> np.ndarray:
         """``L (m (1 - e^-epsilon) + 1) + c_1 = L m (1 - e^-epsilon) + c`` on the expected trace (Lemma A.1, Eq. 15).
 
-        Args:
-            variant: "corrected" has twice that, for Eq. 17 lacks the 1/2 before the Hessian. The printed form can fail: let
-                every model have the loss ``x^2 (1 - |x|)`` on [-1, 1], and records be -1, 0 and 1. Then epsilon = gamma =
-                Delta = 0, rho = 6, L = 4/27, and Eq. 15 allows 1 + 4/27 at 0, where the curvature is 2.
+        As printed it can fail, for Eq. 17 lacks the 1/2 before the Hessian; twice the bound is right. Let every model have the
+        loss ``x^2 (1 - |x|)`` on [-1, 1], and records be -1, 0 and 1. Then epsilon = gamma = Delta = 0, rho = 6, L = 4/27,
+        and Eq. 15 allows 1 + 4/27 at 0, where the curvature is 2.
         """
         m, epsilon = _at_least("m", m, 1), _at_least("epsilon", epsilon, 0.0)
-        return _plain(_times(variant) * (-self.loss_bound * m * np.expm1(-epsilon) + self.c(m)))
+        return -self.loss_bound * m * np.expm1(-epsilon) + self.c(m)
 
-    def kl_bound(self, m, epsilon, variant: str = "printed") -> float | np.ndarray:
+    def kl_bound(self, m, epsilon) -> np.ndarray:
         """``[L m (1 - e^-epsilon) + c]^2 / 2 sigma^2`` on the divergence of curvatures in nats (Theorem 4.2, Eq. 8).
 
-        It follows although Eq. 29 is wrong when both expected traces lie between 0 and `mean_bound`; "corrected" uses that
-        lemma's corrected form. Where it exceeds `kl_cap` it says nothing that privacy did not.
+        It follows although Eq. 29 is wrong when both expected traces lie between 0 and `mean_bound`. Where it exceeds `kl_cap`
+        it says nothing that privacy did not.
         """
-        return _plain(np.square(self.mean_bound(m, epsilon, variant)) / (2 * self.sigma**2))
+        return np.square(self.mean_bound(m, epsilon)) / (2 * self.sigma**2)
 
 
 def probe_variance(hessian: np.ndarray) -> dict[str, float]:
@@ -178,18 +161,13 @@ def probe_variance(hessian: np.ndarray) -> dict[str, float]:
         hessian: symmetric H, [n, n].
 
     Returns:
-        A dictionary. In "zero_order" that of ``(v^T H u)(u^T v)`` with independent u and v (Eq. 11 without its n^2),
+        In "zero_order" that of ``(v^T H u)(u^T v)`` with independent u and v (Eq. 11 without its n^2),
         ``(n + 2) |H|^2 + tr(H)^2 - 4 sum H_ii^2``; in "hutchinson" that of ``v^T H v``, ``2 (|H|^2 - sum H_ii^2)``. Here
-        ``|H|^2`` is the sum of squared entries. For H far from diagonal the first is about n / 2 times the second.
-
-    Raises:
-        MiaError: H is not a finite symmetric matrix.
+        ``|H|^2`` is the sum of squared entries.
     """
     h = np.asarray(hessian, float)
-    if h.ndim != 2 or h.shape[0] != h.shape[1] or not h.size or not np.isfinite(h).all():
-        raise MiaError(f"hessian of shape {h.shape} must be a square matrix of finite numbers.")
-    if np.abs(h - h.T).max() > 1e-5 * np.abs(h).max():
-        raise MiaError("hessian must be symmetric. Pass (H + H.T) / 2, which has the same quadratic form.")
+    if h.ndim != 2 or h.shape[0] != h.shape[1] or not np.allclose(h, h.T, rtol=0, atol=1e-5 * np.abs(h).max()):
+        raise MiaError(f"hessian of shape {h.shape} must be a symmetric matrix; (H + H.T) / 2 has the same quadratic form.")
     total, diagonal = np.square(h).sum(), np.square(np.diag(h)).sum()
     return {"zero_order": float((len(h) + 2) * total + np.trace(h) ** 2 - 4 * diagonal),
             "hutchinson": float(2 * (total - diagonal))}
@@ -200,11 +178,3 @@ def _at_least(name: str, value, low: float) -> np.ndarray:
     if value.size:
         check_range(name, float(value.min()), low)
     return value
-
-
-def _plain(value) -> float | np.ndarray:
-    return value if np.ndim(value) else float(value)
-
-
-def _times(variant: str) -> int:
-    return 1 + (choose("variant", variant, VARIANTS) == "corrected")

@@ -1,0 +1,232 @@
+"""The curvature chapter: released rules against plain loops, the reading of its frame, banks whose signals are made up."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from mia_lib import data, membership, metrics, models, signals
+from mia_lib.attacks import baselines, bayes
+from mia_lib.attacks import curvature as attack
+from mia_lib.errors import MiaError
+from mia_lib.papers.curvature import exhibits, study
+from mia_lib.published import Bank
+
+
+def bank_of(**arrays):
+    return Bank("toy", {}, arrays, [])
+
+
+def toy_bank(gap, count=12, n=600, seed=0, others=60):
+    """Log odds of members lie `gap` higher and their log curvature `gap` lower, on records of their own difficulty; of the
+    first third the curvature in float32 is nothing. The bank has records besides that no model was trained on."""
+    rng = np.random.default_rng(seed)
+    members, hard = membership.balanced_halves(n, count, seed), 2 * rng.normal(size=n)
+    views = members[..., None] * np.array([1.0, 0.5]) * gap
+    margin = hard[:, None] + views + 0.5 * rng.normal(size=views.shape)
+    log = -8 + hard[:, None] - views + 0.5 * rng.normal(size=views.shape)
+    released = log.copy()
+    released[:, :n // 3] = np.log(1e-22)
+    whole = np.hstack([margin[..., 0], rng.normal(size=(count, others))])
+    arrays = {"released": released, "precise": log[:, :n // 2], "true": margin, "top": np.abs(margin),
+              "entropy": -margin[..., 0], "shifted": margin, "exact": log[:, :n // 4, 0],
+              "own": log[:, :n // 4, 0] + hard[:n // 4]}
+    return (bank_of(**{name: array.astype(np.float16) for name, array in arrays.items()}, members=members),
+            bank_of(margin=whole.astype(np.float16), members=np.hstack([members, np.zeros((count, others), bool)])))
+
+
+CURVED, BANK = toy_bank(1.5)
+GAMES = study.attacked(12, 4, 8)
+FRAME, SCORES, MEMBERS = study.table_1("cifar100", CURVED, BANK, GAMES, draws=20)
+
+
+def test_targets_are_one_of_each_pair_and_their_partner_serves_nobody():
+    assert list(GAMES) == [0, 2, 4, 6] and all(t not in others and t + 1 not in others and len(others) == 8
+                                               for t, others in GAMES.items())
+    for targets, references in ((7, 8), (4, 12), (4, 7), (4, 2)):
+        with pytest.raises(MiaError, match="of 12 models 6 can be attacked"):
+            study.attacked(12, targets, references)
+
+
+def test_the_released_scores_are_those_of_a_plain_loop():
+    """As the released code has them: population variances in the place of standard deviations, sums over views."""
+    log, others = CURVED.released.astype(float), GAMES[2]
+    inside = CURVED.members[others]
+    for record in range(250, 280):
+        lr_in = lr_out = nll = 0.0
+        for view in range(2):
+            c, values = log[2, record, view], log[others, record, view]
+            sides = [values[inside[:, record]], values[~inside[:, record]]]
+            (mean_in, mean_out), (var_in, var_out) = (([f(side) for side in sides]) for f in (np.mean, np.var))
+            lr_in += stats.norm(mean_in, var_in).pdf(c)
+            lr_out += stats.norm(mean_out, var_out).pdf(c)
+            nll += ((c - mean_out) ** 2 - (c - mean_in) ** 2) / (2 * var_in**2)
+        assert SCORES[study.LR][1, record] == pytest.approx(lr_in / (lr_out + 1e-22), rel=1e-6)
+        assert SCORES[study.NLL][1, record] == pytest.approx(nll, rel=1e-6, abs=1e-9)
+
+
+def test_the_log_ratio_is_that_of_two_gaussians_a_view_and_liras_of_another_signal():
+    log, others = CURVED.precise[..., :1].astype(float), GAMES[0]
+    inside = CURVED.members[others][:, :300]
+    found = study.curvature_attacks(CURVED.precise[..., :1], 0, others, inside)[study.RATIO]
+    for record in range(0, 300, 37):
+        values = log[others, record, 0]
+        wanted = [stats.norm(side.mean(), side.std(ddof=1)).logpdf(log[0, record, 0])
+                  for side in (values[inside[:, record]], values[~inside[:, record]])]
+        assert found[record] == pytest.approx(wanted[0] - wanted[1], rel=1e-6, abs=1e-9)
+    assert_allclose(found, study.lira(CURVED.precise[..., :1], 0, others, inside), rtol=1e-6)
+
+
+def test_the_frame_has_what_the_functions_of_the_page_say():
+    assert set(SCORES) == {*study.PAPER, *exhibits.OURS, study.CURVATURE} and SCORES["Yeom"].shape == (4, 600)
+    assert (MEMBERS == CURVED.members[:8:2]).all()
+    loss, others = signals.loss_of(CURVED.true[..., 0]), GAMES[4]
+    assert_allclose(SCORES["MAST"][2], bayes.mast(loss[4], loss[others], CURVED.members[others], "middle"))
+    inside, true, top = CURVED.members[others], CURVED.true, CURVED.top
+    assert_allclose(SCORES["LiRA, one spread"][2], baselines.lira_online(true[4], true[others], inside, True))
+    released = attack.likelihood_ratio(top[4], top[others], inside, "released_code")
+    assert_allclose(SCORES["LiRA, as released"][2], released)
+    for protocol in study.PROTOCOLS:
+        yeom = metrics.estimate(FRAME, "Yeom", "auc", protocol=protocol)
+        assert_allclose(yeom.values, metrics.auc(SCORES["Yeom"], MEMBERS))  # one view in either protocol
+    two = metrics.estimate(FRAME, study.TRUE, "auc", protocol="as released")
+    assert_allclose(two.values, metrics.auc(SCORES[study.TRUE], MEMBERS))
+    assert "RMIA" not in study.methods(CURVED, GAMES, 1)[0]  # without records that no model was trained on
+    p, elsewhere = (np.exp(-signals.loss_of(BANK.margin[[0, *GAMES[0]]][:, rows])) for rows in (slice(600), slice(600, None)))
+    assert_allclose(SCORES["RMIA"][0], baselines.rmia(p[0], p[1:], CURVED.members[GAMES[0]], elsewhere[0], elsewhere[1:]))
+
+
+def test_queries_are_counted_and_curvature_is_the_precise_one():
+    frame = study.queries("cifar100", CURVED, BANK, GAMES, 10, draws=20)
+    of_attack = frame[frame["study"] == "queries"].groupby("attack")["queries"].unique().map(sorted)
+    assert of_attack[study.RATIO] == [40, 80] and of_attack[study.TRUE] == [1, 2, 18, 80] and of_attack["RMIA"] == [1]
+    found = metrics.estimate(frame, study.RATIO, "auc", queries=40)
+    scores = study.against(GAMES, CURVED.members[:, :300], lambda t, others, inside: study.curvature_attacks(
+        CURVED.precise[..., :1], t, others, inside))[0][study.RATIO]
+    assert_allclose(found.values, metrics.auc(scores, MEMBERS[:, :300]))
+    alike = metrics.estimate(frame, study.RATIO, "rank correlation").value
+    assert 0.1 < alike < 1 and 0 <= metrics.estimate(frame, study.RATIO, "overlap").value <= 1
+
+
+def test_overlap_by_hand():
+    members = np.repeat([True, False], 100)
+    one = np.concatenate([np.arange(100) < 10, np.zeros(100)]).astype(float) + 0.001 * np.arange(200) * ~members
+    other = np.concatenate([(np.arange(100) >= 5) & (np.arange(100) < 20), np.zeros(100)]).astype(float)
+    assert study.overlap(one, one, members) == 1 and study.overlap(one, other, members) == 0.5
+
+
+def test_where_float32_has_nothing_precision_matters_and_the_share_of_nothing_is_told():
+    frame = study.precisions("cifar100", CURVED, GAMES, draws=20)
+    zero = [metrics.estimate(frame, study.CURVATURE, "zero", precision=one).value for one in ("float32", "float64")]
+    assert zero == [pytest.approx(2 / 3), 0]  # of the first half of the records
+    auc = [metrics.estimate(frame, study.RATIO, "auc", precision=one).value for one in ("float32", "float64")]
+    assert auc[1] > auc[0] + 0.1
+
+
+def test_ladders_end_at_the_released_scores_and_the_table_has_the_changes():
+    frame = study.ladder("cifar100", CURVED, GAMES, draws=20)
+    scores = study.against(GAMES, CURVED.members[:, :300], lambda t, others, inside: study.curvature_attacks(
+        CURVED.precise, t, others, inside))[0]
+    last = {"NLL": (study.NLL, "variance for standard deviation"), "LR": (study.LR, "1e-22 in the denominator")}
+    for end, (name, step) in last.items():
+        found = metrics.estimate(frame, step, "auc", towards=end).values
+        assert_allclose(found, metrics.auc(scores[name], MEMBERS[:, :300]))
+    table = exhibits.ladder_table(frame)
+    assert len(table) == sum(map(len, study.STEPS.values()))
+    assert sum("\n" in str(cell) for cell in table["CIFAR-100: AUC"]) == len(table) - 2  # both begin with a number alone
+
+
+def test_fewer_references_are_the_first_ones_and_wrong_numbers_are_refused():
+    frame = study.by_references("cifar100", CURVED, GAMES, [4], draws=20)
+    assert sorted(frame["references"].unique()) == [4, 8]
+    whole = metrics.estimate(FRAME, study.NLL, "auc", protocol="as released")
+    assert_allclose(metrics.estimate(frame, study.NLL, "auc", references=8).values, whole.values)
+    for counts in ([3], [10]):
+        with pytest.raises(MiaError, match="reference_counts"):
+            study.by_references("cifar100", CURVED, GAMES, counts)
+
+
+def test_the_distance_of_gaussian_values_is_small_and_of_others_is_not():
+    normal = metrics.estimate(study.gaussian("x", CURVED, GAMES), study.CURVATURE, "distance").value
+    values = np.exp(np.random.default_rng(1).normal(size=(12, 600, 1))).astype(np.float16)
+    skewed = bank_of(precise=values, members=CURVED.members)
+    assert normal < 0.09 < metrics.estimate(study.gaussian("x", skewed, GAMES), study.CURVATURE, "distance").value
+
+
+def test_half_precision_moves_no_number_that_is_shown():
+    """Log curvature and log odds are kept in half precision: AUC to a ten-thousandth, TPR at 1 % to a thousandth."""
+    rng, members = np.random.default_rng(3), membership.balanced_halves(4000, 12, 3)
+    for offset in (-12, 6):
+        signal = offset + 3 * rng.normal(size=4000) - 1.2 * members + rng.normal(size=members.shape)
+        found = [attack.nll(one[0], one[GAMES[0]], members[GAMES[0]]) for one in (signal, signal.astype(np.float16))]
+        assert abs(np.subtract(*[metrics.auc(score, members[0]) for score in found])) < 2e-4
+        assert abs(np.subtract(*[metrics.tpr_at_fpr(score, members[0], 0.01) for score in found])) < 2e-3
+
+
+def test_the_banks_own_models_stand_among_random_sets_and_unmeasured_sizes_are_left_out():
+    other = toy_bank(1.5, 4, seed=5)[0]
+    targets = {(kind, size): bank_of(**{name: getattr(other, name)[:3, :, 0] for name in ("released", "true", "top")},
+                                     members=other.members[:3]) for kind in ("random", "coreset") for size in (100, 900)}
+    frame = study.sizes(CURVED, GAMES, targets, 300, draws=20)
+    assert frame[frame["kind"] == "random"]["size"].unique().tolist() == [100, 300, 900]
+    alone = study.sizes(CURVED, GAMES, {}, 300, draws=20)
+    one_view = metrics.estimate(FRAME, study.NLL, "auc", protocol="one view")
+    assert_allclose(metrics.estimate(alone, study.NLL, "auc", size=300).values, one_view.values)
+    assert study.other_sizes([("random", 77)], 2, train=False, dataset="fashion_mnist_20k") == {}
+    for figure, panels in ((6, 1), (7, 2)):
+        drawn = exhibits.sizes_figure(frame, figure)
+        assert len(drawn.axes) == panels
+
+
+def test_tables_stand_beside_the_papers():
+    table = exhibits.table_one(FRAME)
+    assert list(table.index) == [*study.PAPER, *exhibits.OURS] and table.shape == (14, 6)
+    assert str(table.loc[study.NLL, "CIFAR-100: AUC, paper"]) == "93.5"
+    assert str(table.loc["RMIA", "CIFAR-100: AUC, paper"]) == "–"
+    assert str(table.loc["MAST", "ImageNet: AUC, paper"]) == "76.5"
+    views = exhibits.views_table(FRAME)
+    assert str(views.loc[("CIFAR-100", study.LR), "one view, paper"]) == "88.1" and len(views) == 5
+    low = exhibits.table_five(FRAME, "cifar100")
+    assert str(low.loc[study.LR, "TPR at 0.1 %, paper"]) == "23.9"
+    assert str(low.loc[study.LR, "TPR at 0.01 %"]) == "below resolution"
+    frame = study.queries("cifar100", CURVED, BANK, GAMES, 10, draws=20)
+    queries = exhibits.queries_table(frame)
+    assert len(queries) == len(frame[frame["study"] == "queries"].groupby(["queries", "attack"]))
+    assert list(queries.index.get_level_values("queries")) == sorted(queries.index.get_level_values("queries"))
+    assert exhibits.precision_table(study.precisions("cifar100", CURVED, GAMES, draws=20)).shape == (3, 4)
+    signals_of = exhibits.signals_table(study.estimators("cifar100", CURVED, GAMES, draws=20))
+    assert list(signals_of.index.get_level_values("signal")) == list(study.SIGNALS)
+    lines = exhibits.references_figure(study.by_references("cifar100", CURVED, GAMES, [4], draws=20)).axes[0]
+    assert len(lines.containers) == 6  # a line an attack
+
+
+def test_single_records_are_drawn_with_a_tick_a_model():
+    figure = exhibits.record_figure(CURVED.precise[..., 0], CURVED.members[:, :300])
+    ticks = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
+    assert len(figure.axes) == 3 and sum(len(line.get_xdata()) for line in ticks) == 12
+    images = data.load("fashion_mnist_20k").take(np.arange(30))
+    assert len(exhibits.extremes(images, np.arange(30.0)).axes) == 16
+
+
+def test_a_probe_reads_the_hessian_at_small_steps_whatever_the_label():
+    torch.manual_seed(0)
+    layers, images = torch.nn, data.load("fashion_mnist_20k").take(np.arange(2))
+    smooth = layers.Sequential(layers.Flatten(), layers.Linear(784, 8), layers.Tanh(), layers.Linear(8, 10))
+    linear = layers.Sequential(layers.Flatten(), layers.Linear(784, 10))
+    found = study.probe(models.feed(smooth, "-1 to 1").eval(), images.x[0], [3, 4])
+    assert len(found) == 2 * len(study.STEP_SIZES)
+    small = found[(found["h"] > 9e-5) & (found["h"] < 2e-4)]
+    assert_allclose(small["q"], small["product"], rtol=0.02)
+    both = study.probe(models.feed(linear, "-1 to 1").eval(), images.x[0], [3, 4]).groupby("label")
+    (_, one), (_, other) = both
+    assert_allclose(one["q"].to_numpy()[10:], other["q"].to_numpy()[10:], atol=1e-6)  # logits are linear: no label at any step
+    chart = exhibits.probe_chart(found, ["the label", "another"], 1e-3).to_dict()
+    assert len(chart["datasets"]["rows"]) == len(found)
+    assert len(exhibits.probe_figure(found, ["the label", "another"], 1e-3).axes) == 2
+
+
+def test_theorems_hold_but_for_the_lemma_as_printed():
+    frame = study.theorems(seed=1).set_index(["attack", "metric"])["value"]
+    assert frame["Theorem 4.1", "excess"] <= 1e-12 and frame["Theorem 4.3", "excess"] == 0
+    assert frame["Lemma A.1", "excess"] == pytest.approx(2 - 1 - 4 / 27) and frame["four points", "distance"] < 1e-3
