@@ -16,7 +16,7 @@
 # LiRA, which asks once, finds {ours}`lira-tpr:value`; guessing finds 1 %.**
 
 # %% tags=["parameters", "hide-input"]
-datasets: list[str] = ["cifar100", "cifar10"]  # of Tables 1 to 5, the first also of everything else (see `mia data ls`) [data set; not empty; distinct]
+datasets: list[str] = ["cifar10"]  # of Tables 1 to 5, the first also of everything else (see `mia data ls`) [data set; not empty; distinct]
 models: int = 32  # networks in complementary pairs, each trained on half of the training records [6..256; even]
 targets: int = 8  # networks that are attacked, one of each pair [2..128]
 references: int = 30  # other networks that an attack may use [4..254; even]
