@@ -159,8 +159,8 @@ cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chun
                              weights="bank/cifar100-small-weights", **SMALL)(curvatures)
 # Networks that know their 2,000 members by heart, as the paper's do; flips in training, so that the mirror image is a view.
 memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, dataset="cifar100",
-                        architecture="strided_cnn:8,16,64", records=4000, epochs=60, batch_size=64, learning_rate=0.05, weight_decay=1e-4, schedule="cosine",
-                        augmentation="flip", **SMALL | {"precisely": 4000})(curvatures)
+                        architecture="strided_cnn:8,16,64", records=4000, epochs=60, batch_size=64, learning_rate=0.05,
+                        weight_decay=1e-4, schedule="cosine", augmentation="flip", **SMALL | {"precisely": 4000})(curvatures)
 ranking = measurement("curvature/everywhere", probe=RANKING_PROBE, chunk=2, dataset="cifar100",
                       weights="bank/cifar100-small-weights")(everywhere)
 sizes = measurement("curvature/sizes", probe=SETS_PROBE | {"kind": "coreset", "size": 40, "steps": 4, "ranked_by": 2},
