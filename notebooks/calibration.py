@@ -212,7 +212,7 @@ results.show_table(
 # {ours}`best-lead` points ahead of the best other.
 #
 # On CIFAR-10 and Adult the uncalibrated scores give away what they do in the paper, to within a point. On CIFAR-10 they gain less from a reference than
-# there: the gradient norm rises to {ours}`gn-cal:value`, in the paper to {printed}`table2 | CIFAR-10 | GN Cal.`. So the paper's largest gains are not
+# there: the gradient norm rises to {ours}`gn-cal:value`, in the paper to {printed}`table2 | CIFAR-10 | no augmentation; T = 5 | GN Cal.`. So the paper's largest gains are not
 # reached. We do not know why. Our references are stopped where they validate best; the paper's code never stops them.
 # :::
 #
