@@ -16,7 +16,7 @@
 # LiRA, which asks once, finds {ours}`lira-tpr:value`; guessing finds 1 %.**
 
 # %% tags=["parameters", "hide-input"]
-datasets: list[str] = ["cifar10"]  # of Tables 1 to 5, the first also of everything else (see `mia data ls`) [data set; not empty; distinct]
+datasets: list[str] = ["cifar10"]  # of networks that generalise, for Tables 1 to 5, the first also of everything else (see `mia data ls`) [data set; not empty; distinct]
 models: int = 32  # networks in complementary pairs, each trained on half of the training records [6..256; even]
 targets: int = 8  # networks that are attacked, one of each pair [2..128]
 references: int = 30  # other networks that an attack may use [4..254; even]
@@ -31,6 +31,7 @@ learning_rate: float = 0.15  # the highest, of SGD [1e-6..10.0]
 reference_counts: list[int] = [4, 8, 16]  # fewer references, besides all [4..254; even; not empty; distinct]
 sizes: list[int] = [1000, 5000, 45000]  # training sets of Figures 6 and 7 [10..60000; ascending; not empty]
 size_targets: int = 8  # networks of each size [2..64]
+memorised: bool = True  # whether to attack networks that know their members by heart, too: 2,000 of 4,000 images of CIFAR-100
 unmeasured: str = "leave out"  # what to do about networks of Figures 6 and 7 that nobody has measured [leave out | train]
 hand_models: int = 8  # networks trained in "The idea" and attacked in "One target by hand" [6..64; even]
 hand_epochs: int = 40  # of these [1..500]
@@ -63,7 +64,8 @@ recipe = {"records": records or None, "architecture": architecture, "epochs": ep
           "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed}
 games = study.attacked(models, targets, references)
 curved, banks, frames, scores = {}, {}, [], {}
-for name in datasets:
+sets = [*datasets, *[study.MEMORISED] * memorised]
+for name in sets:
     curved[name], banks[name] = study.measured(name, models, asked, precisely,
                                                exactly, **recipe)
     table, scores[name], members = study.table_1(name, curved[name], banks[name],
@@ -74,7 +76,7 @@ table_1 = pd.concat(frames, ignore_index=True)
 
 # %% tags=["remove-input"]
 asks, queried = 4 * ITERATIONS, table_1[table_1["study"] == "queries"]
-results.name({"set": exhibits.name_of(first), "sets": " and ".join(map(exhibits.name_of, datasets)), "asks": asks, "asks-twice": 2 * asks})
+results.name({"set": exhibits.name_of(first), "sets": " and ".join(map(exhibits.name_of, sets)), "asks": asks, "asks-twice": 2 * asks})
 for metric, short, spec in (("tpr_at_fpr=0.01", "tpr", ".1%"), ("auc", "auc", ".3f")):
     results.name({f"curvature-{short}": number(queried, study.RATIO, metric, queries=asks),
                   f"lira-{short}": number(queried, study.FIXED, metric, queries=1)}, spec)
@@ -388,10 +390,10 @@ results.show_table(
 # ### Figures 2 and 3: many records, one record
 
 # %% tags=["hide-input"]
-gaussian = pd.concat([study.gaussian(name, curved[name], games) for name in datasets])
+gaussian = pd.concat([study.gaussian(name, curved[name], games) for name in sets])
 results.name({"threshold-auc": number(table_1[table_1["protocol"] == "one view"], study.CURVATURE, "auc")})
 results.name({"distance": number(gaussian, study.CURVATURE, "distance")}, ".1%")
-shown_logs = {name: (bank.precise[list(games), :, 0].astype(float), bank.members[list(games), :precisely]) for name, bank in curved.items()}
+shown_logs = {name: (bank.precise[list(games), :, 0].astype(float), bank.members[list(games), :bank.precise.shape[1]]) for name, bank in curved.items()}
 plotting.show(
     plotting.histograms({exhibits.name_of(name): (log.ravel(), held.ravel()) for name, (log, held) in shown_logs.items()},
                         xlabel="log curvature"),
@@ -419,7 +421,7 @@ plotting.show(
 # that its quadratic term is gone. LR adds likelihoods over views, not their logarithms. Here is one change after the other:
 
 # %% tags=["hide-input"]
-ladder = pd.concat([study.ladder(name, curved[name], games, draws) for name in datasets])
+ladder = pd.concat([study.ladder(name, curved[name], games, draws) for name in sets])
 results.show_table(
     exhibits.ladder_table(ladder), name="curvature-ladder",
     caption="From the log-likelihood ratio to the released NLL and LR, in percent, two views in float64; in brackets each change against the step "
@@ -443,7 +445,7 @@ results.show_table(
 
 # %%
 precisions = pd.concat([study.precisions(name, curved[name], games, draws)
-                        for name in datasets])
+                        for name in sets])
 rounded = curvature.of(networks, images, "released_code", ITERATIONS, measure.STEP,
                        dtype="float32", precise=False, warn=False)
 logs = {"released": attack.log_curvature(rounded), "precise": log_bent}
@@ -478,7 +480,7 @@ results.show_table(
 # signals of the same {param}`exactly` images.
 
 # %% tags=["hide-input"]
-estimated = pd.concat([study.estimators(name, curved[name], games, draws) for name in datasets])
+estimated = pd.concat([study.estimators(name, curved[name], games, draws) for name in sets])
 results.name({f"signal-{short}": metrics.estimate(estimated, name, "auc", data=first).interval() for short, name in zip(
     ("released", "own-label", "exact", "top", "true"), study.SIGNALS, strict=True)}, ".3f")
 results.show_table(
@@ -498,7 +500,7 @@ results.show_table(
 # The paper says that at low rates LR with 64 shadow models is about where LiRA is with 256. It prints no number for the latter.
 
 # %% tags=["hide-input"]
-fewer = pd.concat([study.by_references(name, curved[name], games, reference_counts, draws) for name in datasets])
+fewer = pd.concat([study.by_references(name, curved[name], games, reference_counts, draws) for name in sets])
 plotting.show(
     exhibits.references_figure(fewer), name="curvature-costs",
     caption="Members found at 1 % false alarms against the number of references, with 95 % intervals; two views, curvature in float32. Dashed: guessing.",

@@ -30,16 +30,20 @@ METRICS = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "t
 FEW = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 PROTOCOLS = {"one view": 1, "as released": 2}  # -> views of curvature and LiRA; the other attacks see the image alone
 QUANTILE = 1e-4  # level of attack R in the released code
+MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
 POPULATION = 2000  # records that no model was trained on, with which RMIA compares, at most
 
 
-def measured(dataset: str, models: int, asked: int, precisely: int, exactly: int, **recipe) -> tuple[Bank, Bank]:
+def measured(dataset: str, models: int, asked: int, precisely: int, exactly: int, **recipe) -> tuple[Bank, Bank | None]:
     """The curvature of records under the models of a small bank, and the bank: the log odds of all records.
 
     Args:
-        dataset: of a published bank, or any set, whose models are then trained. models: how many.
+        dataset: of a published bank, or any set, whose models are then trained; or `MEMORISED`, which has no bank. models: how
+            many.
         asked, precisely, exactly: as for `measure.curvatures`. recipe: of the models, as for `papers.banks.models_of`.
     """
+    if dataset == MEMORISED:
+        return catalogue()["curvature/memorised"](models), None
     name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
     how = {"asked": asked, "precisely": precisely, "exactly": exactly}
     curved = known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe)
@@ -128,7 +132,7 @@ def rmia(bank: Bank | None, target: int, references: np.ndarray, asked: int) -> 
     return {"RMIA": baselines.rmia(p[0], p[1:], bank.members[references, :asked], elsewhere[0], elsewhere[1:])}
 
 
-def table_1(data: str, curved: Bank, bank: Bank, games: Mapping[int, np.ndarray],
+def table_1(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray],
             draws: int = 100) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Tables 1 to 5: study "methods", by data and protocol of `PROTOCOLS`; and scores as released with who is a member."""
     frames = []
@@ -138,7 +142,7 @@ def table_1(data: str, curved: Bank, bank: Bank, games: Mapping[int, np.ndarray]
     return pd.concat(frames, ignore_index=True), scores, members
 
 
-def queries(data: str, curved: Bank, bank: Bank, games: Mapping[int, np.ndarray], iterations: int,
+def queries(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray], iterations: int,
             draws: int = 100) -> pd.DataFrame:
     """Study "queries", with a column of that name: attacks on the records whose curvature is known in float64. Study "alike":
     how alike the log ratio of curvature and LiRA of the true class are in each target, of the image alone."""
