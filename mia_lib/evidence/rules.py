@@ -5,7 +5,7 @@ A rule in `data/papers/NAME_claims.yaml` names results in braces and says what t
     rule: "{MATT | auc} - {MALT | auc}"           # attack | metric, and further columns: | n = 400, | n = first, | n = last
     where: {study: table 1}                       # the rows that it is about
     over: [n]                                     # columns whose values are its cases; the number is the mean over them,
-    combine: least                                # or the least of them, where the claim is about every case, or the middle
+    combine: least                                # or the least of them, where the claim is about every case
     about: MATT                                   # the attack that the claim is about, or several of them
     margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
 
@@ -149,10 +149,9 @@ def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> b
 
 
 def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:
-    """The one number of a claim: the mean over its cases, or the least of them, or the middle one (of two the lower)."""
-    if how := claim.get("combine"):
-        ordered = sorted(cases.values(), key=lambda one: one.value)
-        return ordered[{"least": 0, "middle": (len(ordered) - 1) // 2}[how]]
+    """The one number of a claim: the mean over its cases, or the least of them."""
+    if claim.get("combine") == "least":
+        return min(cases.values(), key=lambda one: one.value)
     return mean(list(cases.values()))
 
 

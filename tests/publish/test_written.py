@@ -99,6 +99,8 @@ FACTS = {
         "5 %": "the recall of the claim",
         "1": "the count of one reference",
         "2,500": "queries of the measurement",
+        "1,000": "members of Adult that the measurement judges",
+        "2,000": "images of the bank that the measurement judges",
         "8": "plays of Figure 3, and targets of what is not measured",
         "75": "minutes of Figure 3",
         "30": "hours of Figure 6",
