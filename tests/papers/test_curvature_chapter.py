@@ -230,3 +230,16 @@ def test_theorems_hold_but_for_the_lemma_as_printed():
     frame = study.theorems(seed=1).set_index(["attack", "metric"])["value"]
     assert frame["Theorem 4.1", "excess"] <= 1e-12 and frame["Theorem 4.3", "excess"] == 0
     assert frame["Lemma A.1", "excess"] == pytest.approx(2 - 1 - 4 / 27) and frame["four points", "distance"] < 1e-3
+
+
+def test_networks_that_know_their_members_stand_beside_the_papers_cifar_100():
+    curved, bank = study.measured(study.MEMORISED, 12, 0, 0, 0)
+    assert bank is None and curved.members.shape == (12, 4000)
+    assert (curved.true[..., 0] > 0)[curved.members].mean() > 0.999  # log odds of the true class
+    frame, scores, members = study.table_1(study.MEMORISED, curved, bank, study.attacked(12, 4, 10), draws=10)
+    assert scores["Yeom"].shape == members.shape == (4, 4000) and "RMIA" not in set(frame["attack"])
+    table = exhibits.table_one(frame)
+    assert table.loc["Curv ZO NLL", "4,000 images of CIFAR-100: AUC, paper"].value == pytest.approx(93.49)
+    zero = study.precisions(study.MEMORISED, curved, study.attacked(12, 4, 10), draws=10).query("metric == 'zero'")
+    share = zero.groupby("precision")["value"].mean()
+    assert share["float32"] > 0.05 > 100 * share["float64"]

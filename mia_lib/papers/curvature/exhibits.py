@@ -24,7 +24,7 @@ TITLE_OF = {"auc": "AUC", "balanced_accuracy": "accuracy", "tpr_at_fpr=0.01": "T
 
 def name_of(data: str) -> str:
     """What tables call a data set."""
-    return "CIFAR-100, memorised" if data == study.MEMORISED else TITLES.get(data, data)
+    return "4,000 images of CIFAR-100" if data == study.MEMORISED else TITLES.get(data, data)
 
 
 def printed(*tables: str) -> pd.DataFrame:
