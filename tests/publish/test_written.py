@@ -113,11 +113,11 @@ FACTS = {
         "3": "its repeats on ImageNet",
     },
     "curvature": {
+        "2,000": "members of the networks that know them by heart",
         "25,000": "non-members of each of the paper's targets",
         "1 %": "a false positive rate",
         "95 %": "level of intervals",
         "64": "references of the paper",
-        "52": "those of ImageNet",
         "256": "models of LiRA in its appendix",
         "3": "its targets",
         "300": "its epochs",
