@@ -17,7 +17,7 @@ SETTINGS_OF = {
     "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
                     "reading": ["negative"], "references": [2, 30], "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]},
     "curvature": {"data": ["one set", "another"], "protocol": ["one view", "as released"],
-                  "precision": ["float32", "float64"], "queries": [1, 40, 80], "references": [8, 30],
+                  "precision": ["float32", "float64"], "queries": [1, 2, 40, 80], "references": [8, 30],
                   "epsilon": [0.5, 10.0, 50.0], "size": [1000, 25_000, 45_000], "kind": ["random", "coreset"]}}
 # Attacks from weak to strong, for a world in which what the claims say is so.
 STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,
@@ -26,7 +26,7 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "RMIA, offline": 2.6, "LiRA": 2.6,
             "Curv ZO NLL": 2.0, "Curv ZO LR": 1.9, "LiRA, as released": 1.4, "Yeom": 0.8, "Watson": 0.8, "Attack R": 1.0,
             "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.4,
-            "Curv, one spread": 1.0,
+            "Curv, one spread": 1.0, "Curv, tied": 1.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0}
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it

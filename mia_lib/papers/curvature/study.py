@@ -23,6 +23,7 @@ from mia_lib.published import Bank, catalogue
 
 NLL, LR, RATIO, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "Curv, log ratio", "log curvature"
 RELEASED, TRUE, FIXED, EVEN = "LiRA, as released", "LiRA, true class", "LiRA, one spread", "Curv, one spread"
+TIED = "Curv, tied"  # one variance for both hypotheses, of each record
 PAPER = {NLL: NLL, LR: LR, RELEASED: "Carlini et al. (2022)", "Yeom": "Yeom et al. (2018)",
          "MAST": "Sablayrolles et al. (2019)", "Watson": "Watson et al. (2022)",
          "Attack R": "Ye et al. (2022)", "Song and Mittal": "Song and Mittal (2021)"}
@@ -145,7 +146,8 @@ def table_1(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.n
 def queries(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray], iterations: int,
             draws: int = 100) -> pd.DataFrame:
     """Study "queries", with a column of that name: attacks on the records whose curvature is known in float64. Study "alike":
-    how alike the log ratio of curvature and LiRA of the true class are in each target, of the image alone."""
+    how alike the log ratio of curvature and LiRA of the true class are in each target, of the image alone: "rank correlation"
+    within members and within the others, its mean; "overlap"; and the "accuracy" of the networks on either side."""
     log, members = curved.precise, curved.members[:, :curved.precise.shape[1]]
     true, shifted = (array[:, :members.shape[1]] for array in (curved.true, curved.shifted))
     loss, counted = signals.loss_of(true[..., 0]), {}
@@ -153,6 +155,7 @@ def queries(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.n
     def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[tuple[str, int], np.ndarray]:
         many = {(name, 4 * iterations * views): one for views in range(1, log.shape[-1] + 1) for name, one in {
             **curvature_attacks(log[..., :views], t, others, inside),
+            TIED: attack.nll(log[t, :, :views], log[others][..., :views], inside, tied=True),
             EVEN: lira(log[..., :views], t, others, inside, one_spread=True)}.items()}
         few = {**{(name, views): lira(true[..., :views], t, others, inside, name == FIXED)
                   for views in range(1, true.shape[-1] + 1) for name in (TRUE, FIXED)},
@@ -168,19 +171,25 @@ def queries(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.n
               for count, found in counted.items()]
     ratio, rival = counted[4 * iterations][RATIO], counted[1][TRUE]
     pairs = list(zip(ratio, rival, inside, strict=True))
-    alike = {"rank correlation": [stats.spearmanr(a, b).statistic for a, b, _ in pairs],
+    alike = {"rank correlation": [np.mean([stats.spearmanr(a[side], b[side]).statistic for side in (held, ~held)])
+                                  for a, b, held in pairs],
              "overlap": [overlap(a, b, held) for a, b, held in pairs]}
-    return pd.concat([*frames, by_repetition({RATIO: {name: np.array(one) for name, one in alike.items()}}, study="alike",
-                                             data=data)], ignore_index=True)
+    right = (curved.true == curved.top)[list(games), :, 0]  # the true class is the likeliest
+    held = curved.members[list(games)]
+    fit = {"member_accuracy": [row[side].mean() for row, side in zip(right, held, strict=True)],
+           "other_accuracy": [row[~side].mean() for row, side in zip(right, held, strict=True)]}
+    rest = {name: {metric: np.array(one) for metric, one in found.items()}
+            for name, found in ((RATIO, alike), ("model", fit))}
+    return pd.concat([*frames, by_repetition(rest, study="alike", data=data)], ignore_index=True)
 
 
 def overlap(one: np.ndarray, other: np.ndarray, members: np.ndarray, rate: float = 0.01) -> float:
-    """Of the members that one score [N] finds at a false positive rate, the share that the other finds, too."""
+    """Of the members that either of two scores [N] finds at a false positive rate, the share that both find."""
     called = []
     for score in (one, other):
         alarms = np.sort(score[~members])[::-1]
         called.append((score > alarms[int(rate * len(alarms))]) & members)
-    return float((called[0] & called[1]).sum() / max(called[0].sum(), 1))
+    return float((called[0] & called[1]).sum() / max((called[0] | called[1]).sum(), 1))
 
 
 def precisions(data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100) -> pd.DataFrame:
