@@ -455,7 +455,7 @@ else:
     results.say("*Not measured: four sizes take 75 minutes of two cores, `mia run calibration -p sizes 1000,2500,6000,12500 --yes`.*")
 
 # %% [markdown]
-# **Figure 6**, targets and references that are trained by {term}`DP-SGD`, is not measured: on CIFAR-10 four epsilons for 8 targets take about 30 hours of
+# **Figure 6 of the paper**, targets and references that are trained by {term}`DP-SGD`, is not measured: on CIFAR-10 four epsilons for 8 targets take about 30 hours of
 # two cores.
 #
 # (calibration-which-reference)=

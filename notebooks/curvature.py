@@ -108,7 +108,7 @@ plotting.show(
 released = replace(baselines.lira_online.needs, access=baselines.modified_entropy.needs.access)
 needs = attacks.threat_model({
     "Curv ZO NLL, LR": attack.nll, "LiRA, as released": released, "LiRA": baselines.lira_online, "Yeom": bayes.malt, "MAST": bayes.mast,
-    "Watson": calibration.calibrate, "Attack R": baselines.attack_r, "Song and Mittal": baselines.modified_entropy, "RMIA": baselines.rmia})
+    "Watson": calibration.calibrate, "Attack R": baselines.attack_r, "Song and Mittal": baselines.modified_entropy, "RMIA": baselines.rmia.needs})
 results.show_table(
     needs.assign(queries=[2 * asks, 2, 2, *[1] * 6]), name="curvature-threat-model",
     caption="What each attack needs, as declared by the function that computes it, and how often it asks the target about one image as run in the paper. MAST is the "
@@ -525,8 +525,8 @@ plotting.show(
 #
 # ### Figure 5: DP-SGD
 #
-# The paper trains targets with {term}`DP-SGD` at fourteen epsilons, one network each, and fits $[s(1 - e^{-\epsilon}) + c]^2$ to the AUC of LR. This is not
-# measured here: fourteen epsilons with eight networks each take about six hours of two cores. The fit is no test of the theorem. From $\epsilon = 5$ on the curve is flat whatever its parameters, and
+# For **Figure 5 of the paper** targets are trained with {term}`DP-SGD` at fourteen epsilons, one network each, and $[s(1 - e^{-\epsilon}) + c]^2$ is fitted to
+# the AUC of LR. This is not measured here: fourteen epsilons with eight networks each take about six hours of two cores. The fit is no test of the theorem. From $\epsilon = 5$ on the curve is flat whatever its parameters, and
 # ten of the fourteen points lie there. The released notebook plots the AUC of the *negated* LR, so that a printed $.56$ is $.44$ of the score itself,
 # and adds $0.015$ to the fitted curve.
 #
@@ -632,7 +632,7 @@ claims.show("curvature", verdicts)
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
 # | data | CIFAR-10, CIFAR-100, ImageNet | {ours}`sets` | ImageNet in a folder and weeks of a graphics card |
-# | network | ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | on {ours}`set` strided_cnn:8,16,64, 60 epochs, mirroring; on {ours}`second` {param}`architecture`, {param}`epochs` epochs, no augmentation | `mia publish curvature/cifar100` and a graphics card: half an hour for 18 ResNets of 30 epochs |
+# | network | ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | on {ours}`set` `strided_cnn:8,16,64`, 60 epochs, mirroring; on {ours}`second` {param}`architecture`, {param}`epochs` epochs, no augmentation | `mia publish curvature/cifar100` and a graphics card: half an hour for 18 ResNets of 30 epochs |
 # | references, targets | 64 and 3 of other halves | {param}`references` against each of {param}`targets` | `-p models 64 -p references 62` |
 # | Table 5 | 25,000 non-members | half of {param}`asked` | `-p asked 20000` |
 # | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | not run | six hours of two cores |

@@ -114,6 +114,8 @@ FACTS = {
     },
     "curvature": {
         "2,000": "members of the networks that know them by heart",
+        "4,000": "images of which these are half",
+        "60": "epochs of these networks",
         "25,000": "non-members of each of the paper's targets",
         "1 %": "a false positive rate",
         "95 %": "level of intervals",
