@@ -554,7 +554,7 @@ for figure, caption in (
     plotting.show(
         exhibits.sizes_figure(by_size, figure), name=f"curvature-figure-{figure}",
         caption=caption + ". Hollow: what the authors' notebooks hold, for CIFAR-100; the paper prints no numbers.",
-        alt="AUC against the number of training records, the authors' values as hollow marks.")
+        alt=f"Figure {figure}: AUC against the number of training records, the authors' values as hollow marks.")
 
 # %% [markdown]
 # Members of a coreset are easy records and its non-members hard ones, so an order of records by ease alone tells them apart without any target. The
