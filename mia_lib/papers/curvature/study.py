@@ -46,7 +46,7 @@ def measured(dataset: str, models: int, asked: int, precisely: int, exactly: int
     if dataset == MEMORISED:
         return catalogue()["curvature/memorised"](models), None
     name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
-    how = {"asked": asked, "precisely": precisely, "exactly": exactly}
+    how = {"asked": asked, "precisely": precisely, "exactly": exactly, "views": 2, "shifted": True}
     curved = known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe)
     return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
 
