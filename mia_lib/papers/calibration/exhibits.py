@@ -258,9 +258,10 @@ def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks."""
+    """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks, a row a bank."""
     frame = frame[(frame["score"] == "loss") & frame["references"].notna() & (frame["metric"] != "tpr_at_fpr=0.001")]
-    rows = metrics.summary(frame, ["attack", "metric", "references"])
-    rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}))
-    return plotting.against(rows, "references", "value", by="attack", panel="panel", log=True, percent=True,
-                            xlabel="reference models", ylabel="rate", sharey=False)
+    rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
+    title = rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"})
+    return plotting.against(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
+                            log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
+                            rows=rows["data"].nunique())
