@@ -405,18 +405,6 @@ results.show_table(
             "one for the very records that are judged, which has no interval and which {ref}`small samples flatter <peak-accuracy>`.")
 
 # %% [markdown]
-# ### Few false alarms
-
-# %% tags=["hide-input"]
-results.show_table(
-    exhibits.low_rates(plays_frame), name="calibration-low-rates",
-    caption="Members found at 1 % false alarms, in percent, with 95 % intervals over plays, where there are non-members enough for that rate; a rate of 0 "
-            "has the exact interval of one play. The paper prints none of these numbers.")
-
-# %% [markdown]
-# Where many non-members share the best score no threshold stays below the rate, and the loss finds nobody: with a second softmax the losses of records
-# that are learned by heart tie at the least loss there is.
-#
 # ### Table 4: labels alone
 #
 # An attacker who sees nothing but predicted labels can ask how far a record is from the decision boundary. HopSkipJump {cite}`chen2020hopskipjump`

@@ -183,7 +183,6 @@ def test_tables_stand_beside_the_papers_numbers():
     rest = exhibits.not_measured(["CIFAR-10"], {"MNIST": "2 hours"})
     assert "CIFAR-10" not in rest.index and len(rest) == 8 and rest.loc["MNIST", "to measure it"] == "2 hours"
     assert list(exhibits.thresholds(frame).columns) == ["rehearsed", "rehearsed, paper", "at zero", "best for these records"]
-    assert len(exhibits.low_rates(frame)) == 3
     table = exhibits.table_4(study.label_only(plays_of(), "Adult"))
     assert table.loc[("Adult", "Cal."), "AUC, paper"].value == pytest.approx(54.1) and len(table) == 3
 

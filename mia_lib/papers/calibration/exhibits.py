@@ -57,15 +57,6 @@ def today(frame: pd.DataFrame) -> pd.DataFrame:
         for attack, name in attacks.items()})
 
 
-def low_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    """TPR at 1 % FPR before and after calibration, in percent, a row a set and score; the paper prints none."""
-    frame = frame[frame["score"].isin(list(study.SIGNALS)) & (frame["metric"] == "tpr_at_fpr=0.01")]
-    frame = frame[frame.groupby("data")["value"].transform(lambda values: values.notna().all())]
-    rows = metrics.summary(frame, ["data", "score", "attack", "metric"])
-    return tables.beside_paper(rows, printed("table2").iloc[:0], ["data", "score"], {
-        (attack, "tpr_at_fpr=0.01"): attack for attack in ATTACKS})
-
-
 def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of the loss at three thresholds, in percent: from a rehearsal, zero, and the best for the records judged."""
     rows = metrics.summary(frame[(frame["score"] == "loss") & frame["attack"].isin(ATTACKS)],
