@@ -538,7 +538,8 @@ plotting.show(
 
 # %%
 of_half, half, others_sized = study.of_other_sizes(
-    sized, measure.KINDS, sizes, models, size_targets, asked, unmeasured == "train", **recipe)
+    sized, measure.KINDS, sizes, models, size_targets, asked,
+    train=unmeasured == "train", **recipe)
 by_size = study.sizes(of_half, others_sized, games, half, draws).assign(data=sized)
 
 # %% tags=["hide-input"]

@@ -194,7 +194,7 @@ def test_figures_draw_what_the_frames_hold():
     stopping = study.never_stopped(plays, "toy")
     assert list(exhibits.never_stopped(stopping).index) == ["toy"]
     frame = study.attack_bank(*bank_of(1.0), "toy", 4, [2, 8], draws=10)
-    assert [axis.get_title() for axis in exhibits.figure_5(frame).axes] == ["AUC", "TPR at 1 % FPR"]
+    assert [axis.get_title() for axis in exhibits.figure_5(frame).axes] == ["toy: AUC", "toy: TPR at 1 % FPR"]
     sizes = study.by_size({100: plays, 200: plays_of(0.5)})
     assert [axis.get_title() for axis in exhibits.figure_3(sizes).axes] == ["AUC", "accuracy"]
     assert study.by_size({}).empty
