@@ -158,11 +158,11 @@ def sweep(name: str = NOTEBOOK,
           output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
           yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
-    from mia_lib.publish.sweep import cells, page
+    from mia_lib.publish import sweep as grids
 
     _limit_measuring(yes)
-    ran, folder = cells.run(name, _pairs(name, parameter), preset, output)
-    typer.echo(page.write(name, ran, preset, folder))
+    cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
+    typer.echo(grids.write(name, cells, preset, folder))
 
 
 @app.command(cls=WithPairs)
