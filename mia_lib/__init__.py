@@ -5,7 +5,9 @@ attacks and metrics on recorded signals.
 """
 
 import os
+import time
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 
@@ -34,8 +36,8 @@ for _name, _value in ARITHMETIC.items():
     if _NEEDED.get(_name, "") in {"", *_processor()}:
         os.environ.setdefault(_name, _value)
 
-import_module("mia_lib.definitions")  # before all others: it has their text as it is when they are imported
-
+LIBRARY = Path(__file__).resolve().parent
+BEGAN = time.time()  # a module that was edited after this does not run as its file says
 __version__ = "1.0.0"
 __all__ = ["attacks", "audit", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting",
            "published", "results", "signals", "store", "training"]

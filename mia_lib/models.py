@@ -23,7 +23,6 @@ from torch import nn
 
 from mia_lib import own
 from mia_lib.checks import are_probabilities
-from mia_lib.definitions import ByName
 from mia_lib.errors import MiaError, check_range, choose
 
 _SEEDED = RLock()  # layers draw their weights from the one global generator, which threads share
@@ -415,7 +414,7 @@ class _Known(NamedTuple):
     channels: int | None = None  # any
 
 
-_KNOWN: ByName = {
+_KNOWN = {
     "logistic_regression": _Known(_mlp),
     "sigmoid_regression": _Known(_sigmoid_regression),
     "mlp": _Known(_mlp, (64,)),

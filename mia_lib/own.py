@@ -16,15 +16,16 @@ import inspect
 import math
 import re
 import sys
+import sysconfig
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from mia_lib import definitions
-from mia_lib.definitions.running import INSTALLED
+from mia_lib import store
 from mia_lib.errors import MiaError
 
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
 GIVEN = ("shape", "classes")  # arguments that are filled in where a signature has them
 MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
@@ -75,7 +76,7 @@ def written(given) -> str:
                        f"import it again, or restart (in JupyterLab: Kernel, Restart).")
     made = Own(function, arguments, dict(keywords))
     _check_arguments(f"{module}:{name}", made)
-    definitions.check_loaded(function)
+    store.check_unedited(store.code_of((), *sources(f"{module}:{name}")))
     inside = [*map(_plain, made.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(made.keywords.items()))]
     return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
 
@@ -163,10 +164,10 @@ def modules(text: str) -> tuple[Path, ...]:
     return tuple(sources(text))
 
 
-def _imported(path: Path, package: str | None) -> list[str]:
-    """Modules that a file may import."""
+def imported(tree: ast.AST, package: str | None = None) -> list[str]:
+    """Modules that code may import; relative ones in its `package`."""
     found = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
@@ -186,7 +187,8 @@ def sources(text: str) -> list[Path]:
         if name not in found and (path := _file(name)) is not None:
             found[name] = path
             try:
-                waiting += _imported(path, name if path.name == "__init__.py" else name.rpartition(".")[0] or None)
+                inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
+                waiting += imported(ast.parse(path.read_bytes()), inside or None)
             except (SyntaxError, ImportError, ValueError):
                 pass  # whoever imports it says so
     return [found[name] for name in sorted(found)]
@@ -215,7 +217,7 @@ def package(text: str) -> str:
         MiaError: neither its source nor its version can be known.
     """
     module = FORM.fullmatch(text)[1]
-    if definitions.follows(module):
+    if _file(module) is not None:
         return ""
     top = module.partition(".")[0]
     try:

@@ -1,13 +1,9 @@
 """Results under the hash of what determines them: nothing is computed twice, nothing damaged is used.
 
-An entry is a set of named arrays and the spec (plain data) that says what was asked for. Look-up goes working cache ->
-`data/recorded/` (read-only) -> compute. On disk an entry is `KEY.npz` (or `KEY.safetensors` for weights) with a manifest
-`KEY.json` beside it, which holds the spec, the file's sha256 and how the arrays came about. In the working cache KEY is the
-hash of the whole spec, and in that as "code" the hash of the code that computes it: coarse for models and signals
-(`code_of`), by definition for the studies of chapters (`definitions`). In `data/recorded/` KEY is the spec's address, its
-hash without the code: what is recorded is served whatever the code is by now.
-The manifest is written last, so a file without a matching manifest is a write that never ended. Recorded ensembles are
-one file each, read model by model.
+An entry of the working cache is a set of named arrays and the spec (plain data) that says what was asked for. On disk it is
+`KEY.npz` (or `KEY.safetensors` for weights) with a manifest `KEY.json` beside it, which holds the spec, the file's sha256 and
+how the arrays came about. KEY is the hash of the whole spec, and in that as "code" one hash of the code of the rooms that
+compute it (`code_of`). The manifest is written last, so a file without a matching manifest is a write that never ended.
 """
 
 from __future__ import annotations
@@ -15,6 +11,7 @@ from __future__ import annotations
 import ast
 import errno
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -33,14 +30,13 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
-from mia_lib import definitions, progress
+from mia_lib import BEGAN, LIBRARY, progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-LIBRARY = Path(__file__).resolve().parent
-RECORDED = LIBRARY.parent / "data" / "recorded"
 MODELS = ("data", "membership", "models", "own", "training")  # rooms of the library that determine what a model is
 PIECES = (*MODELS, "signals")  # and what is asked of one
+STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of the answers
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Entry:
     Attributes:
         arrays: name -> array.
         manifest: spec, sha256, seconds, date, versions.
-        source: "cache", "recorded" or "computed".
+        source: "cache" or "computed".
     """
 
     arrays: dict[str, np.ndarray]
@@ -97,7 +93,7 @@ def code_of(rooms: Sequence[str], *modules: Path) -> str:
     files = sorted({*modules, *(path for room in rooms for path in _files(room))})
     for path in files:
         if path not in _taken:
-            _taken[path] = _state(path), _digest(path)
+            _taken[path] = _state(path), digest(path)
     code = hashlib.sha256(" ".join(sorted(_taken[path][1] for path in files)).encode()).hexdigest()[:16]
     _behind[code] = files
     return code
@@ -116,8 +112,13 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
     """sha256 of a module's statements, without docstrings and the places in the library that it imports from."""
+    return _digest(path, _state(path))
+
+
+@lru_cache(maxsize=1000)
+def _digest(path: Path, state: tuple[int, int]) -> str:
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -133,27 +134,10 @@ def check_unedited(code: str) -> None:
     """See to it that what this process runs is what the files say, before something is kept under the hash of their code."""
     for path in _behind.get(code, ()):
         state, digest = _taken[path]
-        if not path.is_file() or (_state(path) != state and _digest(path) != digest):
+        same = path.is_file() and (_state(path) == state or digest(path) == digest)
+        if not same or (LIBRARY in path.parents and path.stat().st_mtime > BEGAN):
             raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
                            "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
-
-
-def under(spec: dict, *things) -> dict:
-    """The spec of a chapter's study, or of a part of one, with the fingerprint of the definitions that compute it.
-
-    Args:
-        spec: plain data.
-        things: what computes it and what that holds, as `definitions.of` takes them.
-
-    Raises:
-        MiaError: nothing of them is code that is followed; some of it was edited after this process had begun.
-    """
-    reached = definitions.of(*things)
-    if not reached.definitions:
-        raise MiaError(f"The code of a {spec['kind']} would be that of nothing: none of {', '.join(map(repr, things))} is "
-                       "followed (definitions.CARRIERS, installed packages). Name the function that computes it.")
-    definitions.check_running(reached)
-    return {**spec, "code": reached.fingerprint}
 
 
 def address(spec: dict) -> str:
@@ -182,7 +166,7 @@ def fingerprint(array: np.ndarray) -> str:
 
 def _paths(folder: Path, spec: dict, name: str) -> tuple[Path, Path]:
     if "code" not in spec:
-        raise MiaError(f"The spec of a {spec['kind']} has no code: store.code_of or store.under says what computes it.")
+        raise MiaError(f"The spec of a {spec['kind']} has no code: store.code_of says what computes it.")
     suffix = "safetensors" if spec["kind"] == "model" else "npz"
     place = folder / spec["kind"] / name[:2]
     return place / f"{name}.{suffix}", place / f"{name}.json"
@@ -207,26 +191,22 @@ def _encode(arrays: dict[str, np.ndarray], suffix: str, compress: bool = True) -
     return buffer.getvalue()
 
 
-def _read(folder: Path, spec: dict, source: str) -> Entry | None:
-    path, manifest_path = _paths(folder, spec, address(spec) if source == "recorded" else key(spec))
+def look_up(spec: dict) -> Entry | None:
+    """The entry under `spec` if the cache holds an undamaged one made by the same code."""
+    path, manifest_path = _paths(cache_dir(), spec, key(spec))
     try:
         manifest = json.loads(manifest_path.read_bytes())
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")
-        return Entry(_decode(data, path.suffix), manifest, source)
+        entry = Entry(_decode(data, path.suffix), manifest, "cache")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
         progress.warn(f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3)
         return None
-
-
-def look_up(spec: dict) -> Entry | None:
-    """The entry under `spec` if the cache holds an undamaged one made by the same code, or the recorded results any."""
-    entry, reused = _read(cache_dir(), spec, "cache") or _read(RECORDED, spec, "recorded") or _read_pack(spec), _reused.get()
-    if entry and reused is not None and spec["kind"] != "checkpoint":
-        reused.setdefault(key(spec), entry.manifest["seconds"])
+    if (reused := _reused.get()) is not None and spec["kind"] != "checkpoint":
+        reused.setdefault(key(spec), manifest["seconds"])
     return entry
 
 
@@ -285,7 +265,7 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     """Write an entry into the working cache.
 
     Args:
-        spec: plain data with a `kind` and a `code`, see `code_of` and `under`.
+        spec: plain data with a `kind` and a `code`, see `code_of`.
         arrays: name -> array.
         seconds: what computing them took.
         notes: further plain data for the manifest.
@@ -295,7 +275,6 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     """
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     check_unedited(spec["code"])
-    definitions.check(spec["code"])
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
         "spec": spec, "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
@@ -351,43 +330,28 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         held.release()
 
 
-_inside: ContextVar[bool] = ContextVar("inside", default=False)  # another fetch's computation
-
-
-def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None) -> Entry:
-    """The entry under `spec`: looked up, or computed once however many processes ask.
+def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None,
+          ) -> dict[str, np.ndarray]:
+    """The arrays of an audit's computation: kept ones, or computed once however many processes ask.
 
     Args:
-        spec: plain data that determines the arrays together with the code; `spec["kind"]` names the folder.
-        compute: makes the arrays when no layer holds them. What it reaches, itself and through the objects that it holds, is
-            part of what the entry is kept under.
-        wait: seconds to wait for another process that computes the same entry; by default until it is done.
+        name: ROOM.COMPUTATION.
+        spec: plain data that determines the arrays together with the code, without "kind" and "study".
+        compute: makes the arrays; it and all that it calls lie in the rooms `STUDIES`, or in its own module.
+        wait: seconds to wait for another process that computes the same; by default until it is done.
 
     Raises:
-        MiaError: another process has held the lock for longer than `wait`.
+        MiaError: `spec` has one of these; another process has held the lock for longer than `wait`.
     """
-    spec = under(spec, compute)
+    if taken := {"kind", "study"} & spec.keys():
+        raise MiaError(f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name.")
+    module = Path(inspect.getfile(getattr(compute, "func", compute))).resolve()
+    spec = {"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}
     found = look_up(spec)
     if found is None:
         with lock(spec, wait):
             found = look_up(spec) or _compute(spec, compute)
-    _note(spec, found)
-    return found
-
-
-def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The arrays of an experiment: kept ones, or computed and kept.
-
-    Args:
-        name: CHAPTER.EXPERIMENT, the same for ever, for it is part of what kept arrays are found by.
-        spec, compute: as for `fetch`; `spec` without "kind" and "study".
-
-    Raises:
-        MiaError: `spec` has one of these.
-    """
-    if taken := {"kind", "study"} & spec.keys():
-        raise MiaError(f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name.")
-    return fetch({"kind": "study", "study": name, **spec}, compute).arrays
+    return found.arrays
 
 
 def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
@@ -411,11 +375,8 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
 
 
 def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    start, token = time.perf_counter(), _inside.set(True)
-    try:
-        arrays = compute()
-    finally:
-        _inside.reset(token)
+    start = time.perf_counter()
+    arrays = compute()
     return keep(spec, arrays, time.perf_counter() - start, **_computed_by())
 
 
@@ -428,61 +389,3 @@ def _computed_by() -> dict[str, str]:
     used = [n for n in range(torch.cuda.device_count()) if torch.cuda.max_memory_allocated(n)
             ] if torch.cuda.is_initialized() else []
     return {"card": ", ".join(torch.cuda.get_device_name(n) for n in used), "torch": torch.__version__}
-
-
-def _note(spec: dict, entry: Entry, nested: bool = False) -> None:
-    """Append to the file that `MIA_TRACE` names what a page asked for, leaving out what that asked for in turn."""
-    if os.environ.get("MIA_TRACE") and (nested or not _inside.get()):
-        line = {"key": address(spec), "kind": spec["kind"], "source": entry.source, "date": entry.manifest["date"],
-                "card": entry.manifest.get("card", ""),
-                "versions": {name: entry.manifest[name] for name in ("python", "torch", "numpy") if name in entry.manifest}}
-        with open(os.environ["MIA_TRACE"], "a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")
-
-
-# -------------------------------------------------------------------------------------------- ensembles in one file
-
-
-@lru_cache
-def _pack_index(manifests: tuple[tuple[str, int], ...]) -> dict[str, tuple[Path, dict, int]]:
-    """Address of a model -> pack, its manifest, row; from (manifest, time of its last change)."""
-    found = {}
-    for path, _ in manifests:
-        try:
-            manifest = json.loads(Path(path).read_bytes())
-            if manifest["schema"] == SCHEMA:
-                found |= {name: (Path(path).with_name(manifest["file"]), manifest, row)
-                          for row, name in enumerate(manifest["models"])}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            progress.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=2)
-    return found
-
-
-@lru_cache
-def _sound(path: Path, sha256: str, changed: int) -> bool:
-    try:
-        sound = hashlib.sha256(path.read_bytes()).hexdigest() == sha256
-    except OSError:
-        sound = False
-    if not sound:
-        progress.warn(f"{path} is damaged (its bytes do not match their sha256); its models are trained anew.", stacklevel=2)
-    return sound
-
-
-def _read_pack(spec: dict) -> Entry | None:
-    """A model of a recorded ensemble."""
-    folder = RECORDED / "ensemble"
-    if spec["kind"] != "model" or not folder.is_dir():
-        return None
-    manifests = tuple((str(p), p.stat().st_mtime_ns) for p in sorted(folder.glob("*/*.json")))
-    path, manifest, row = _pack_index(manifests).get(address(spec), (None, None, 0))
-    if path is None or not _sound(path, manifest["sha256"], path.stat().st_mtime_ns if path.is_file() else 0):
-        return None
-    from safetensors import safe_open
-
-    with safe_open(path, "numpy") as pack:
-        arrays = {name: np.asarray(pack.get_slice(name)[row]) for name in pack.keys()}  # noqa: SIM118 - no mapping
-    notes = {**manifest, **manifest["versions"], "seconds": manifest["seconds"] / len(manifest["models"]), "spec": spec}
-    entry = Entry(arrays, notes, "recorded")
-    _note(spec, entry, nested=True)
-    return entry

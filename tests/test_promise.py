@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import mia_lib
-from mia_lib.definitions import LIBRARY
+from mia_lib import LIBRARY
 
 PAGE = LIBRARY.parent / "book" / "api" / "promise.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mia_lib.definitions import LIBRARY
+from mia_lib import LIBRARY
 
 GROUND = {"errors", "checks", "hints"}
 BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
@@ -18,34 +18,32 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "_torch": set(),
     "progress": set(),
     "processes": set(),
-    "definitions": {"errors"},
-    "data": GROUND | {"progress", "definitions"},
+    "data": GROUND | {"progress"},
     "membership": GROUND,
-    "own": {"errors", "definitions"},
-    "models": GROUND | {"_torch", "definitions", "own", "data._torchvision"},
-    "store": GROUND | {"progress", "definitions"},
-    "training": GROUND | {"_torch", "processes", "progress", "definitions", "data", "membership", "own", "models", "store"},
-    "signals": GROUND | {"_torch", "progress", "definitions", "data", "membership", "models", "store", "training"},
+    "own": {"errors", "store"},
+    "models": GROUND | {"_torch", "own", "data._torchvision"},
+    "store": GROUND | {"progress"},
+    "training": GROUND | {"_torch", "processes", "progress", "data", "membership", "own", "models", "store"},
+    "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
     "published": GROUND | {"progress", "store", "own", "training"},  # and by name the modules `measure` of the chapters
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data._torchvision"},
     "metrics": GROUND,
-    "evidence": GROUND | {"definitions", "metrics"},
+    "evidence": GROUND | {"metrics"},
     "standalone": set(),
-    "audit": GROUND | {"standalone", "progress", "definitions", "data", "membership", "models", "store", "training", "signals",
+    "audit": GROUND | {"standalone", "progress", "data", "membership", "models", "store", "training", "signals",
               "attacks", "metrics", "evidence"},
-    "papers": GROUND | {"progress", "definitions", "data", "membership", "models", "store", "training", "signals", "published",
+    "papers": GROUND | {"progress", "data", "membership", "models", "store", "training", "signals", "published",
                "attacks", "metrics", "evidence"},
     "papers.audit": GROUND | {"data", "membership", "store", "training", "signals", "attacks", "metrics", "evidence", "audit"},
     "course": GROUND | {"standalone", "data", "membership", "store", "training", "signals", "metrics"},
-    "publish": GROUND | {"standalone", "progress", "definitions", "data", "membership", "models", "store", "training",
+    "publish": GROUND | {"standalone", "progress", "data", "membership", "models", "store", "training",
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
 PRIVATE = {  # a module -> private names that it takes from others
     "papers.compare.attacks": {"_known"},  # the only one of a module of ours
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
-    "definitions.walk": {"_modules"},  # of networks of PyTorch
     "models": {"_mia_scaling"},  # which it writes to networks
     "processes": {"_forkserver", "_forkserver_pid", "_preload_modules"},  # Python's, which has no public name for them
     "publish._sphinx": {"_document"},  # of docutils

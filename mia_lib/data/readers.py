@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib.definitions import ByName
 from mia_lib.errors import MiaError, check_range
 from mia_lib.progress import track
 
@@ -246,6 +245,6 @@ def imagenet(path: Path, image_size: int = 64, per_class: int | None = None) -> 
     return _images("imagenet", path, image_size, per_class)
 
 
-READERS: ByName = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
+READERS = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
            "cinic10": cinic10, "imagenet": imagenet}
 DOWNLOADS = ((ARCHIVES, archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))  # names, and what fetches them

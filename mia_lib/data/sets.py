@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mia_lib import LIBRARY
 from mia_lib.checks import check_finite, check_labels
 from mia_lib.data import readers
-from mia_lib.definitions import LIBRARY, ByName
 from mia_lib.errors import MiaError, check_range, choose
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
@@ -170,7 +170,7 @@ _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Sh
             "Ankle boot")
 _CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _CENSUS = "terms of the US Census Bureau"
-_KNOWN: ByName = {
+_KNOWN = {
     "fashion_mnist_20k": _Known(20_000, (28, 28, 1), _CLOTHES, "MIT",
                                 "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1"),
     "german_credit": _Known(1000, (20,), ("good", "bad"), "CC BY 4.0",

@@ -17,7 +17,7 @@ from numbers import Integral, Real
 import numpy as np
 import pandas as pd
 
-from mia_lib.definitions import LIBRARY
+from mia_lib import LIBRARY
 from mia_lib.errors import MiaError, choose
 from mia_lib.metrics.interval import Interval
 from mia_lib.metrics.ranking import chance_tpr, resolves

@@ -1,13 +1,14 @@
 """Runs notebooks: parameters in, an executed notebook and a record of the run out.
 
 A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by Papermill in a kernel of this very
-interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs: the definitions
-that it reaches, data, parameters, versions. A finished notebook under the same key is never run again; text and comments
+interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs: the code of the
+library, its cells, data, parameters, versions. A finished notebook under the same key is never run again; text and comments
 that changed since are put around its outputs.
 """
 
 from __future__ import annotations
 
+import ast
 import datetime
 import errno
 import hashlib
@@ -15,7 +16,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import re
 import shutil
 import signal
 import sys
@@ -23,14 +23,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mia_lib import definitions, published, store
+from mia_lib import LIBRARY, own, published, store
 from mia_lib.data import sets
-from mia_lib.definitions import LIBRARY, Reached
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "finished", "key", "notebooks", "parameters",
            "presets", "run", "store_key", "sync_pairs", "validate"]
 
-HEADING = re.compile(r"^#{1,3} (.*)$", re.MULTILINE)
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
@@ -88,13 +86,6 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def _versions_of(asked: list[dict]) -> dict[str, str]:
-    """The versions here, and any others that entries of the store were computed with: from these, "versions" is taken."""
-    computed = [one.pop("versions", {}) for one in asked]
-    return {name: " and ".join([here, *sorted({each[name] for each in computed if name in each} - {here})])
-            for name, here in versions().items()}
-
-
 @cache
 def processor() -> str:
     """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend; with its numbers,
@@ -111,8 +102,9 @@ def processor() -> str:
     return f"{os.cpu_count()} CPU cores" + (f" ({named})" if named else "")
 
 
-def bearing(name: str, values: dict, root: Path | None = None) -> Reached:
-    """The definitions that a notebook reaches: its own cells, and what they name.
+def code_of(name: str, values: dict, root: Path | None = None) -> str:
+    """Hash of the code behind a notebook, without comments, docstrings and text: its cells, the library but for `publish`, and
+    the modules of the user's own that cells import or parameters name.
 
     Args:
         name: of the notebook.
@@ -120,13 +112,25 @@ def bearing(name: str, values: dict, root: Path | None = None) -> Reached:
         root: folder of the book.
     """
     root = find_root(root)
-    cells = code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
-    return definitions.of_cells(cells, texts_of(values), library_of(root), beside(root))
+    library = library_of(root)
+    cells = [ast.parse(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
+    imported = [module for cell in cells for module in own.imported(cell)]
+    with _beside(root):
+        mine = {path for text in (*texts_of(values), *(f"{module}:all" for module in imported)) for path in own.sources(text)}
+    files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
+    lines = [store.digest(path) for path in sorted({*files, *mine})] + [ast.dump(cell) for cell in cells]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def beside(root: Path) -> list[Path]:
-    """Folders from which notebooks import modules of the user's own."""
-    return [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+@contextmanager
+def _beside(root: Path) -> Iterator[None]:
+    """Within, modules of the user's own are found where notebooks find them: beside the book and on `PYTHONPATH`."""
+    before = list(sys.path)
+    sys.path[:0] = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def papers(name: str, root: Path) -> list[Path]:
@@ -158,9 +162,8 @@ def fetch(values: dict) -> None:
 
 
 def key(name: str, values: dict, root: Path | None = None) -> str:
-    """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: the code that it reaches, the data and what
-    the paper printed, the published measurements where it reads any, parameters, versions. Text and comments are not among
-    them.
+    """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: code, the data and what the paper printed, the
+    published measurements, parameters, versions. Text and comments are not among them.
 
     Args:
         name: of the notebook.
@@ -168,13 +171,10 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
         root: folder of the book.
     """
     root = find_root(root)
-    # Recorded results are left out: nothing writes them any more.
     data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
-    reached = bearing(name, values, root)
-    spec = {"code": reached.fingerprint, "data": digest(data, root), "parameters": values,
-            "versions": versions("torch", "numpy")}
-    if any(one.startswith(published.__name__) for one in reached.definitions):
-        spec["published"] = sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)
+    spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
+            "versions": versions("torch", "numpy"),
+            "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
     if here := {one: lie for one in unpinned(values) if (lie := sets.lies(one))}:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
@@ -183,9 +183,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
 def store_key(preset: str = PUBLISHED, root: Path | None = None) -> str:
     """Hash of all that determines what the store holds once the book is built, as 16 hexadecimal digits.
 
-    It is for a cache that is kept between machines: under the same key it holds all that the book asks for. A study goes by
-    its spec and the definitions that compute it, of which here are those of all notebooks, and a model or signal by the code
-    of their rooms; sentences and what the papers printed are not among them.
+    It is for a cache that is kept between machines: under the same key it holds all that the book asks for.
 
     Args:
         preset: name of the preset of every notebook.
@@ -193,10 +191,10 @@ def store_key(preset: str = PUBLISHED, root: Path | None = None) -> str:
     """
     root = find_root(root)
     data = [path for path in (root / "data" / "embedded").rglob("*") if path.is_file()]
-    spec = {"schema": store.SCHEMA, "data": digest(data, root), "code": store.code_of(store.PIECES)}
+    spec = {"schema": store.SCHEMA, "data": digest(data, root), "code": store.code_of(store.STUDIES)}
     for name in notebooks(root):
         values = validate(name, {}, preset, root)
-        spec[name] = [bearing(name, values, root).fingerprint, values]
+        spec[name] = [code_of(name, values, root), values]
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -275,8 +273,8 @@ def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, r
         bars: where progress is drawn; None for standard output.
 
     Returns:
-        The record of the run: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device, versions,
-        entries (what it asked the store for), key. It also stands in the executed notebook's metadata under "mia".
+        The record of the run: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device, versions, key.
+        It also stands in the executed notebook's metadata under "mia".
 
     Raises:
         NotebookFailed: a cell raised, or the kernel died.
@@ -339,14 +337,11 @@ def _executing(name: str, values: dict, output: Path, preset: str, root: Path | 
             if key(name, values, root) != code:
                 bars.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
                 code = CHANGED_MEANWHILE
-            asked = session.asked_for()
-            cards = sorted({one["card"] for one in asked if one.get("card")})
             record = {
                 "notebook": name, "preset": preset, "parameters": values, "changed": different,
                 "key": code, "date": started.isoformat(timespec="seconds"),
                 "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
-                "device": " and ".join([*cards, processor()]),
-                "versions": _versions_of(asked), "entries": asked,
+                "device": processor(), "versions": versions(),
             }
             executed.metadata["mia"] = record
             _write(output, executed)
@@ -368,8 +363,6 @@ class _Session:
         self.done, self.peak, self.cell, self.stopped = 0, 0, None, False
         self._most = 0
         self.kernel, self.result, self.error, self._family = None, None, None, {}
-        self._trace = scratch / "trace.jsonl"
-        self._ended = []  # how long the trace was at the end of each cell, and the cell's section
 
     def run(self, bars: Bars, prefix: str) -> Generator[None, None, nbformat.NotebookNode]:
         """Execute all cells and return the notebook, having ended every process that they started.
@@ -435,28 +428,7 @@ class _Session:
 
     def _end_cell(self, cell, cell_index, execute_reply) -> None:
         self.done += 1
-        self._ended.append((len(self._traced()), self._section(cell)))
         self._sample()
-
-    def _traced(self) -> list[str]:
-        return self._trace.read_text(encoding="utf-8").splitlines() if self._trace.is_file() else []
-
-    def _section(self, cell) -> str:
-        """The heading that a cell stands under."""
-        ids = [one.get("id") for one in self.notebook.cells]
-        before = self.notebook.cells[:ids.index(cell["id"])] if cell.get("id") in ids else []
-        found = [title for one in before if one.cell_type == "markdown" for title in HEADING.findall(one.source)]
-        return found[-1].strip() if found else ""
-
-    def asked_for(self) -> list[dict]:
-        """What the cells asked the store for, each entry once: key, kind, source, date, card, versions, section."""
-        found, start = {}, 0
-        lines = [json.loads(line) for line in self._traced()]
-        for end, section in [*self._ended, (len(lines), "")]:
-            for line in lines[start:end]:  # what is asked for again was there by then
-                found.setdefault(line["key"], {**line, "section": section})
-            start = max(start, end)
-        return list(found.values())
 
     def _manager(self) -> type:
         """A kernel manager class that knows one kernel: this interpreter, in an environment of our making."""
@@ -467,7 +439,6 @@ class _Session:
         session = self
         path = [str(library_of(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
-               "MIA_TRACE": str(self._trace),
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
                "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 

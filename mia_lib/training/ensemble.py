@@ -175,10 +175,6 @@ class Ensemble:
         own_here = own.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
         return {*own_here, *(self.start[0].modules() if self.start else ())}
 
-    def __definitions__(self) -> tuple:
-        """What of an ensemble bears on the code of a study: neither its label nor who trains it."""
-        return self.config, self.start and self.start[0]
-
     @property
     def key(self) -> str:
         """Name of the ensemble: hash of what its models are, whatever code trains them."""

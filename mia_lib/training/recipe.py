@@ -8,14 +8,14 @@ batches, views and masks; what is left between back ends is the rounding of sums
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
 from torch import nn
 
-from mia_lib import definitions, own
 from mia_lib import models as architectures
+from mia_lib import own
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training.losses import LOSSES
 
@@ -103,15 +103,6 @@ class TrainConfig:
         if architectures.is_own(self.architecture) and (package := own.package(self.architecture)):
             found["package"] = package
         return found
-
-    def __definitions__(self) -> tuple:
-        """What bears on its models' code: its values, and the class or function behind an architecture of the user's own."""
-        values = tuple(getattr(self, one.name) for one in fields(self))
-        if not architectures.is_own(self.architecture):
-            return values
-        function = own.read(self.architecture).function
-        definitions.check_loaded(function)
-        return *values, function
 
 
 def seed_of(config: TrainConfig, index: int) -> int:

@@ -12,7 +12,7 @@ import yaml
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from mia_lib.definitions import LIBRARY
+from mia_lib import LIBRARY
 from mia_lib.evidence import claims, pictures
 from mia_lib.publish import exhibits, marks, reference, scorecard
 
