@@ -228,7 +228,7 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
 FIELDS = """
 
 The records of --json, one for each claim and run: paper, title, chapter, claim and kind (paper, ours, proof); text, exhibit,
-printed (what the paper shows) and rule; preset and recorded (false for the book's own run); verdict, and said (with what was
+printed (what the paper shows) and rule; preset; verdict, and said (with what was
 left out); brief (the number that decides) and estimate (all of them) as text; hold of so many parts; data (the paper's data, a
 stand-in, or ""); reason why something was not run; and numbers, the estimate as [{part, value, low, high, unit}].
 """
@@ -238,7 +238,7 @@ stand-in, or ""); reason why something was not run; and numbers, the estimate as
 def scorecard(
         folder: Path | None = typer.Argument(None, help="Executed notebooks, such as runs, else the last built book."),
         as_json: bool = typer.Option(False, "--json", help="Print records for programs, see below.")) -> None:
-    """Print every claim: what the paper printed, what the run found, and what recorded runs found."""
+    """Print every claim: what the paper printed, and what the run found."""
     import json
 
     from mia_lib.publish import scorecard as card
@@ -333,8 +333,8 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 
 @app.command()
 def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
-    """Make each notebooks/NAME.ipynb from NAME.py, without outputs, what README.md says of recorded runs, and what
-    book/machines.md says of what was measured."""
+    """Make each notebooks/NAME.ipynb from NAME.py, without outputs; what README.md says was found, from the last built book;
+    and what book/measured.md says of what was measured."""
     from mia_lib.publish import measured, readme, runner
 
     stale = [*runner.sync_pairs(check), *readme.sync(check), *measured.sync(check)]

@@ -98,19 +98,18 @@ def exhibits(paper: str) -> dict[str, str]:
     return {name: one["shows"] if isinstance(one, dict) else one for name, one in _listed()[paper].items()}
 
 
-def index(runs: Mapping[str, Sequence[Shown]], verdicts: Iterable[Mapping], folder: str) -> str:
+def index(runs: Mapping[str, Shown], verdicts: Iterable[Mapping], folder: str) -> str:
     """Markdown of the index, a section and a table a paper.
 
     Args:
-        runs: chapter -> its own run first, and recorded ones.
-        verdicts: what the chapters' claims came to, as `claims.show` keeps them; those of recorded runs are "recorded".
+        runs: chapter -> its run.
+        verdicts: what the chapters' claims came to, as `claims.show` keeps them.
         folder: of the thumbnails, from the page.
     """
     of_claims: dict[tuple[str, str], list[Mapping]] = {}
     for one in verdicts:
-        if not one.get("recorded"):
-            for exhibit in named(one["exhibit"]):
-                of_claims.setdefault((one["paper"], exhibit), []).append(one)
+        for exhibit in named(one["exhibit"]):
+            of_claims.setdefault((one["paper"], exhibit), []).append(one)
     sections = []
     for chapter, of_chapter in runs.items():
         if chapter not in papers():
@@ -124,9 +123,9 @@ def index(runs: Mapping[str, Sequence[Shown]], verdicts: Iterable[Mapping], fold
     return "\n".join(sections)
 
 
-def pictures(runs: Mapping[str, Sequence[Shown]]) -> list[str]:
+def pictures(runs: Mapping[str, Shown]) -> list[str]:
     """Names of the figures of which the index shows a thumbnail: the first of each exhibit."""
-    found = [name for chapter, (own, *_) in runs.items() if chapter in papers() for exhibit in exhibits(chapter)
+    found = [name for chapter, own in runs.items() if chapter in papers() for exhibit in exhibits(chapter)
              for name in _pictures(own, exhibit)[:1]]
     return list(dict.fromkeys(found))
 
@@ -135,38 +134,34 @@ def _pictures(own: Shown, exhibit: str) -> list[str]:
     return [name for name in own.places().get(exhibit, []) if name in own.figures]
 
 
-def _row(chapter: str, exhibit: str, what: str, runs: Sequence[Shown], verdicts: Sequence[Mapping],
-         folder: str) -> dict[str, str]:
-    own = runs[0].places().get(exhibit, [])
+def _row(chapter: str, exhibit: str, what: str, run: Shown, verdicts: Sequence[Mapping], folder: str) -> dict[str, str]:
+    own = run.places().get(exhibit, [])
     picture = "".join(f"![{exhibit} of the paper, as drawn here]({folder}/{name}.png)\n"
-                      for name in _pictures(runs[0], exhibit)[:1])
-    levels = [_level(chapter, runs[0], exhibit, "live")] if own else []
-    levels += [_level(chapter, one, exhibit, "recorded") for one in runs[1:] if exhibit in one.places()]
+                      for name in _pictures(run, exhibit)[:1])
     return {
         "exhibit": f'<span id="{marks.of_exhibit(chapter, exhibit)}"></span>**{exhibit}**\n{what}',
         "here": picture + ("\n".join(f"{{numref}}`{name}`" for name in own) or tables.NOTHING),
-        "level": "\n".join(levels) or _why_not(runs[0], exhibit, verdicts),
-        "key number": _key(chapter, exhibit, runs[0], verdicts),
+        "level": _level(chapter, run, exhibit) if own else _why_not(run, exhibit, verdicts),
+        "key number": _key(chapter, exhibit, run, verdicts),
         "claims": "\n".join(map(_claim, verdicts)) or tables.NOTHING,
     }
 
 
-def _level(chapter: str, run: Shown, exhibit: str, how: str) -> str:
+def _level(chapter: str, run: Shown, exhibit: str) -> str:
     """Whether a run shows an exhibit at the paper's size, else what it has in place of what."""
-    said, differs = f"{how} at `{run.preset}`", run.differs(exhibit)
-    here = ("nothing", f"`--preset {run.preset}`")
-    if run.preset == "paper" or differs and all(one.gap in here for one in differs):
-        return f"{said}: at the paper's size"
+    differs = run.differs(exhibit)
+    if differs and all(one.gap == "nothing" for one in differs):
+        return "at the paper's size"
     if not differs:
-        return said
-    about = [one for one in differs if one.gap not in here]
+        return "shown"
+    about = [one for one in differs if one.gap != "nothing"]
     place = f"../notebooks/{chapter}.html#{DIFFERS.strip('# ').lower().replace(' ', '-')}"
     if named(about[0].about) and about[0].here:
         text = f'here {about[0].here}; the paper {about[0].paper} (<a href="{place}">all that differs</a>)'
     else:
         text = f'<a href="{place}">what differs</a>' + ("" if named(about[0].about) else
                                                         f": {', '.join(one.about for one in about)}")
-    return f"{said}: at a fraction\n{marks.small(text)}"
+    return f"at a fraction\n{marks.small(text)}"
 
 
 def _why_not(run: Shown, exhibit: str, verdicts: Iterable[Mapping]) -> str:

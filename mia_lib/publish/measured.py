@@ -189,12 +189,12 @@ def _unusual(measurement: Measurement, parameters: Mapping) -> str:
 
 
 def sync(check: bool = False, root: Path | None = None) -> list[Path]:
-    """Write that part of book/machines.md anew where it is out of step; its path where it was.
+    """Write that part of book/measured.md anew where it is out of step; its path where it was.
 
     Args:
         check: write nothing.
     """
-    path = find_root(root) / "book" / "machines.md"
+    path = find_root(root) / "book" / "measured.md"
     return marks.between(path, BEGIN, page(), check) if path.is_file() else []
 
 

@@ -15,18 +15,16 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, recorded, reference, runner, scorecard
+from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, readme, reference, runner, scorecard
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, displayed_outputs, for_readers, plain
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
-from mia_lib.publish.recorded import Recorded
 
 MARKER = "<!-- generated -->"
 FIGURES = prose.FIGURES
@@ -224,27 +222,20 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     claims, shown_by, charts = [], {}, {}
     runs_of = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
-        held = recorded.runs(name, root)
-        beside = {one.preset: prose.run_of_record(name, one.preset, one.manifest["parameters"], one.shown) for one in held}
         apart = next((text for cell in notebook["cells"] if exhibits.DIFFERS in (text := "".join(cell["source"]))), "")
-        notebook = prose.told(notebook, runs_of[name], beside)
+        notebook = prose.told(notebook, runs_of[name])
         own, _ = displayed_outputs(notebook)
-        shown_by[name] = [exhibits.Shown(run.preset, shown["tables"], shown["figures"], _differences(apart, run))
-                          for run, shown in [(runs_of[name], own), *((beside[one.preset], one.shown) for one in held)]]
+        differs = exhibits.differences(prose.prose(apart, f"notebooks/{name}.py", runs_of[name]))
+        shown_by[name] = exhibits.Shown(runs_of[name].preset, own["tables"], own["figures"], differs)
         claims += scorecard.of_notebook(notebook)
         files |= collect_figures(notebook)
         files |= {f"{AUDITS}{file}": text.encode() for file, text in collect_audits(notebook).items()}
         charts |= collect_charts(notebook)
-        runs = _other(held, notebook)
-        for one in runs:
-            claims += [{"notebook": name, "preset": one.preset, "recorded": True, **claim} for claim in one.shown["claims"]]
-            files |= {f"{FIGURES}{figure}-{one.preset}.png": content for figure, content in one.figures.items()}
-        paged = page(notebook, runs)
-        files[f"notebooks/{name}.ipynb"] = (json.dumps(paged, indent=1, sort_keys=True) + "\n").encode()
+        files[f"notebooks/{name}.ipynb"] = (json.dumps(page(notebook), indent=1, sort_keys=True) + "\n").encode()
+    files[readme.STAGED] = readme.found(runs_of, claims)
     generated = {f"{reference.FOLDER}/index.md": lambda: reference.overview(library),
                  "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
                  "book/play.md": lambda: play_page.game(executed.values()),
-                 "book/recorded.md": lambda: records(recorded.every(root), recorded.ensembles(root)),
                  "book/exhibits.md": lambda: exhibits.index(shown_by, claims, THUMBNAILS.removeprefix("book/").rstrip("/"))}
     if "book/exhibits.md" in files:
         files |= {f"{THUMBNAILS}{name}.png": pictures.thumbnail(files[f"{FIGURES}{name}.png"])
@@ -271,27 +262,6 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = shown_again(prose.prose(files[path].decode(), path, runs=runs_of), path, charts).encode()
     return files
-
-
-def _differences(text: str, run: prose.Run) -> list[exhibits.Difference]:
-    """How a run differs from the paper by its chapter's text; of a record that was made before numbers had names, in what."""
-    try:
-        return exhibits.differences(prose.prose(text, f"notebooks/{run.notebook}.py", run))
-    except MiaError:
-        return [replace(one, here="") for one in exhibits.differences(text)]
-
-
-def _other(runs: list[Recorded], notebook: dict) -> list[Recorded]:
-    """Recorded runs without the tables and figures that the page's own run shows just so."""
-    own, images = displayed_outputs(notebook)
-    kept = []
-    for one in runs:
-        tables = {k: v for k, v in one.shown["tables"].items() if v["markdown"] != own["tables"].get(k, {}).get("markdown")}
-        drawn = {k: v for k, v in one.shown["figures"].items()
-                 if v != own["figures"].get(k) or one.figures[k] != pictures.shrunk(images[v["file"]])}
-        kept.append(replace(one, shown={**one.shown, "tables": tables, "figures": drawn},
-                            figures={k: one.figures[k] for k in drawn}))
-    return kept
 
 
 def collect_figures(notebook: dict) -> dict[str, bytes]:
@@ -360,13 +330,11 @@ def shown_again(text: str, where: str, charts: dict[str, tuple[dict, str]]) -> s
     return SHOWN_AGAIN.sub(again, text)
 
 
-def page(notebook: dict, runs: Sequence[Recorded] = (), explorable: bool = True,
-         audits: str = "../audits/", again: str | None = None) -> dict:
+def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", again: str | None = None) -> dict:
     """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
 
     Args:
         notebook: as JSON, with the record of the run in its metadata under "mia".
-        runs: recorded runs at larger scale, whose exhibits are folded in beside those of the same name.
         explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
         audits: where what `collect_audits` finds lies, seen from this page.
         again: the command that repeats the run; that of its preset when None.
@@ -376,7 +344,7 @@ def page(notebook: dict, runs: Sequence[Recorded] = (), explorable: bool = True,
     """
     notebook = copy.deepcopy(notebook)
     record = notebook["metadata"].pop("mia")
-    cells, folded = [], set()
+    cells = []
     for cell in notebook["cells"]:
         if runner.INJECTED in cell["metadata"].get("tags", []):
             cell["metadata"]["tags"].append("hide-input")
@@ -387,14 +355,8 @@ def page(notebook: dict, runs: Sequence[Recorded] = (), explorable: bool = True,
             cell["outputs"] = [_linked(output, audits) for output in cell["outputs"]]
         for part in _captioned(cell):
             cells.append(part)
-            named = [name for output in part.get("outputs", []) for name in _names(output)]
-            named += [name for name in [part["metadata"].get("mystnb", {}).get("figure", {}).get("name")] if name]
             cells += _charts(part, explorable)
-            cells += [_folded(one, name) for one in runs for name in named if name in _exhibits(one)]
-            folded |= set(named)
     cells = in_depth(cells)
-    # What this run does not show, such as a table of a study that it leaves out.
-    cells += [_folded(one, name) for one in runs for name in _exhibits(one) if name not in folded]
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record, again)})
     notebook["cells"] = cells
     return notebook
@@ -459,30 +421,10 @@ def _counted(cell: dict) -> list[str]:
     return ["table"] * len(tables) + ["figure"] * ("figure" in cell["metadata"].get("mystnb", {}))
 
 
-def _exhibits(one: Recorded) -> dict:
-    return one.shown["tables"] | one.shown["figures"]
-
-
 def _names(output: dict) -> list[str]:
     """Labels of the tables in an output."""
     markdown = "".join(output.get("data", {}).get("text/markdown", ""))
     return re.findall(r"^:name: (\S+)$", markdown, re.MULTILINE)
-
-
-def _folded(one: Recorded, name: str) -> dict:
-    """A cell with an exhibit of a recorded run, folded under a line that says where it comes from."""
-    manifest, label = one.manifest, f"{name}-{one.preset}"
-    if name in one.shown["tables"]:
-        exhibit = one.shown["tables"][name]["markdown"].replace(f":name: {name}\n", f":name: {label}\n", 1)
-    else:
-        figure = one.shown["figures"][name]
-        exhibit = (f":::{{figure}} /{FIGURES}{label}.png\n:name: {label}\n:alt: {figure.get('alt', '')}\n:width: 100%\n\n"
-                   f"{figure['caption']}\n:::\n")
-    title = (f"The same, recorded at preset `{one.preset}`: {duration(manifest['seconds'])} on {manifest['device']}, "
-             f"{manifest['date'][:10]}")
-    again = f"Anew: `mia run {one.name} --preset {one.preset}`. [All recorded runs](../book/recorded.md)."
-    return {"cell_type": "markdown", "id": f"{label}"[:64], "metadata": {},
-            "source": f"::::::{{admonition}} {title}\n:class: note dropdown\n\n{exhibit}\n{again}\n::::::"}
 
 
 def _charts(cell: dict, explorable: bool) -> list[dict]:
@@ -567,8 +509,7 @@ def provenance(record: dict, again: str | None = None) -> str:
                f"{record['peak_memory_mb']} MB at most",
         "Device": record["device"],
         "Versions": _versions(record),
-        "Read from recorded results": _read_from_records(record),
-        "Hash of the code that bears on it, data and parameters": f"`{record['key']}`",
+        "Hash of code, data and parameters": f"`{record['key']}`",
         "Again, or with other parameters": f"`{again or rerun_command(record)} -p NAME VALUE`",
     }
     table = "\n".join(f"| {left} | {right} |" for left, right in rows.items())
@@ -576,30 +517,8 @@ def provenance(record: dict, again: str | None = None) -> str:
     return f"{title}\n:class: note dropdown\n\n| | |\n| --- | --- |\n{table}\n```"
 
 
-def _read_from_records(record: dict) -> str:
-    """Of which parts of the page how much was not computed by this run, nor by an earlier one on the same machine."""
-    parts, said = {}, []
-    for entry in record.get("entries", []):
-        parts.setdefault(entry.get("section", ""), []).append(entry)
-    for section, asked in parts.items():
-        found = sorted(e["date"][:10] for e in asked if e["source"] == "recorded")
-        if found:
-            days = found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
-            said.append(f"{f'under *{section}*, ' if section else ''}{len(found)} of {len(asked)} results, of {days}")
-    return "; ".join(said).replace("|", "\\|") or "nothing: all was computed by this code"
-
-
 def _versions(record: dict) -> str:
     return ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-
-
-def records(runs: Sequence[Recorded], ensembles: Sequence[Mapping]) -> str:
-    """The table of all that is recorded, in MyST Markdown."""
-    what = [(f"{{doc}}`/notebooks/{one.name}`", one.preset, one.manifest) for one in runs]
-    what += [(f"`{one['name']}`", f"{len(one['models'])} models", one) for one in ensembles]
-    rows = [f"| {name} | {of} | {duration(m['seconds'])} | {m['device']} | {m['date'][:10]} |" for name, of, m in what]
-    return "\n".join([":::{table}", ":class: mia-recorded", "", "| what | preset | run | device | date |", "| --- " * 5 + "|",
-                      *rows, ":::"])
 
 
 def status(records: list[dict]) -> str:

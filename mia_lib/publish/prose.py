@@ -18,10 +18,7 @@ puts the questions of `book/quiz/bayes.yaml` there.
 
 ``:::{finding}`` holds what was found, in plain sentences about the published run. Its first line names the claims that it
 rests on and the verdicts that it was written for, ``:claims: C7 reproduced, C9 no difference``. The build fails when a verdict
-is another. A run with other parameters shows in its place what became of these claims there.
-
-A part fenced with ``:::{about} PRESET`` was written about the numbers of one preset: it is shown where that preset ran
-unchanged, or, of a recorded preset, beside its exhibits. Elsewhere one line says what is left out. A name that does not exist
+is another. A run with other parameters shows in its place what became of these claims there. A name that does not exist
 stops the build and is named, with the nearest one.
 """
 
@@ -51,7 +48,6 @@ BELOW = "below resolution"  # as tables have it
 WARNED = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE)  # with a path here, and the line there
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
-ABOUT = re.compile(r"^(:{3,})\{about\} *(\S*) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
@@ -94,11 +90,6 @@ def run_of(notebook: dict, root: Path) -> Run:
                    answer=" ".join(answer[1].split()) if answer else "")
 
 
-def run_of_record(name: str, preset: str, values: Mapping, shown: Mapping) -> Run:
-    """What a recorded run can be asked for: of a notebook at a preset, with what it shows."""
-    return _run(name, preset, True, values, shown)
-
-
 def _plain(values: Mapping) -> dict:
     return {name: plain(value) for name, value in values.items()}
 
@@ -109,13 +100,12 @@ def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mappin
                {figure: one.get("alt", "") for figure, one in found["figures"].items()})
 
 
-def told(notebook: dict, run: Run, records: Mapping[str, Run] | None = None) -> dict:
+def told(notebook: dict, run: Run) -> dict:
     """An executed notebook with its text, captions and alternative texts as its numbers have them.
 
     Args:
         notebook: as JSON.
         run: `run_of` it.
-        records: preset -> recorded run whose exhibits the page shows, too.
 
     Raises:
         MiaError: a name that does not exist, with the cell.
@@ -123,7 +113,7 @@ def told(notebook: dict, run: Run, records: Mapping[str, Run] | None = None) -> 
     notebook = copy.deepcopy(notebook)
     for place, cell in enumerate(notebook["cells"], 1):
         def tell(text, where: str = f"notebooks/{run.notebook}.py, cell {place}") -> str:
-            return prose("".join(text), where, run, records=records)
+            return prose("".join(text), where, run)
 
         if cell["cell_type"] == "markdown":
             cell["source"] = tell(cell["source"])
@@ -144,16 +134,14 @@ def told(notebook: dict, run: Run, records: Mapping[str, Run] | None = None) -> 
     return notebook
 
 
-def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None,
-          records: Mapping[str, Run] | None = None) -> str:
-    """Text with each role answered and each part about a preset shown or left out.
+def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None) -> str:
+    """Text with each role answered.
 
     Args:
         text: MyST Markdown.
         where: page and cell, for errors.
         run: whose page it is; None for a page of prose.
         runs: notebook -> its run, for text that names the notebook.
-        records: preset -> recorded run beside it.
 
     Raises:
         MiaError: a name that does not exist, or a role on a page that has no run, with the nearest name.
@@ -161,7 +149,6 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     if "{" not in text:
         return text
     text = FINDING.sub(lambda found: _finding(found[1], found[2], found[3], where, run), text)
-    text = ABOUT.sub(lambda found: _about(found[2], found[3], where, run, runs, records), text)
     text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
     text = quiz.shown(text, where)
     for _ in range(DEPTH):
@@ -203,16 +190,6 @@ def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) 
             for claim, record in ((claim, run.claims[claim]) for claim in written_for)]
     return (f"{fence}{{admonition}} What became of these claims in this run\n:class: finding\n\n" + "\n".join(rows)
             + f"\n\n{marks.small('What was written here is about the published run.')}\n{fence}")
-
-
-def _about(preset: str, body: str, where: str, run: Run | None, runs, records: Mapping[str, Run] | None) -> str:
-    if run is None:
-        raise MiaError(f"{where}: a part about the preset {preset!r} stands on a page that no run belongs to.")
-    if preset == run.preset and run.unchanged:
-        return prose(body, where, run, runs).strip("\n")
-    if preset in (records or {}):
-        return prose(body, where, records[preset], runs).strip("\n")
-    return f"*(A note on the run at preset `{preset}` is left out here: it is about other numbers than these.)*"
 
 
 def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:

@@ -1,63 +1,45 @@
-"""The part of README.md that says what was found: a figure, and a table of one recorded run a chapter, written from them.
+"""The part of README.md that says what was found: a row a chapter, with its answer and its verdicts, from the book as it was
+last built with the published parameters.
 
-`mia sync` writes it and a test holds it to the records, so that README says nothing that no run found.
+`mia sync` writes it, and `mia sync --check` after a build holds it to what was found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from mia_lib.evidence import claims, tables
-from mia_lib.publish import marks, recorded
-from mia_lib.publish.parameters import find_root, notebooks
+from mia_lib.publish import marks, prose
+from mia_lib.publish.parameters import PUBLISHED, find_root
 
-BEGIN = "<!-- written by `mia sync` from data/recorded -->"
-SHOWN = "compare-references"  # the figure, where it is recorded
-NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's data
-    "audit": "cpu",  # the only one, of a chapter without a paper; so is that of compare
-    "compare": "cpu",
-    "iha": "cpu",  # MNIST-Odd and FashionMNIST, 30,000 members and 128 models as in the paper; the others have one data set
-    "quantile": "members",  # CIFAR-10 with the paper's 25,000 members; the others have 5,000 or 10,000
-}
+BEGIN = "<!-- written by `mia sync` from the book as it was last built -->"
+STAGED = "book/found.json"  # in the staging folder
 
 
-def found(root: Path | None = None) -> str:
-    """Markdown of that part."""
-    root, rows, picture = find_root(root), [], ""
-    for name in notebooks(root):
-        run = recorded.run(name, NEAREST[name], root) if name in NEAREST else None
-        if run is None:
-            continue
-        rows.append({"paper": claims.title(name), "run": f"`{name}`, preset `{run.preset}`, {run.manifest['date'][:10]}",
-                     **_counted(run.shown["claims"])})
-        if one := run.shown["figures"].get(SHOWN):
-            path = recorded.path_of(name, run.preset, one["file"], run.manifest["files"][one["file"]], root)
-            picture = f"![{_plain(one['alt'])}]({path.relative_to(root).as_posix()})\n\n*{_plain(one['caption'])}*\n\n"
-    if not rows:
-        return "No run is recorded in this clone."
-    import pandas as pd
+def found(runs: Mapping[str, prose.Run], judged: list[Mapping]) -> bytes:
+    """What a book found, as JSON: preset -> a row a chapter with its answer and its counts of verdicts.
 
-    return picture + tables.markdown_table(pd.DataFrame(rows))
-
-
-def _counted(records: Iterable[Mapping]) -> dict[str, str]:
-    """Verdicts on a paper's claims by whose data they were judged on, those on this book's own, and what was checked."""
-    records = list(records)
-    tried = [one for one in records if one["verdict"] != claims.CHECKED]
-    theirs = [one for one in tried if claims.kind_of(one) == "paper"]
-    groups = {"its claims on its own data": [one for one in theirs if one.get("data") == claims.OWN_DATA],
-              "its other claims": [one for one in theirs if one.get("data") != claims.OWN_DATA],
-              "claims of this book": [one for one in tried if claims.kind_of(one) == "ours"]}
-    return {title: claims.counts(group) if group else "–" for title, group in groups.items()}
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.replace("**", "").replace("*", "").split())
+    Args:
+        runs: chapter -> its run. judged: records of all claims, as `claims.show` keeps them.
+    """
+    rows = []
+    for name, run in runs.items():
+        of_chapter = [one for one in judged if one["notebook"] == name]
+        if run.answer and of_chapter:
+            groups = {kind: [one for one in of_chapter if claims.kind_of(one) == kind and one["verdict"] != claims.CHECKED]
+                      for kind in ("paper", "ours")}
+            rows.append({"chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
+                         "what was found": " ".join(prose.prose(run.answer, f"README.md, {name}", run).split()),
+                         **{f"claims of {whose}": claims.counts(groups[kind]) if groups[kind] else tables.NOTHING
+                            for kind, whose in (("paper", "the paper"), ("ours", "this book"))}})
+    presets = {run.preset if run.unchanged else "" for run in runs.values()}
+    return (json.dumps({"preset": presets.pop() if len(presets) == 1 else "", "rows": rows}, indent=1) + "\n").encode()
 
 
 def sync(check: bool = False, root: Path | None = None) -> list[Path]:
-    """Write the part anew where it is out of step.
+    """Write the part anew where it is out of step with the last book; without a book of the published run it stays as it is.
 
     Args:
         check: write nothing.
@@ -68,5 +50,13 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
     Raises:
         MiaError: README.md without the marks between which the part stands.
     """
-    path = find_root(root) / "README.md"
-    return marks.between(path, BEGIN, found(root), check) if path.is_file() else []
+    import pandas as pd
+
+    root = find_root(root)
+    path, staged = root / "README.md", root / "_build" / "book" / STAGED
+    if not path.is_file() or not staged.is_file():
+        return []
+    book = json.loads(staged.read_text(encoding="utf-8"))
+    if book["preset"] != PUBLISHED:
+        return []
+    return marks.between(path, BEGIN, tables.markdown_table(pd.DataFrame(book["rows"])), check)

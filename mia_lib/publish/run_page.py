@@ -173,22 +173,12 @@ def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | N
 
 - **Preset:** {_code(record["preset"])}
 - **Changed from it:** {what or "nothing"}
-- **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}{_kept(record)}
+- **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}
 - **Again:** {_code(rerun_command(record, changes))}
 
 Tables, figures, verdicts and the numbers in the text are of this run (<a href="{html.escape(notebook)}">as a notebook</a>).
 {elsewhere} {here}.
 ```"""
-
-
-def _kept(record: dict) -> str:
-    """How much of it was not computed in the time that the banner names. Models that a result trains are not asked for."""
-    entries = record.get("entries", [])
-    results = [entry for entry in entries if entry["kind"] != "model"]
-    before = sum(entry["source"] != "computed" for entry in results)
-    models = sum(entry["kind"] == "model" and entry["source"] != "computed" for entry in entries)
-    there = [f"{before} of its {len(results)} results"] * bool(before) + [f"{models} model{'s' * (models > 1)}"] * bool(models)
-    return f"; before it there were {' and '.join(there)}" if there else ""
 
 
 def _code(value) -> str:

@@ -1,4 +1,4 @@
-"""The scorecard: every claim of every chapter, what the paper printed, and what this run and recorded ones found.
+"""The scorecard: every claim of every chapter, what the paper printed, and what its run found.
 
 A row is a claim. The page, its three counters and what `mia scorecard` prints are made from the verdicts that the outputs of
 executed notebooks carry, and of nothing typed.
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims, tables
+from mia_lib.evidence import claims
 from mia_lib.publish import exhibits, marks, outputs
 from mia_lib.publish.parameters import find_root
 
@@ -29,16 +29,15 @@ class Found:
     """What one run found of a claim.
 
     Attributes:
-        preset: of the run. recorded: whether it was run once and kept.
+        preset: of the run.
         verdict: one of `claims.VERDICTS`; said: the same with what was left out, "reproduced for n = 400; n = 2000 not run".
         brief, estimate: our numbers as text, of the part that decides and of all parts. hold: of how many `parts` they are
             on the claim's side.
         data: `claims.OWN_DATA`, `claims.STAND_IN` or "". reason: why something was not run.
-        numbers: of all parts as data, as `claims.Verdict.numbers` has them; old records have none.
+        numbers: of all parts as data, as `claims.Verdict.numbers` has them.
     """
 
     preset: str
-    recorded: bool
     verdict: str
     said: str
     brief: str
@@ -52,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Row:
-    """A claim, and what became of it in the page's own run (first) and in recorded ones."""
+    """A claim, and what became of it in a run."""
 
     paper: str
     claim: str
@@ -62,37 +61,30 @@ class Row:
     exhibit: str
     printed: str
     rule: str
-    found: tuple[Found, ...]
+    found: Found
 
 
 def rows(records: Iterable[Mapping]) -> list[Row]:
     """The rows of the scorecard, papers as they come and claims in the order of their paper.
 
     Args:
-        records: what `claims.show` put into executed notebooks, each with "notebook" and "preset", those of recorded runs with
-            "recorded" besides. What a claims file has no more is left out.
+        records: what `claims.show` put into executed notebooks, each with "notebook" and "preset". What a claims file has no
+            more is left out.
     """
-    of_claims: dict[tuple[str, str], list[Mapping]] = {}
-    for record in records:
-        of_claims.setdefault((record["paper"], record["claim"]), []).append(record)
-    made = []
-    for paper in dict.fromkeys(paper for paper, _ in of_claims):
-        for claim, known in claims.claims(paper).items():
-            if found := of_claims.get((paper, claim)):
-                found = sorted(found, key=lambda one: one.get("recorded", False))
-                made.append(Row(paper, claim, _kind(known, found), found[0]["notebook"], known["text"], known["exhibit"],
-                                known["evidence"], known["rule"], tuple(map(_found, found))))
-    return made
+    of_claims = {(record["paper"], record["claim"]): record for record in records}
+    return [Row(paper, claim, _kind(known, found), found["notebook"], known["text"], known["exhibit"], known["evidence"],
+                known["rule"], _found(found))
+            for paper in dict.fromkeys(paper for paper, _ in of_claims)
+            for claim, known in claims.claims(paper).items() if (found := of_claims.get((paper, claim)))]
 
 
-def _kind(claim: Mapping, found: Sequence[Mapping]) -> str:
-    proof = "rounding" in claim or claims.CHECKED in claim.get("says", {}) or any(
-        one["verdict"] == claims.CHECKED for one in found)
+def _kind(claim: Mapping, found: Mapping) -> str:
+    proof = "rounding" in claim or claims.CHECKED in claim.get("says", {}) or found["verdict"] == claims.CHECKED
     return "proof" if proof else claim["kind"]
 
 
 def _found(one: Mapping) -> Found:
-    return Found(one.get("preset", ""), one.get("recorded", False), one["verdict"], one["said"], one["brief"], one["estimate"],
+    return Found(one.get("preset", ""), one["verdict"], one["said"], one["brief"], one["estimate"],
                  one.get("hold", 0), one.get("parts", 0), one.get("data", ""), one["reason"], one.get("numbers", []))
 
 
@@ -100,25 +92,20 @@ def records(given: Sequence[Row]) -> list[dict]:
     """The scorecard as plain data, a record for each claim and run, for `mia scorecard --json`."""
     return [{"paper": row.paper, "title": claims.title(row.paper), "chapter": row.chapter, "claim": row.claim,
              "kind": row.kind, "text": row.text, "exhibit": row.exhibit, "printed": row.printed, "rule": row.rule,
-             **asdict(found)} for row in given for found in row.found]
+             **asdict(row.found)} for row in given]
 
 
 def of_records(given: Iterable[Mapping]) -> list[Row]:
     """The rows of what `records` made."""
-    made: dict[tuple[str, str], Row] = {}
-    for one in given:
-        row = made.setdefault((one["paper"], one["claim"]), Row(**{
-            name: () if name == "found" else one[name] for name in Row.__dataclass_fields__}))
-        found = Found(**{name: one[name] for name in Found.__dataclass_fields__})
-        made[row.paper, row.claim] = Row(**{**row.__dict__, "found": (*row.found, found)})
-    return list(made.values())
+    return [Row(**{name: one[name] for name in Row.__dataclass_fields__ if name != "found"},
+                found=Found(**{name: one[name] for name in Found.__dataclass_fields__})) for one in given]
 
 
 def totals(given: Iterable[Row]) -> dict[str, Counter]:
-    """Three counters, by kind: how many claims came to which verdict in the page's own run."""
+    """Three counters, by kind: how many claims came to which verdict in their runs."""
     made = {kind: Counter() for kind in KINDS}
     for row in given:
-        made[row.kind][row.found[0].verdict] += 1
+        made[row.kind][row.found.verdict] += 1
     return made
 
 
@@ -133,7 +120,7 @@ def page(given: Sequence[Row]) -> str:
     for paper in dict.fromkeys(row.paper for row in given):
         of_paper = [row for row in given if row.paper == paper]
         title, chapter = claims.title(paper), of_paper[0].chapter
-        lines = ["| claim | the paper | this run | recorded |", "| :--- | :--- | :--- | :--- |",
+        lines = ["| claim | the paper | this run |", "| :--- | :--- | :--- |",
                  *(f"| {' | '.join(map(_cell, _cells(row)))} |" for row in of_paper)]
         sections.append(f"## {title}\n\nChapter: {{doc}}`/notebooks/{chapter}`.\n\n"
                         f":::{{table}} Claims of *{title}*\n:name: tab-scorecard-{paper}\n:class: mia-scorecard\n\n"
@@ -145,36 +132,25 @@ def _cell(text: str) -> str:
     return re.sub(r"(?<!\\)\|", r"\\|", text).replace("\n", "<br>")
 
 
-def _cells(row: Row) -> tuple[str, str, str, str]:
-    live = [found for found in row.found if not found.recorded]
-    kept = [found for found in row.found if found.recorded]
+def _cells(row: Row) -> tuple[str, str, str]:
     named = exhibits.named(row.exhibit)
     exhibit = row.exhibit
     if named:
         exhibit = f'<a href="exhibits.html#{marks.of_exhibit(row.paper, named[0])}">{row.exhibit}</a>'
-    data = f", {OF_DATA[row.found[0].data]}" if row.found[0].data else ""
+    data = f", {OF_DATA[row.found.data]}" if row.found.data else ""
     place = f"../notebooks/{row.chapter}.html#{marks.in_chapter(row.claim)}"
     about = OF_KIND[row.kind] + (f"; {exhibit}" if row.exhibit != "none" else "") + data
     claim = (f'<span id="{marks.of_claim(row.paper, row.claim)}" class="mia-claim" data-kind="{row.kind}"></span>'
              f'<a href="{place}"><strong>{row.claim}</strong></a> {row.text}\n{marks.small(about)}')
-    recorded = [_run(found, f"`{found.preset}`: ", live and _same(found, live[0])) for found in kept]
-    return (claim, row.printed, "\n".join(_run(found) for found in live) or tables.NOTHING,
-            "\n".join(recorded) or tables.NOTHING)
+    return claim, row.printed, _run(row.found)
 
 
-def _same(one: Found, other: Found) -> bool:
-    """Whether two runs found the same to the last printed digit, as they do where one takes its numbers from the other, or
-    where neither ran it."""
-    return (one.verdict, one.estimate) == (other.verdict, other.estimate)
-
-
-def _run(found: Found, before: str = "", same: bool = False) -> str:
-    """What one run found, in HTML and Markdown, with what the filters of `book.js` read."""
-    inside = f"{before}the same" if same else "\n".join(filter(None, [
-        f"{before}{marks.pill(found.verdict)}{found.said.removeprefix(found.verdict)}", found.brief.replace("; ", "\n"),
+def _run(found: Found) -> str:
+    """What a run found, in HTML and Markdown, with what the filters of `book.js` read."""
+    inside = "\n".join(filter(None, [
+        f"{marks.pill(found.verdict)}{found.said.removeprefix(found.verdict)}", found.brief.replace("; ", "\n"),
         f"{found.hold} of {found.parts} parts hold" if found.parts > 1 and found.hold < found.parts else "",
-        marks.small(found.reason) if found.reason else "",
-        marks.small(OF_DATA[found.data]) if found.recorded and found.data else ""]))
+        marks.small(found.reason) if found.reason else ""]))
     whose = {claims.OWN_DATA: "own", claims.STAND_IN: "stand-in"}.get(found.data, "none")
     return f'<span class="mia-run" data-verdict="{found.verdict}" data-data="{whose}">{inside}</span>'
 
@@ -188,13 +164,13 @@ def _counters(given: Sequence[Row]) -> str:
         if kind == "paper":
             lines += [marks.small(f"{where}: {_counts(given, data)}.") for data, where in (
                 (claims.OWN_DATA, "On the paper's own data"), (claims.STAND_IN, "On other data"), ("", "About no data set"))
-                if any(row.kind == kind and row.found[0].data == data for row in given)]
+                if any(row.kind == kind and row.found.data == data for row in given)]
         cards.append("<div>\n" + "\n".join(f"<p>{line}</p>" for line in filter(None, lines)) + "\n</div>\n")
     return f'<div class="mia-counters">\n{"".join(cards)}</div>\n'
 
 
 def _counts(given: Iterable[Row], data: str) -> str:
-    own = [row.found[0] for row in given if row.kind == "paper" and row.found[0].data == data]
+    own = [row.found for row in given if row.kind == "paper" and row.found.data == data]
     return claims.counts([{"verdict": one.verdict, "said": one.said} for one in own])
 
 
@@ -254,13 +230,10 @@ def show(given: Sequence[Row]) -> None:
     caption = "\n".join(f"{KINDS[kind]}: {text}" for kind, text in said.items())
     table = Table(title="Scorecard", caption=caption, show_lines=True)
     table.add_column("claim", no_wrap=True)
-    for column, ratio in (("what is claimed", 4), ("the paper", 3), ("this run", 4), ("recorded", 3)):
+    for column, ratio in (("what is claimed", 4), ("the paper", 3), ("this run", 4)):
         table.add_column(column, ratio=ratio, overflow="fold")
     for row in given:
-        live = [_line(found) for found in row.found if not found.recorded]
-        kept = [f"{found.preset}: {_line(found)}" for found in row.found if found.recorded]
-        table.add_row(*map(Text, (f"{row.paper} {row.claim}", row.text, row.printed, "\n".join(live) or tables.NOTHING,
-                                  "\n".join(kept) or tables.NOTHING)))
+        table.add_row(*map(Text, (f"{row.paper} {row.claim}", row.text, row.printed, _line(row.found))))
     console.print(table)
 
 

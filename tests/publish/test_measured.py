@@ -200,7 +200,7 @@ def test_the_list_says_what_is_there_and_what_is_missing():
     assert done.exit_code == 0 and all(entry.measurement.name in done.output for entry in QUEUE)
 
 
-def test_the_page_of_machines_says_what_was_measured_where_and_what_is_missing(own_folder):
+def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
     published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
     four = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "petaflop": 8,
             "minutes": {"cpu": 60, "card": 2}}
@@ -212,7 +212,7 @@ def test_the_page_of_machines_says_what_was_measured_where_and_what_is_missing(o
     assert "| 2 | 4 | 30 min | 1 min |" in missing[4]
 
 
-def test_the_page_of_machines_is_in_step_with_what_is_published():
+def test_the_page_is_in_step_with_what_is_published():
     assert measured.sync(check=True) == [], "run `mia sync`"
 
 

@@ -1,62 +1,45 @@
-"""What README says was found is what the records hold."""
+"""What README says was found is what the book says, and its examples run."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import marks, readme, recorded
-from mia_lib.publish.parameters import find_root, notebooks
+from mia_lib.publish import marks, prose, readme
+from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
 
 
-def test_readme_is_in_step_with_the_records():
-    assert readme.sync(check=True) == [], "run `mia sync`"
+RUN = prose.Run("bayes", "published", True, answer="MAST {ours}`lead`", results={"lead": {"text": "leads"}})
 
 
-def test_a_chapter_has_one_row_and_every_claim_of_its_run_is_counted_once():
-    rows = [line for line in readme.found().splitlines() if line.startswith("| ") and "preset" in line]
-    assert len(rows) == len(readme.NEAREST) and readme.NEAREST.keys() <= set(notebooks(ROOT))
-    for name, preset in readme.NEAREST.items():
-        [row] = [line for line in rows if f"`{name}`, preset `{preset}`" in line]
-        counts = re.findall(r"\b(\d+) (?:reproduced|contradicted|no difference|inconclusive|not run)", row)
-        total = sum(map(int, counts))
-        assert total == sum(record["verdict"] != claims.CHECKED for record in recorded.run(name, preset).shown["claims"])
-
-
-def test_the_figure_is_in_the_repository_and_described():
-    for alt, path in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", readme.found()):
-        assert (ROOT / path).is_file() and len(alt) > 40
-
-
-def test_a_stale_part_is_written_and_the_rest_left_alone(tmp_path):
-    for folder in ("notebooks", "data"):
-        (tmp_path / folder).mkdir()
+def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(tmp_path):
+    (tmp_path / "notebooks").mkdir()
     shutil.copy(ROOT / "_toc.yml", tmp_path)
-    path = tmp_path / "README.md"
+    path, staged = tmp_path / "README.md", tmp_path / "_build" / "book" / readme.STAGED
     path.write_text(f"# One\n\n{readme.BEGIN}\nold\n{marks.END}\n\nTwo.\n")
-    assert readme.sync(True, tmp_path) == [path] and "old" in path.read_text()
+    assert readme.sync(root=tmp_path) == [], "no book was built"
+    record = {"notebook": "bayes", "verdict": "reproduced", "said": "reproduced", "kind": "paper"}
+    judged = [record, {**record, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
+              {**record, "verdict": claims.CHECKED, "said": claims.CHECKED}]
+    staged.parent.mkdir(parents=True)
+    for preset in ("quick", "published"):
+        staged.write_bytes(readme.found({"bayes": replace(RUN, preset=preset)}, judged))
+        assert readme.sync(True, tmp_path) == [path] * (preset == "published") and "old" in path.read_text()
     assert readme.sync(False, tmp_path) == [path] and readme.sync(True, tmp_path) == []
-    assert path.read_text() == f"# One\n\n{readme.BEGIN}\n\nNo run is recorded in this clone.\n\n{marks.END}\n\nTwo.\n"
+    text = path.read_text()
+    assert text.startswith("# One\n\n<!--") and text.endswith("-->\n\nTwo.\n")
+    assert "| MAST leads | 1 reproduced | 1 contradicted |" in text
     path.write_text("# One\n")
     with pytest.raises(MiaError, match="lacks the marks"):
         readme.sync(root=tmp_path)
-    path.unlink()
-    assert readme.sync(root=tmp_path) == []
-
-
-def test_claims_are_told_apart_by_whose_they_are():
-    record = {"verdict": "reproduced", "said": "reproduced", "kind": "paper"}
-    counted = readme._counted([{**record, "data": claims.OWN_DATA}, {**record, "data": claims.STAND_IN}, record,
-                               {**record, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
-                               {**record, "verdict": claims.CHECKED, "said": claims.CHECKED}])
-    assert list(counted.values()) == ["1 reproduced", "2 reproduced", "1 contradicted"]
 
 
 def test_its_examples_run_as_they_stand(tmp_path):
