@@ -1,7 +1,4 @@
-"""PyTorch is there: imported first by what needs it, so that its absence is said with the remedy.
-
-A module of its own, for an import bears on no number and a statement beside it would (`mia_lib.definitions`).
-"""
+"""PyTorch is there: imported first by what needs it, so that its absence is said with the remedy."""
 
 try:
     import torch  # noqa: F401

@@ -1,7 +1,4 @@
-"""Types of arguments, by the names that annotations use.
-
-An annotation that says nothing but these bears on no number and is in no fingerprint of `mia_lib.definitions`.
-"""
+"""Types of arguments, by the names that annotations use."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import re
 import sys
 import sysconfig
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,9 +76,38 @@ def written(given) -> str:
                        f"import it again, or restart (in JupyterLab: Kernel, Restart).")
     made = Own(function, arguments, dict(keywords))
     _check_arguments(f"{module}:{name}", made)
-    store.check_unedited(store.code_of((), *sources(f"{module}:{name}")))
+    files = sources(f"{module}:{name}")
+    store.check_unedited(store.code_of((), *files))
+    for path in files:
+        _check_loaded(path)
     inside = [*map(_plain, made.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(made.keywords.items()))]
     return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
+
+
+def _check_loaded(path: Path) -> None:
+    """See to it that functions and classes of a module that was imported are those of its file.
+
+    Raises:
+        MiaError: the file was edited after it was imported.
+    """
+    def parts(code) -> Iterator[tuple[str, tuple]]:
+        inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        yield code.co_qualname, (code.co_code, code.co_names, [one for one in code.co_consts if one not in inner])
+        for one in inner:
+            yield from parts(one)
+
+    modules = [one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == str(path)
+               and type(getattr(one, "__loader__", None)) is importlib.machinery.SourceFileLoader]  # others may add to it
+    now = dict(parts(compile(path.read_bytes(), str(path), "exec"))) if modules else {}
+    for module in modules:
+        mine = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == module.__name__]
+        functions = [one for thing in mine for one in (vars(thing).values() if isinstance(thing, type) else [thing])]
+        for function in functions:
+            code = getattr(function, "__code__", None)
+            if code is not None and code.co_filename == str(path) and any(
+                    now.get(name) != part for name, part in parts(code)):
+                raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
+                               "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
 
 
 def read(text: str) -> Own:

@@ -133,8 +133,8 @@ def _digest(path: Path, state: tuple[int, int]) -> str:
 def check_unedited(code: str) -> None:
     """See to it that what this process runs is what the files say, before something is kept under the hash of their code."""
     for path in _behind.get(code, ()):
-        state, digest = _taken[path]
-        same = path.is_file() and (_state(path) == state or digest(path) == digest)
+        state, then = _taken[path]
+        same = path.is_file() and (_state(path) == state or digest(path) == then)
         if not same or (LIBRARY in path.parents and path.stat().st_mtime > BEGAN):
             raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
                            "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
@@ -330,28 +330,40 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         held.release()
 
 
-def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None,
-          ) -> dict[str, np.ndarray]:
-    """The arrays of an audit's computation: kept ones, or computed once however many processes ask.
+def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None) -> Entry:
+    """The entry under `spec`: looked up, or computed once however many processes ask.
+
+    Args:
+        spec: plain data with a `kind` and a `code`.
+        compute: makes the arrays where the cache does not hold them.
+        wait: seconds to wait for another process that computes the same; by default until it is done.
+
+    Raises:
+        MiaError: another process has held the lock for longer than `wait`.
+    """
+    entry = look_up(spec)
+    if entry is None:
+        with lock(spec, wait):
+            entry = look_up(spec) or _compute(spec, compute)
+    return entry
+
+
+def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arrays of an audit's computation: kept ones, or computed and kept.
 
     Args:
         name: ROOM.COMPUTATION.
         spec: plain data that determines the arrays together with the code, without "kind" and "study".
-        compute: makes the arrays; it and all that it calls lie in the rooms `STUDIES`, or in its own module.
-        wait: seconds to wait for another process that computes the same; by default until it is done.
+        compute: makes the arrays; a function of a module. It and all that it calls lie in the rooms `STUDIES` or in its own
+            module.
 
     Raises:
-        MiaError: `spec` has one of these; another process has held the lock for longer than `wait`.
+        MiaError: `spec` has one of these.
     """
     if taken := {"kind", "study"} & spec.keys():
         raise MiaError(f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name.")
     module = Path(inspect.getfile(getattr(compute, "func", compute))).resolve()
-    spec = {"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}
-    found = look_up(spec)
-    if found is None:
-        with lock(spec, wait):
-            found = look_up(spec) or _compute(spec, compute)
-    return found.arrays
+    return fetch({"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}, compute).arrays
 
 
 def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,25 +31,23 @@ def path_of(spec, manifest=False):
 
 def kept(arrays=ARRAYS, **more):
     """An entry computed by this function; its spec, as it is kept, and what came back."""
-    entry = store.fetch({"kind": "test", "a": 1, **more}, lambda: arrays)
-    return entry.manifest["spec"], entry
+    spec = {**SPEC, **more}
+    return spec, store.fetch(spec, lambda: arrays)
 
 
 def test_an_entry_comes_back_as_it_was_and_is_computed_once():
-    calls, asked = [], {"kind": "test", "a": 1}
-    first = store.fetch(asked, lambda: calls.append(1) or ARRAYS)
-    second = store.fetch(dict(reversed(asked.items())), lambda: calls.append(1) or ARRAYS)
+    calls = []
+    first = store.fetch(SPEC, lambda: calls.append(1) or ARRAYS)
+    second = store.fetch(dict(reversed(SPEC.items())), lambda: calls.append(1) or ARRAYS)
     assert (first.source, second.source, len(calls)) == ("computed", "cache", 1)
     assert (second.arrays["x"] == ARRAYS["x"]).all()
-    spec = second.manifest["spec"]
-    assert spec == {**asked, "code": spec["code"]}
-    assert store.look_up(spec) is not None and store.look_up({**spec, "a": 2}) is None
-    assert store.look_up({**spec, "code": "other"}) is None
+    assert second.manifest["spec"] == SPEC
+    assert store.look_up(SPEC) is not None and store.look_up({**SPEC, "a": 2}) is None
+    assert store.look_up({**SPEC, "code": "other"}) is None
     assert store.size() > 0
 
 
-def test_an_entry_knows_the_card_and_the_torch_that_it_was_computed_with(monkeypatch, tmp_path):
-    monkeypatch.setenv("MIA_TRACE", str(tmp_path / "trace"))
+def test_an_entry_knows_the_card_and_the_torch_that_it_was_computed_with(monkeypatch):
     used, begun = [0, 0], [False]
     cuda = SimpleNamespace(is_initialized=lambda: begun[0], device_count=lambda: 2, get_device_name=lambda n: f"Card {n}",
                            max_memory_allocated=lambda n: used[n])
@@ -58,14 +55,11 @@ def test_an_entry_knows_the_card_and_the_torch_that_it_was_computed_with(monkeyp
     said = []
     for k, (known, bytes_) in enumerate([(False, 0), (True, 0), (True, 512)]):
         begun[0], used[1] = known, bytes_
-        said.append(store.fetch({"kind": "test", "on": k}, lambda: ARRAYS).manifest["card"])
+        said.append(store.fetch({**SPEC, "on": k}, lambda: ARRAYS).manifest["card"])
     assert said == ["", "", "Card 1"]
     begun[0] = False  # found again later, by a process without one
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, __version__="10.0"))
-    store.fetch({"kind": "test", "on": 2}, lambda: ARRAYS)
-    lines = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
-    assert [line["card"] for line in lines] == ["", "", "Card 1", "Card 1"]
-    assert [line["versions"]["torch"] for line in lines] == ["9.9"] * 4 and lines[0]["versions"]["numpy"] == np.__version__
+    assert store.fetch({**SPEC, "on": 2}, lambda: ARRAYS).manifest["torch"] == "9.9"
 
 
 def test_the_schema_number_is_part_of_the_key(monkeypatch):
@@ -79,62 +73,6 @@ def test_weights_are_safetensors():
     store.keep(spec, {"w": np.ones((2, 3), np.float32)})
     assert path_of(spec).suffix == ".safetensors"
     assert (store.look_up(spec).arrays["w"] == 1).all()
-
-
-def test_recorded_results_are_the_second_layer_and_say_so(tmp_path, monkeypatch):
-    spec, _ = kept()
-    record(spec, tmp_path / "recorded")
-    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
-    assert kept()[1].source == "recorded"
-
-
-def record(spec, folder):
-    """Move an entry from the cache to where records lie."""
-    target = folder / "test" / store.address(spec)[:2] / f"{store.address(spec)}.npz"
-    target.parent.mkdir(parents=True)
-    path_of(spec).rename(target)
-    path_of(spec, manifest=True).rename(target.with_suffix(".json"))
-    return target
-
-
-def test_a_record_is_served_by_its_address_whatever_code_made_it(tmp_path, monkeypatch):
-    spec, _ = kept()
-    record(spec, tmp_path / "recorded")
-    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
-    assert store.look_up({**spec, "code": "of today"}).source == "recorded" and store.look_up({**spec, "a": 2}) is None
-    within = store.fetch({"kind": "test", "of": "it"}, lambda: kept({"x": np.zeros(3)})[1].arrays)
-    assert (within.arrays["x"] == ARRAYS["x"]).all(), "and to what is computed within another computation"
-
-
-@pytest.fixture()
-def ensemble(shared, tmp_path, monkeypatch):
-    """The function that gives an ensemble that comes with the library, by name, where its data are."""
-    from mia_lib.training import shared as ensembles
-
-    subprocess.run([sys.executable, str(shared / "data" / "unpack.py"), str(tmp_path / "sets"), "fashion_mnist"], check=True,
-                   capture_output=True)
-    monkeypatch.setenv("MIA_DATA", str(tmp_path / "sets"))
-    return ensembles.get
-
-
-def test_models_of_the_ensembles_that_come_with_the_library_are_served_whatever_the_code_is_by_now(ensemble, monkeypatch):
-    monkeypatch.setattr(store, "code_of", lambda *_: "of another time")
-    models = ensemble("fashion_mlp6")
-    assert models.missing() == [] and store.look_up(models.spec(7)).source == "recorded"
-
-
-def test_a_damaged_ensemble_is_reported_once_and_its_models_are_to_be_trained(ensemble, tmp_path, monkeypatch):
-    shutil.copytree(store.RECORDED / "ensemble", tmp_path / "ensemble")
-    monkeypatch.setattr(store, "RECORDED", tmp_path)
-    models = ensemble("fashion_mlp6").part(range(3))
-    [pack] = [path.with_name(one["file"]) for path in tmp_path.glob("ensemble/*/*.json")
-              if (one := json.loads(path.read_text()))["name"] == "fashion_mlp6"]
-    content = bytearray(pack.read_bytes())
-    content[-5] ^= 1
-    pack.write_bytes(content)
-    with pytest.warns(UserWarning, match="is damaged") as said:
-        assert models.missing() == [0, 1, 2]
-    assert len(said) == 1
 
 
 MODULE = '''"""Says what."""
@@ -193,9 +131,10 @@ def test_what_is_kept_without_code_is_refused():
             function({"kind": "test"})
 
 
-def test_the_code_of_nothing_is_refused():
-    with pytest.raises(MiaError, match="The code of a figure would be that of nothing"):
-        store.fetch({"kind": "figure"}, np.ones)
+def test_a_study_is_kept_by_its_spec_and_the_code_of_its_module():
+    assert (store.study("a.b", {"n": 1}, lambda: ARRAYS)["x"] == ARRAYS["x"]).all()
+    assert (store.study("a.b", {"n": 1}, lambda: {"x": np.zeros(1)})["x"] == ARRAYS["x"]).all()
+    assert store.study("a.b", {"n": 2}, lambda: {"x": np.zeros(1)})["x"] == 0
 
 
 def test_a_study_cannot_be_called_otherwise_by_its_spec():
@@ -217,7 +156,7 @@ def _each(specs: list[dict]) -> list[dict[str, np.ndarray]]:
 
 
 def test_results_kept_one_by_one_are_computed_once():
-    specs = [store.under({"kind": "test", "m": m}, _each) for m in range(2)]
+    specs = [{**SPEC, "m": m} for m in range(2)]
     assert [found["x"][0] for found in _each(specs)] == [0, 7919] and _each([]) == []
     assert [found["x"][0] for found in _each(specs[::-1])] == [7919, 0]
 
@@ -304,7 +243,7 @@ def compute():
     print("computing", flush=True)
     time.sleep(0.5)
     return {"x": np.ones(3)}
-print(store.fetch({"kind": "test", "race": 1}, compute).source)
+print(store.fetch({"kind": "test", "race": 1, "code": "of the race"}, compute).source)
 """
 
 
@@ -327,12 +266,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_lock_that_is_held_too_long_is_named():
-    def compute():
-        return ARRAYS
-
-    with store.lock(store.under(SPEC, compute)), pytest.raises(
-            MiaError, match="Another process has been computing the test for 0.1 s"):
-        store.fetch(SPEC, compute, wait=0.1)
+    with store.lock(SPEC), pytest.raises(MiaError, match="Another process has been computing the test for 0.1 s"):
+        store.fetch(SPEC, lambda: ARRAYS, wait=0.1)
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):

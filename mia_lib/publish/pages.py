@@ -163,7 +163,7 @@ def _keys(values: dict[str, dict], root: Path, folder: Path) -> dict[str, str]:
     """`runner.key` of each notebook, without reading the library where no file that bears on one was touched."""
     noted = folder / "keys.json"
     seen = {"values": values, "versions": runner.versions(*VERSIONS), "files": _states(
-        *_code(root), *(root / part for part in ("data/papers", "data/embedded", "notebooks")))}
+        *_code(root), *(root / part for part in ("data/papers", "data/embedded", "data/published", "notebooks")))}
     seen = hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
     try:
         before = json.loads(noted.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
     "membership": ("membership",),
     "models": ("models",),
     "training": ("training", "training.private", "training.shared", "training.backends.pool"),
-    "store": ("store", "definitions"),
+    "store": ("store",),
     "signals": ("signals", "signals.curvature", "signals.hessian", "signals.boundary", "signals.views"),
     "published": ("published",),
     "attacks": ("attacks", "attacks.bayes", "attacks.calibration", "attacks.curvature", "attacks.iha", "attacks.quantile",

@@ -122,11 +122,16 @@ def code_of(name: str, values: dict, root: Path | None = None) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
+def beside(root: Path) -> list[Path]:
+    """Folders from which notebooks import modules of the user's own."""
+    return [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+
+
 @contextmanager
 def _beside(root: Path) -> Iterator[None]:
     """Within, modules of the user's own are found where notebooks find them: beside the book and on `PYTHONPATH`."""
     before = list(sys.path)
-    sys.path[:0] = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:0] = map(str, beside(root))
     try:
         yield
     finally:

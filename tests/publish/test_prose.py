@@ -194,22 +194,6 @@ def test_another_run_shows_in_the_place_of_a_finding_what_became_of_its_claims(p
     assert claims.claims("bayes")["C7"]["text"] in text and "verdict-contradicted" in text and verdict(-0.1)["brief"] in text
 
 
-NOTE = "Before.\n\n:::{about} quick\nIt leads by {ours}`lead`.\n:::\n\nAfter."
-
-
-def test_a_note_on_a_preset_stands_only_where_that_preset_ran_unchanged():
-    assert prose.prose(NOTE, "cell", run()) == "Before.\n\nIt leads by 1.9 % [1.4, 2.5].\n\nAfter."
-    for other in (run(unchanged=False), run(preset="smoke"), run(preset="smoke", results={})):
-        told = prose.prose(NOTE, "cell", other)
-        assert "leads" not in told and "left out here" in told and "`quick`" in told and told.endswith("After.")
-
-
-def test_a_note_on_a_record_is_told_by_the_record():
-    note, record = NOTE.replace("quick", "cpu"), run("cpu", results={"lead": {"text": "nothing"}})
-    assert "It leads by nothing." in prose.prose(note, "cell", run(), records={"cpu": record})
-    assert "left out here" in prose.prose(note, "cell", run())
-
-
 def output(data, **metadata):
     return {"output_type": "display_data", "data": data, "metadata": metadata}
 

@@ -276,6 +276,28 @@ def test_the_key_follows_source_data_and_parameters(tiny):
     assert runner.key("tiny", values) == second != first
 
 
+def test_the_key_follows_the_code_of_the_library_and_of_modules_of_the_readers_own(tiny, monkeypatch):
+    """But for comments, and for what only draws pages."""
+    library = tiny / "mia_lib"
+    for name, text in {"__init__.py": "", "attacks.py": "", "publish/pages.py": "a = 1\n"}.items():
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).write_text(text)
+    (tiny / "my_models.py").write_text("from my_layers import width\n")
+    (tiny / "my_layers.py").write_text("width = 3\n")
+    source = tiny / "notebooks" / "tiny.py"
+    source.write_text(source.read_text().replace("# # A tiny page", "# # A tiny page\n\n# %%\nimport my_models"))
+    values, keys = runner.validate("tiny", {}), []
+    for path, text in ((library / "attacks.py", "def score(x):\n    return -x\n"),
+                       (library / "attacks.py", "def score(x):  # low is suspicious\n    return -x\n"),
+                       (library / "publish" / "pages.py", "a = 2\n"),
+                       (library / "attacks.py", "def score(x):\n    return x\n"),
+                       (tiny / "my_layers.py", "width = 4\n")):
+        path.write_text(text)
+        os.utime(path, ns=(len(keys), len(keys)))  # a file system's clock may be coarse
+        keys.append(runner.key("tiny", values))
+    assert keys[0] == keys[1] == keys[2] and len(set(keys)) == 3
+
+
 def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     (tiny / "notebooks" / "fails.py").write_text(
         "# %%\nprint('before')\n\n# %%\n# breaks here\nraise ValueError('first\\nlast word')\n\n# %%\nprint('after')\n")
@@ -550,32 +572,6 @@ def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
     for part in ("smoke", "`a = 'x\\|y'`", "2026-01-02 03:04 UTC, 1 min 15 s, 300 MB",
                  "mia run n --preset smoke -p NAME VALUE"):
         assert part in footer["source"], part
-
-
-def test_provenance_says_what_came_from_records_part_by_part():
-    asked = [{"source": "recorded", "date": f"2026-01-0{day}T", "section": "Table 2"} for day in (2, 3)]
-    asked += [{"source": "cache", "date": "2026-02-01T", "section": section} for section in ("Table 2", "Table 3")]
-    said = pages.provenance({**RECORD, "entries": asked})
-    assert "under *Table 2*, 2 of 3 results, of 2026-01-02 to 2026-01-03 |" in said and "Table 3" not in said
-    assert "nothing: all was computed by this code" in pages.provenance({**RECORD, "entries": asked[2:]})
-
-
-def test_a_run_names_every_version_that_its_results_were_computed_with():
-    here = runner.versions()
-    asked = [{"key": "a", "versions": {"python": here["python"], "numpy": "1.0", "torch": "9.9"}}, {"key": "b"},
-             {"key": "c", "versions": {"numpy": "1.0"}}]
-    assert runner._versions_of(asked) == here | {"numpy": f"{here['numpy']} and 1.0", "torch": f"{here['torch']} and 9.9"}
-    assert asked == [{"key": "a"}, {"key": "b"}, {"key": "c"}]
-
-
-def test_what_a_run_computed_and_asked_for_again_was_computed(tmp_path):
-    trace = tmp_path / "trace.jsonl"
-    trace.write_text("".join(json.dumps({"key": key, "source": source}) + "\n" for key, source in (
-        ("a", "computed"), ("b", "cache"), ("a", "cache"), ("a", "cache"))))
-    session = object.__new__(runner._Session)
-    session._trace, session._ended = trace, [(1, "One"), (4, "Two")]
-    assert session.asked_for() == [{"key": "a", "source": "computed", "section": "One"},
-                                   {"key": "b", "source": "cache", "section": "Two"}]
 
 
 FOLDED = """Before.

@@ -42,8 +42,8 @@ def test_what_only_an_error_refutes_is_a_proof_whoever_states_it_and_however_it_
     assert row.kind == "proof" and scorecard.totals([row])["proof"] == {"contradicted": 1}
 
 
-def test_the_three_counters_count_each_claim_once_and_by_the_pages_own_run():
-    records = [*found(), *found(mean=-1.0, preset="cpu", recorded=True)]
+def test_the_three_counters_count_each_claim_once():
+    records = found()
     counted = scorecard.totals(scorecard.rows(records))
     assert sum(one.total() for one in counted.values()) == len(claims.claims("bayes"))
     assert set(counted) == set(scorecard.KINDS) and all(set(one) == {"reproduced"} for one in counted.values())
@@ -52,17 +52,12 @@ def test_the_three_counters_count_each_claim_once_and_by_the_pages_own_run():
     assert [int(n) for n in re.findall(r'"mia-count">(\d+)<', page)] == [one.total() for one in counted.values()]
 
 
-def test_a_row_has_the_paper_this_run_and_recorded_ones_and_says_where_they_agree():
-    other = {"notebook": "bayes", "preset": "cpu", "recorded": True, **claims.judge("bayes", "C6", around(-2)).record()}
-    again = found(preset="banks", recorded=True)
-    page = scorecard.page(scorecard.rows([*found(), other, *again]))
-    row = row_of(page, "bayes", "C6")
-    claim, printed, live, kept = row.strip("| ").split(" | ")
+def test_a_row_has_the_paper_and_this_run():
+    row = row_of(scorecard.page(scorecard.rows(found())), "bayes", "C6")
+    claim, printed, ours = row.strip("| ").split(" | ")
     assert 'href="../notebooks/bayes.html#claim-C6"' in claim and "exhibits.html#bayes-figure-1" in claim
     assert claims.claims("bayes")["C6"]["text"] in claim and printed == claims.claims("bayes")["C6"]["evidence"]
-    assert "verdict-reproduced" in live and re.search(r"1\.000 \[0\.\d+, 1\.\d+\]", live)
-    assert "`cpu`: " in kept and "verdict-contradicted" in kept and "-2.000 [" in kept
-    assert "`banks`: the same" in kept and kept.count("verdict-") == 1 and kept.count('data-verdict="') == 2
+    assert "verdict-reproduced" in ours and re.search(r"1\.000 \[0\.\d+, 1\.\d+\]", ours)
 
 
 def test_what_was_not_run_says_why_and_what_was_run_in_part_says_which():
@@ -90,18 +85,12 @@ def test_numbers_for_programs_are_those_of_the_verdict_in_the_units_that_are_pri
         assert (number["low"], number["high"]) == ends
 
 
-def test_a_record_of_old_has_no_numbers_and_shows_the_same():
-    old = [{name: value for name, value in one.items() if name != "numbers"} for one in found()]
-    assert scorecard.page(scorecard.rows(old)) == scorecard.page(scorecard.rows(found()))
-    assert all(one["numbers"] == [] for one in scorecard.records(scorecard.rows(old)))
-
-
 def test_records_hold_all_that_a_row_shows():
-    rows = scorecard.rows([*found(), *found(mean=0.0, preset="cpu", recorded=True)])
+    rows = scorecard.rows(found())
     records = json.loads(json.dumps(scorecard.records(rows)))
-    assert len(records) == 2 * len(rows) and scorecard.of_records(records) == rows
+    assert len(records) == len(rows) and scorecard.of_records(records) == rows
     assert set(records[0]) == {
-        "paper", "title", "chapter", "claim", "kind", "text", "exhibit", "printed", "rule", "preset", "recorded", "verdict",
+        "paper", "title", "chapter", "claim", "kind", "text", "exhibit", "printed", "rule", "preset", "verdict",
         "said", "brief", "estimate", "hold", "parts", "data", "reason", "numbers"}
 
 
@@ -157,4 +146,4 @@ def test_the_built_book_is_read_by_default(built_book, tmp_path, monkeypatch):
     records = json.loads(mia("--json").stdout)
     shown = (built_book / "book" / "scorecard.html").read_text()
     assert all(f'id="{one["paper"]}-{one["claim"]}"' in shown for one in records)
-    assert {one["preset"] for one in records if not one["recorded"]} == {"smoke"} and len(records) > 90
+    assert {one["preset"] for one in records} == {"smoke"} and len(records) > 90
