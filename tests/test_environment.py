@@ -211,9 +211,9 @@ def test_help_imports_nothing_heavy(repo):
     assert subprocess.run([sys.executable, "-c", probe], env=env, capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_git_keeps_what_is_recorded(repo):
-    names = ["data/recorded/runs/x.cpu/manifest.json", "data/recorded/study/ab/abc.npz", "data/recorded/ensemble/ab/abc.json"]
+def test_git_keeps_what_is_published(repo):
+    names = [str(path.relative_to(repo)) for path in (repo / "data" / "published").rglob("*") if path.is_file()]
     asked = subprocess.run(["git", "check-ignore", "--no-index", *names], cwd=repo, capture_output=True, text=True)
     if asked.returncode == 128:
         pytest.skip("not a git checkout")
-    assert asked.stdout == ""
+    assert len(names) > 100 and asked.stdout == ""

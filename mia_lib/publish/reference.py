@@ -15,7 +15,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
     "data": ("data",),
     "membership": ("membership",),
     "models": ("models",),
-    "training": ("training", "training.private", "training.shared", "training.backends.pool"),
+    "training": ("training", "training.private", "training.backends.pool"),
     "store": ("store",),
     "signals": ("signals", "signals.curvature", "signals.hessian", "signals.boundary", "signals.views"),
     "published": ("published",),

@@ -18,7 +18,6 @@ from mia_lib import data, membership, models, store, training
 from mia_lib.errors import MiaError
 from mia_lib.training import devices, recipe
 from mia_lib.training import ensemble as ensembles
-from mia_lib.training import shared as shared_ensembles
 from mia_lib.training.backends import gpu, loop, pool
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
@@ -567,21 +566,6 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
     assert sum("waiting for another process" in text and "training shared models" in text for text in said) == 1
     dates = sorted(p.stat().st_mtime for p in (store.cache_dir() / "model").rglob("*.safetensors"))
     assert len(dates) == 6
-
-
-def test_shared_ensembles_have_the_sizes_they_state(shared, monkeypatch, tmp_path):
-    subprocess.run([sys.executable, str(shared / "data" / "unpack.py"), str(tmp_path), "fashion_mnist"], check=True,
-                   capture_output=True)
-    monkeypatch.setenv("MIA_DATA", str(tmp_path))
-    ensemble = shared_ensembles.get("fashion_mlp6")
-    assert ensemble.members.shape == (128, 60_000) and (ensemble.members.sum(1) == 30_000).all()
-
-
-def test_shared_ensembles_are_known_by_name():
-    with pytest.raises(MiaError, match="Did you mean 'fashion_mlp6'"):
-        shared_ensembles.get("fashion_mpl6")
-    for one in shared_ensembles.SHARED.values():
-        assert one.title and one.chapters and one.cpu_minutes > 0 and one.scale
 
 
 def test_calibration_splits_keep_references_out_of_the_private_half():

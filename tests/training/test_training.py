@@ -93,23 +93,6 @@ def test_a_damaged_model_is_trained_again_and_comes_out_the_same():
         assert (ensemble.parameters(2) == before).all()
 
 
-def test_a_damaged_recorded_model_is_trained_again(tmp_path, monkeypatch):
-    bank().fit()
-    monkeypatch.setattr(store, "RECORDED", tmp_path / "recorded")
-    for spec in map(bank().spec, range(4)):
-        kept = zip(store._paths(store.cache_dir(), spec, store.key(spec)),
-                   store._paths(store.RECORDED, spec, store.address(spec)), strict=True)
-        for source, target in kept:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.rename(target)
-    assert bank().missing() == []
-    path, _ = store._paths(store.RECORDED, bank().spec(1), store.address(bank().spec(1)))
-    path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
-    with pytest.warns(UserWarning, match="damaged"):
-        assert bank().missing() == [1]
-        assert len(bank().parameters(1)) == 12
-
-
 def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
     from sklearn.linear_model import LogisticRegression
 
