@@ -18,17 +18,18 @@ from mia_lib.published import measurement
 EDGES = 10.0 ** np.arange(-4, 2.1, 0.5)
 
 
-def game(index: range, dataset: str, architecture: str, epochs: int, batch_size: int, learning_rate: float = 0.01,
-         momentum: float = 0.9, weight_decay: float = 5e-4, schedule: str = "cosine", records: int | None = None,
+def game(index: range, dataset: str, records: int, architecture: str, epochs: int, batch_size: int,
+         learning_rate: float = 0.01, momentum: float = 0.9, weight_decay: float = 5e-4, schedule: str = "cosine",
          judged: int = 6000, seed: int = 0):
     """The models with these numbers, trained when first needed, and which records are judged.
 
     Args:
         index: of the models.
-        dataset: name of a set, of which the training records are used, as a table of pixels. architecture:
-            "sigmoid_regression" tells odd classes from even ones with the squared error, all others have the cross-entropy.
+        dataset: name of a set, of which the training records are used, as a table of pixels.
+        records: so many of them, drawn at random, half of which trains each model.
+        architecture: "sigmoid_regression" tells odd classes from even ones with the squared error, all others have the
+            cross-entropy.
         epochs, batch_size, learning_rate, momentum, weight_decay, schedule: of SGD.
-        records: so many of the records, drawn at random, half of which trains each model; all when None.
         judged: J, at most.
 
     Returns:
@@ -45,7 +46,7 @@ def game(index: range, dataset: str, architecture: str, epochs: int, batch_size:
         loss = "brier"
         if len(pool.classes) > 2:
             pool = replace(pool, name=f"{pool.name}_odd", y=pool.y % 2, classes=("even", "odd"))
-    if records is not None and check_whole("records", records, 20, len(pool)) < len(pool):
+    if check_whole("records", records, 20, len(pool)) < len(pool):
         pool = pool.take(np.random.default_rng([17, seed]).permutation(len(pool))[:records])
     members = membership.balanced_halves(len(pool), index.stop + index.stop % 2, seed)
     recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer="sgd", loss=loss, seed=seed,
@@ -286,9 +287,10 @@ def square(roots: np.ndarray) -> np.ndarray:
 for _function in (targets, answers, audits, partial, left_out):
     with_parameters_of(game)(_function)
 
-ODD = {"dataset": "mnist", "architecture": "sigmoid_regression", "epochs": 80, "batch_size": 128}
-FASHION = {"dataset": "fashion_mnist", "architecture": "mlp:6", "epochs": 120, "batch_size": 256}
-LOCATION = {"dataset": "location30", "architecture": "mlp:8", "epochs": 120, "batch_size": 128, "judged": 2000}
+ODD = {"dataset": "mnist", "records": 60_000, "architecture": "sigmoid_regression", "epochs": 80, "batch_size": 128}
+FASHION = {"dataset": "fashion_mnist", "records": 60_000, "architecture": "mlp:6", "epochs": 120, "batch_size": 256}
+LOCATION = {"dataset": "location30", "records": 5010, "architecture": "mlp:8", "epochs": 120, "batch_size": 128,
+            "judged": 2000}
 SWEEP = {"dampings": [0.01, 0.1, 0.2, 1.0, 10.0], "thresholds": [0.01, 0.1, 0.2]}
 # A high damping and few steps: what little curvature there is decides nothing then that another processor rounds otherwise.
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "mlp:1", "records": 120, "epochs": 3,
