@@ -104,20 +104,11 @@ def ingredients_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table(rows, "attack", ("data", "metric"), by_data(rows))
 
 
-def costs_table(cases: Sequence[study.Case], iterations: float) -> pd.DataFrame:
-    """Table 6, counted: operations, in units of 10^12, of attacks on 1,000 records of one target.
-
-    Args:
-        iterations: that conjugate gradients take for a system.
-    """
-    rows = []
-    for case in cases:
-        work = study.operations(case)
-        for name, once, each in ((IHA, work["once"], 2 * work["rotation"]), (CG, 0.0, 2 * iterations * work["product"]),
-                                 ("LiRA, 128 models", 128 * work["reference"], 0.0)):
-            rows.append({"data": case.name, "attack": name, **{title: results.cell(1e-12 * value, ".3g") for title, value in (
-                ("once", once), ("each record", each), ("1,000 records", once + 1000 * each))}})
-    return pd.DataFrame(rows).set_index(["data", "attack"])
+def table_6(frame: pd.DataFrame) -> pd.DataFrame:
+    """Table 6, counted: operations in units of 10^12 of attacks on 1,000 records of one target; LiRA with 128 models."""
+    rows = frame[(frame["study"] == "costs") & frame["metric"].isin(["once", "each", "1,000 records"])]
+    made = rows.pivot_table(index=["data", "attack"], columns="metric", values="value", sort=False)
+    return made.map(lambda value: results.cell(1e-12 * value, ".3g")).rename(columns={"each": "each record"})
 
 
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
@@ -161,7 +152,8 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     """AUC of IHA by what it is told, and of LiRA, on each data set; the paper's as hollow marks."""
     rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]
     rows = renamed(rows, ["told", "judged"], {
-        ("membership", "membership"): IHA, ("random flags", "flags"): "IHA finds random flags", ("nothing", "membership"): NOTHING})
+        ("membership", "membership"): IHA, ("random flags", "flags"): "IHA finds random flags",
+        ("nothing", "membership"): NOTHING})
     rows = pd.concat([rows, frame[(frame["study"] == "attacks") & (frame["attack"] == LIRA)]])
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
     theirs = printed("table2").assign(paper=lambda one: one["value"] / 100)[["data", "attack", "metric", "paper"]]

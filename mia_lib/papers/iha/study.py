@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,6 @@ TERMS = {"I1": ("I1",), "I2": ("I2",), PAIR: ("I1", "I2"), "I1, I2, I3, I4": ("I
          "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 POPULATION = 1000  # records with which RMIA compares
-AGREED = (0.05, 0.3)  # false positive rates of Table 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,11 @@ class Case:
     name: str
     audit: Bank
     bank: Bank | None = None
+
+    @property
+    def kind(self) -> str:
+        """What its records are."""
+        return "table" if self.audit.parameters["dataset"] == "location30" else "images"
 
     @property
     def n(self) -> int:
@@ -161,7 +166,7 @@ def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.nda
     found = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
              IHA: scores(case, members)}
     alike = [stats.spearmanr(*pair).statistic for pair in zip(found[SIF], found[LOSS], strict=True)]
-    return pd.concat([by_target(found, members, METRICS, draws=draws, study="attacks", data=case.name),
+    return pd.concat([by_target(found, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
                       by_repetition({SIF: {"rank correlation": np.array(alike)}}, study="alike", data=case.name)],
                      ignore_index=True), found, members
 
@@ -288,29 +293,52 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def left_out(case: Case, found: Bank) -> pd.DataFrame:
-    """Study "left out": attacks that know all other records, on the same ones (section 4.4); and by `rate` of `AGREED` how
-    often two of them call the same members, "agreement", Table 5."""
-    rows = []
+    """Study "left out": attacks that know all other records, on the same ones (section 4.4); and how alike they call the
+    members at 30 % false positives, kappa and plain "agreement" (Table 5), means over pairs of attacks on "losses" and of
+    one of these with IHA."""
+    from sklearn.metrics import cohen_kappa_score
+
+    rows: dict[str, dict[str, list]] = {}
     for t, (place, members) in enumerate(zip(found.place, found.members, strict=True)):
         loss, others = signals.loss_of(found.margin[t]), signals.loss_of(found.reference_margin[t])
-        nobody = np.zeros(others.shape, bool)
-        references = membership.references_of(2 * t, len(case.bank.margin))
-        of_bank = [array[:, place].astype(dtype) for array, dtype in ((case.bank.margin, float), (case.bank.members, bool))]
-        few = {LIRA: baselines.lira_online(of_bank[0][2 * t], *(array[references] for array in of_bank)),
+        nobody, target = np.zeros(others.shape, bool), 2 * t
+        references = membership.references_of(target, len(case.bank.margin))
+        margin = case.bank.margin[:, place].astype(float)
+        few = {LIRA: baselines.lira_online(margin[target], margin[references], case.bank.members[references][:, place]),
                "L-attack": baselines.attack_r(loss, others, nobody),
                "LiRA-L": baselines.lira_offline(*(one[t].astype(float) for one in (found.margin, found.reference_margin)),
                                                 nobody),
                IHA: scores(case, case.audit.members)[t, place]}
-        rows += [{"attack": name, "metric": "auc", "repetition": t, "value": auc(score, members)}
-                 for name, score in few.items()]
-        for rate in AGREED:
-            called = {name: score > np.sort(score[~members])[::-1][int(rate * (~members).sum() + 1e-9)]
-                      for name, score in few.items()}
-            rows += [{"attack": name, "with": other, "rate": rate, "metric": "agreement", "repetition": t,
-                      "value": np.mean((called[name] == called[other])[members])}
-                     for name in called for other in called if name != other]
-    return pd.DataFrame(rows).assign(study="left out", data=case.name, resampled=None, trials=0).assign(
-        unit=lambda frame: frame["repetition"])
+        called = {name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
+                  for name, score in few.items()}
+        values = {name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
+                  for name, score in few.items()}
+        for what, pairs in (("losses", list(combinations([LIRA, "L-attack", "LiRA-L"], 2))),
+                            ("IHA and losses", [(IHA, other) for other in (LIRA, "L-attack", "LiRA-L")])):
+            both = [[called[name][members] for name in pair] for pair in pairs]
+            values[what] = {"kappa": np.mean([cohen_kappa_score(*pair) for pair in both]),
+                            "agreement": np.mean([np.mean(a == b) for a, b in both])}
+        for name, of_attack in values.items():
+            for metric, value in of_attack.items():
+                rows.setdefault(name, {}).setdefault(metric, []).append(value)
+    return by_repetition({name: {metric: np.array(one) for metric, one in of_attack.items()}
+                          for name, of_attack in rows.items()}, study="left out", data=case.name)
+
+
+def costs(case: Case, iterations: float) -> pd.DataFrame:
+    """Study "costs": operations of attacks on 1,000 records of one target, "once" and for "each" record, and what share the
+    exact inverse has of those of the others.
+
+    Args:
+        iterations: that conjugate gradients take for a system.
+    """
+    work = operations(case)
+    spent = {IHA: (work["once"], 2 * work["rotation"]), CG: (0.0, 2 * iterations * work["product"]),
+             LIRA: (128 * work["reference"], 0.0)}
+    whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
+    shares = {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
+    return by_repetition({name: {"once": once, "each": each, "1,000 records": whole[name], **(shares if name == IHA else {})}
+                          for name, (once, each) in spent.items()}, study="costs", data=case.name)
 
 
 def operations(case: Case) -> dict[str, float]:
