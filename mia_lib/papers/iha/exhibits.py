@@ -159,24 +159,25 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     theirs = printed("table2").assign(paper=lambda one: one["value"] / 100)[["data", "attack", "metric", "paper"]]
     shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
     figure = plotting.against(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
+    figure.axes[0].set_xlabel("")
     for line in figure.axes[0].lines:
         line.set_linestyle("--" if line.get_linestyle() == "--" and len(line.get_xdata()) == 2 else "none")
     return figure
 
 
-def roc(scores: Mapping[str, Mapping[str, np.ndarray]], members: Mapping[str, np.ndarray]) -> Figure:
+def roc(found: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figure:
     """Figure 1: ROC on logarithmic axes, the mean TPR over targets, a panel a data set. Axes begin where one record counts.
 
     Args:
-        scores: data -> attack -> [T, N]. members: data -> bool [T, N].
+        found: data -> scores by attack [T, N], and members bool [T, N].
     """
-    figure, axes = panels.grid(list(scores), 3.9, "true positive rate (logarithmic)")
-    for axis, (data, of_data) in zip(axes, scores.items(), strict=True):
-        low = 1 / (~members[data]).sum(1).min()
+    figure, axes = panels.grid(list(found), 3.6, "true positive rate (logarithmic)")
+    for axis, (scores, members) in zip(axes, found.values(), strict=True):
+        low = 1 / (~members).sum(1).min()
         grid = np.geomspace(low, 1, 300)
         for place, name in enumerate((*PAPER, RMIA)):
             each = []
-            for score, inside in zip(of_data[name], members[data], strict=True):
+            for score, inside in zip(scores[name], members, strict=True):
                 fpr, tpr, _ = metrics.roc_curve(score, inside)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
             axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), label=name, **plotting.style_of(name),

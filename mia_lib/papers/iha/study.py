@@ -32,6 +32,8 @@ TERMS = {"I1": ("I1",), "I2": ("I2",), PAIR: ("I1", "I2"), "I1, I2, I3, I4": ("I
          "loss, I1": ("loss", "I1"), "loss, I2": ("loss", "I2"), "loss, I1, I2": ("loss", "I1", "I2"),
          "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+RECORDS = ("loss", "newton", "newton_mean", "influence", "newton_theta", "inverse", "inverse_mean", "squares", "along",
+           "members", "correct")  # arrays with a column a record
 POPULATION = 1000  # records with which RMIA compares
 
 
@@ -220,8 +222,7 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
 
 def first_records(case: Case, count: int) -> Case:
     """The case on its first records alone."""
-    long = case.audit.newton.shape[1]
-    arrays = {name: array[:, :count] if array.shape[1:2] == (long,) else array for name, array in case.audit.arrays.items()}
+    arrays = {name: array[:, :count] if name in RECORDS else array for name, array in case.audit.arrays.items()}
     bank = case.bank and Bank(case.bank.name, case.bank.parameters, {
         name: array[:, :count] for name, array in case.bank.arrays.items()}, case.bank.manifests)
     return Case(case.name, Bank(case.audit.name, case.audit.parameters, arrays, case.audit.manifests), bank)
@@ -243,6 +244,24 @@ def convergence(cases: Sequence[Case], draws: int = 60) -> pd.DataFrame:
                       members[:, :few], METRICS[:1], draws=draws, **own, told="membership"),
             by_repetition({"model": {"norm": case.audit.norm, "norm_plain": case.audit.norm_plain}}, **own)]
     return pd.concat(frames, ignore_index=True)
+
+
+def smaller(case: Case, counts: Sequence[int], targets: int, /, **recipe) -> list[Case]:
+    """Games of so many records, whose models are trained for as many steps, and the case itself, each with so many targets
+    and twice as many models, judged on its first records.
+
+    Args:
+        recipe: of the case, as for `measure.game`, and damping.
+    """
+    batch, found = recipe["batch_size"], []
+    steps = recipe["epochs"] * -(-case.n // batch)
+    for count in counts:
+        how = recipe | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000}
+        found.append(measured(targets, 2 * targets, few=True, **how))
+    few = first_records(case, 1000)
+    return [*found, Case(case.name, *(Bank(bank.name, bank.parameters, {
+        name: array[:count] for name, array in bank.arrays.items()}, bank.manifests)
+        for bank, count in ((few.audit, targets), (few.bank, 2 * targets))))]
 
 
 def sizes(cases: Sequence[Case], draws: int = 60) -> pd.DataFrame:
@@ -366,6 +385,13 @@ def theorems(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     slopes = [np.polyfit(np.log(one["eigenvalue"]), np.log(one["simulated"]), 1)[0] for _, one in found.groupby("group")]
     return by_repetition({"Theorem 3.2": {"distance": theory.worlds(200, seed)}, "SGD": {"slope": np.array(slopes)}},
                          study="theory"), found
+
+
+def longer(case: Case, counts: Sequence[int], /, **recipe) -> list[Case]:
+    """The case after other numbers of epochs, and itself, all on its first records; arguments as for `smaller`."""
+    others = [measured(len(case.audit.loss), few=True, **recipe | {"epochs": count}) for count in counts]
+    own = Case(case.name, first_records(case, 1000).audit)
+    return sorted([own, *others], key=lambda one: one.audit.parameters["epochs"])
 
 
 def check_lists(**lists: Sequence) -> None:
