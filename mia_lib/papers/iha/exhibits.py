@@ -199,22 +199,6 @@ def epochs_figure(frame: pd.DataFrame) -> Figure:
                             xlabel="epochs of training", ylabel="AUC", chance=0.5)
 
 
-def directions_figure(found: pd.DataFrame) -> Figure:
-    """What training left of the gradient by eigenvalue, beside a member's own share, a panel a data set.
-
-    Args:
-        found: of `study.directions`.
-    """
-    figure, axes = panels.grid(list(found["data"].unique()), 3.6, "per direction (logarithmic)", sharey=True)
-    for axis, (_, rows) in zip(axes, found.groupby("data", sort=False), strict=True):
-        for name, title, color, marker in (("left", "left by training, d + αw", plotting.BLUE, "o"),
-                                           ("own", "a member's share, g / n", plotting.RED, "^")):
-            axis.plot(rows["group"], rows[name], marker=marker, color=color, label=title)
-        axis.set(xscale="log", yscale="log", xlabel="eigenvalue of the Hessian, up to")
-    panels.legend(figure)
-    return figure
-
-
 # ------------------------------------------------------------------------------------------------- two parameters to look at
 
 

@@ -8,7 +8,7 @@ of the training set, by flags [J]: membership in the paper's game.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -76,31 +76,33 @@ def name_of(dataset: str, architecture: str) -> str:
     return TITLES.get(dataset, dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
 
 
-def measured(targets: int, models: int = 0, few: bool = False, **recipe) -> Case:
+def measured(targets: int, models: int = 0, few: bool = False, make: bool = True, **recipe) -> Case | None:
     """The audits of a data set, and with `models` its bank; published, cached, or measured now.
 
     Args:
+        targets: T. models: M.
         few: whether of the fewer records that other epochs and sizes are judged on.
+        make: whether to measure what is not there; None is returned otherwise.
         recipe: as for `measure.game`, and damping.
     """
-    kind, known = kind_of(recipe["dataset"], recipe["architecture"]), catalogue()
+    kind = kind_of(recipe["dataset"], recipe["architecture"])
     of_bank = {name: value for name, value in recipe.items() if name != "damping"}
-    bank = known[f"iha/{kind}-bank"](models, **of_bank) if models else None
-    audit = known[f"iha/{kind}-epochs" if few else f"iha/{kind}"](targets, **recipe)
-    return Case(name_of(recipe["dataset"], recipe["architecture"]), audit, bank)
+    bank = further(f"{kind}-bank", models, make, **of_bank) if models else None
+    audit = further(f"{kind}-epochs" if few else kind, targets, make, **recipe)
+    lacks = audit is None or (models and bank is None)
+    return None if lacks else Case(name_of(recipe["dataset"], recipe["architecture"]), audit, bank)
 
 
 def further(name: str, count: int, make: bool, **recipe) -> Bank | None:
-    """A measurement of which a page goes on without: None where it is not there and is not to be made.
+    """A measurement, or None where it is not there and not to be made.
 
     Args:
-        name: such as "fashion-partial". count: how many targets.
+        name: such as "fashion-partial". count: how many targets or models.
     """
     measurement = catalogue()[f"iha/{name}"]
-    parameters = measurement.complete(recipe)
-    if not make and measurement.lacking(range(count), parameters):
+    if not make and measurement.lacking(range(count), measurement.complete(recipe)):
         return None
-    return measurement(count, **parameters)
+    return measurement(count, **recipe)
 
 
 # ------------------------------------------------------------------------------------------------------------- scores
@@ -246,20 +248,21 @@ def convergence(cases: Sequence[Case], draws: int = 60) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def smaller(case: Case, counts: Sequence[int], targets: int, /, **recipe) -> list[Case]:
+def smaller(case: Case, counts: Sequence[int], targets: int, make: bool = True, /, **recipe) -> list[Case]:
     """Games of so many records, whose models are trained for as many steps, and the case itself, each with so many targets
     and twice as many models, judged on its first records.
 
     Args:
+        make: whether to measure what is not there, which is left out otherwise.
         recipe: of the case, as for `measure.game`, and damping.
     """
     batch, found = recipe["batch_size"], []
     steps = recipe["epochs"] * -(-case.n // batch)
     for count in counts:
         how = recipe | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000}
-        found.append(measured(targets, 2 * targets, few=True, **how))
+        found.append(measured(targets, 2 * targets, True, make, **how))
     few = first_records(case, 1000)
-    return [*found, Case(case.name, *(Bank(bank.name, bank.parameters, {
+    return [*filter(None, found), Case(case.name, *(Bank(bank.name, bank.parameters, {
         name: array[:count] for name, array in bank.arrays.items()}, bank.manifests)
         for bank, count in ((few.audit, targets), (few.bank, 2 * targets))))]
 
@@ -387,11 +390,22 @@ def theorems(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
                          study="theory"), found
 
 
-def longer(case: Case, counts: Sequence[int], /, **recipe) -> list[Case]:
+def longer(case: Case, counts: Sequence[int], make: bool = True, /, **recipe) -> list[Case]:
     """The case after other numbers of epochs, and itself, all on its first records; arguments as for `smaller`."""
-    others = [measured(len(case.audit.loss), few=True, **recipe | {"epochs": count}) for count in counts]
+    others = [measured(len(case.audit.loss), 0, True, make, **recipe | {"epochs": count}) for count in counts]
     own = Case(case.name, first_records(case, 1000).audit)
-    return sorted([own, *others], key=lambda one: one.audit.parameters["epochs"])
+    return sorted([own, *filter(None, others)], key=lambda one: one.audit.parameters["epochs"])
+
+
+def partly(targets: int, fractions: Sequence[float], make: bool = True, **recipe) -> Bank | None:
+    """The audits by who knows `fractions` of the training set; arguments else as for `measured`."""
+    kind = kind_of(recipe["dataset"], recipe["architecture"])
+    return further(f"{kind}-partial", targets, make, fractions=list(fractions), **recipe)
+
+
+def several(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Rows of the data sets that have more than one value in a column: of one size nothing is to be said about sizes."""
+    return frame[frame.groupby("data")[column].transform("nunique") > 1]
 
 
 def check_lists(**lists: Sequence) -> None:
@@ -401,15 +415,11 @@ def check_lists(**lists: Sequence) -> None:
             f"{name} has {len(one)}" for name, one in lists.items()) + ".")
 
 
-def directions(case: Case) -> pd.DataFrame:
-    """What training left of the gradient, root mean square in a direction of each group of eigenvalues, beside a member's own
-    share of it: columns data, group (the upper end), directions, left, own."""
+def left_behind(case: Case, above: float, up_to: float) -> float:
+    """What training left of the gradient, that of weight decay included, in a direction whose eigenvalue is in this range,
+    root mean square over directions and targets."""
     from mia_lib.papers.iha.measure import EDGES
 
-    audit: Mapping[str, np.ndarray] = case.audit.arrays
-    count = audit["directions"].sum(0)
-    mean = {name: (audit[name] * audit["directions"]).sum(0) / np.maximum(count, 1) for name in ("left", "own")}
-    found = pd.DataFrame({"data": case.name, "group": np.append(EDGES, EDGES[-1] * 10**0.5),
-                          "directions": count / len(audit["directions"]),
-                          **{name: np.sqrt(values) for name, values in mean.items()}})
-    return found[found["directions"] > 0]
+    inside = (np.append(0.0, EDGES) >= above * 0.999) & (np.append(EDGES, np.inf) <= up_to * 1.001)
+    count = case.audit.directions[:, inside]
+    return float(np.sqrt((case.audit.left[:, inside] * count).sum() / count.sum()))
