@@ -292,7 +292,7 @@ def partial_knowledge(case: Case, found: Bank, draws: int = 60) -> pd.DataFrame:
                    for rule, taken in weights.items()]
     few = first_records(case, loss.shape[1])
     frames += [by_target({IHA: scores(few, few.audit.members)}, few.audit.members, METRICS[:2], draws=draws, study="partial",
-                         data=case.name, fraction=1.0, rule=rule) for rule in weights]
+                         data=case.name, fraction=1.0, rule=rule) for rule in weights if 1.0 not in found.parameters["fractions"]]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -417,9 +417,9 @@ def check_lists(**lists: Sequence) -> None:
 
 def left_behind(case: Case, above: float, up_to: float) -> float:
     """What training left of the gradient, that of weight decay included, in a direction whose eigenvalue is in this range,
-    root mean square over directions and targets."""
+    root mean square over directions and targets; 0 where there are none."""
     from mia_lib.papers.iha.measure import EDGES
 
     inside = (np.append(0.0, EDGES) >= above * 0.999) & (np.append(EDGES, np.inf) <= up_to * 1.001)
     count = case.audit.directions[:, inside]
-    return float(np.sqrt((case.audit.left[:, inside] * count).sum() / count.sum()))
+    return float(np.sqrt((case.audit.left[:, inside] * count).sum() / max(count.sum(), 1)))
