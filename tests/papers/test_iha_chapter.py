@@ -1,4 +1,4 @@
-"""What the chapter on the inverse Hessian attack measures and shows: against plain matrices, and beside the paper's numbers."""
+"""What the chapter on the inverse Hessian attack measures and shows: beside plain matrices, and beside the paper."""
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,8 @@ def case():
 @pytest.fixture(scope="module")
 def frames(case):
     table, scores, members = study.table_2(case, draws=10)
-    return {"table": table, "scores": scores, "members": members, "told": study.control(case, 10), "parts": study.table_4(case, 10),
-            "swept": study.conditioning(case, 10), "solved": study.conjugate(case, 10)}
+    return {"table": table, "scores": scores, "members": members, "told": study.control(case, 10),
+            "parts": study.table_4(case, 10), "swept": study.conditioning(case, 10), "solved": study.conjugate(case, 10)}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_audit_is_what_matrices_say(case):
         near(study.scores(case, 0, few=True)[t], by_hand.score(0, inverse))
         flags = study.random_flags(members)
         near(study.scores(case, flags, few=True)[t], by_hand.score(flags[t], inverse))
-        near(-square(case.audit.influence[t]), [-(by_hand.gradients[z] @ inverse @ by_hand.gradients[z]) for z in by_hand.rows])
+        near(square(case.audit.influence[t]), [by_hand.gradients[z] @ inverse @ by_hand.gradients[z] for z in by_hand.rows])
         left = by_hand.mean + 0.01 * by_hand.theta
         own = by_hand.gradients[by_hand.rows]
         rest = left - inside[:, None] * own / by_hand.n
@@ -224,7 +224,8 @@ def test_what_is_left_of_the_gradient_is_that_along_eigenvectors(case):
     t, by_hand = 0, Matrices(0)
     values, vectors = np.linalg.eigh(by_hand.hessian)
     along = ((by_hand.mean + 0.01 * by_hand.theta) @ vectors) ** 2
-    one = study.Case("x", Bank("x", case.audit.parameters, {name: array[t:t + 1] for name, array in case.audit.arrays.items()}, []))
+    arrays = {name: array[t:t + 1] for name, array in case.audit.arrays.items()}
+    one = study.Case("x", Bank("x", case.audit.parameters, arrays, []))
     assert study.left_behind(one, 0.1, np.inf) == pytest.approx(np.sqrt(along[values > 0.1].mean()), rel=1e-3)
     assert study.left_behind(one, 10.0, 100.0) == 0
     assert study.left_behind(one, 0.0, 1e-3) == pytest.approx(np.sqrt(along[values <= 1e-3].mean()), rel=1e-3)

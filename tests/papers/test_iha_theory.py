@@ -102,8 +102,9 @@ def test_theorem_3_1_is_a_normal_density_up_to_the_constant_that_it_names(rates,
     inverse = size * (1 - momentum) / (2 * learning_rate * least) * (
         2 * (1 - a * alpha) * eye - a * h + alpha * (2 - a * alpha) * np.linalg.inv(h))  # Eq. 12
     wanted = multivariate_normal(w, np.linalg.inv(inverse)).logpdf(theta)
-    constant = d / 2 * np.log(size * (1 - momentum) / (4 * np.pi * learning_rate)) - size * (1 - momentum) / (2 * (1 + momentum))
-    found = theory.log_density(theta, w, h, least, size, *rates) + constant
+    each = size * (1 - momentum)
+    constant = d / 2 * np.log(each / (4 * np.pi * learning_rate)) - each / (2 * (1 + momentum))
+    found = constant + theory.log_density(theta, w, h, least, size, *rates)
     # the product of (2 - a (s + alpha)) (s + alpha) / s and Eq. 12 differ by terms of second order in alpha
     assert found == pytest.approx(wanted, abs=1e-9 if alpha == 0 else 2 * d * alpha)
 

@@ -291,8 +291,9 @@ def partial_knowledge(case: Case, found: Bank, draws: int = 60) -> pd.DataFrame:
                              draws=draws, study="partial", data=case.name, fraction=fraction, rule=rule)
                    for rule, taken in weights.items()]
     few = first_records(case, loss.shape[1])
-    frames += [by_target({IHA: scores(few, few.audit.members)}, few.audit.members, METRICS[:2], draws=draws, study="partial",
-                         data=case.name, fraction=1.0, rule=rule) for rule in weights if 1.0 not in found.parameters["fractions"]]
+    whole = {IHA: scores(few, few.audit.members)}
+    frames += [by_target(whole, few.audit.members, METRICS[:2], draws=draws, study="partial", data=case.name, fraction=1.0,
+                         rule=rule) for rule in weights if 1.0 not in found.parameters["fractions"]]
     return pd.concat(frames, ignore_index=True)
 
 
