@@ -61,6 +61,12 @@ class Case:
         return self.audit.parameters["records"] // 2
 
     @property
+    def regime(self) -> dict[str, str | int]:
+        """What decides whether a claim is judged on what its paper ran."""
+        known = self.audit.parameters
+        return {"members": self.n, **{name: known[name] for name in ("dataset", "architecture", "epochs")}}
+
+    @property
     def rates(self) -> dict[str, float]:
         """What Eq. 8 takes of the recipe."""
         return {name: self.audit.parameters[name] for name in ("learning_rate", "momentum", "weight_decay")}
@@ -399,7 +405,9 @@ def longer(case: Case, counts: Sequence[int], make: bool = True, /, **recipe) ->
 
 
 def partly(targets: int, fractions: Sequence[float], make: bool = True, **recipe) -> Bank | None:
-    """The audits by who knows `fractions` of the training set; arguments else as for `measured`."""
+    """The audits by who knows `fractions` of the training set, None where there are none; arguments else as for `measured`."""
+    if not fractions:
+        return None
     kind = kind_of(recipe["dataset"], recipe["architecture"])
     return further(f"{kind}-partial", targets, make, fractions=list(fractions), **recipe)
 
