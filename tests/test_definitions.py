@@ -64,8 +64,7 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 
 
 # But those whose measurements stand apart.
-EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {"bayes study", "calibration study", "curvature study",
-                                                                  "iha study"}
+EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {"bayes study", "calibration study", "curvature study"}
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -signed", "return +signed",
                   {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "malt compared",
@@ -94,7 +93,7 @@ BEARS = {
     "a drawing": ("evidence/plotting.py", "def roc(", "@staticmethod\ndef roc(",
                   {"bayes page", "calibration page", "curvature page", "iha page", "quantile page"}),
     "a piece of drawings": ("evidence/panels.py", "def legend(", "@staticmethod\ndef legend(", ALL_PAGES),
-    "a reader of data": ("data/readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES),
+    "a reader of data": ("data/readers.py", "def hepatitis(", "@staticmethod\ndef hepatitis(", ALL_PAGES | {"iha study"}),
 }
 NOTHING = {
     "a comment": ("attacks/bayes.py", "    return -signed", "    # why\n    return -signed  # so"),

@@ -14,7 +14,8 @@ CHAPTERS = [name for name in NOTEBOOKS if (ROOT / "data" / "papers" / f"{name}_c
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 DEPTH = r"^## In (?:more )?depth$"
 WORDS, EXHIBITS = 2200, 8
-CARRIED_OVER = dict.fromkeys(["bayes", "calibration", "iha"], (1500, 7))  # chapters that one run of the paper's size made shorter
+# chapters that one run of the paper's size made shorter
+CARRIED_OVER = dict.fromkeys(["bayes", "calibration", "iha"], (1500, 7))
 COLUMNS = 84  # so many are seen of a block of code beside the contents
 IN_CELLS = 86  # and of a notebook's cell, which has narrower edges
 SHOWING = ("show", "explore", "show_table", "say")
