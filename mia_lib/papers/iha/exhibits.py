@@ -15,7 +15,7 @@ from mia_lib.data import Dataset
 from mia_lib.evidence import panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.iha import study, theory
-from mia_lib.papers.iha.study import ALONE, CG, DECAY, FIXED, IHA, LIRA, LOSS, NOTHING, PAIR, PAPER, RMIA, SELF, SIF
+from mia_lib.papers.iha.study import ALONE, CG, DECAY, FIXED, FLAGS, IHA, LIRA, LOSS, NOTHING, PAIR, PAPER, RMIA, SELF, SIF
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
 METRIC_OF = {"auc": "auc", "tpr_at_fpr_1pct": "tpr_at_fpr=0.01", "tpr_at_fpr_0.1pct": "tpr_at_fpr=0.001"}
@@ -152,7 +152,7 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     """AUC of IHA by what it is told, and of LiRA, on each data set; the paper's as hollow marks."""
     rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]
     rows = renamed(rows, ["told", "judged"], {
-        ("membership", "membership"): IHA, ("random flags", "flags"): "IHA finds random flags",
+        ("membership", "membership"): IHA, ("random flags", "flags"): FLAGS,
         ("nothing", "membership"): NOTHING})
     rows = pd.concat([rows, frame[(frame["study"] == "attacks") & (frame["attack"] == LIRA)]])
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
@@ -161,7 +161,8 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     figure = plotting.against(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
     figure.axes[0].set_xlabel("")
     for line in figure.axes[0].lines:
-        line.set_linestyle("--" if line.get_linestyle() == "--" and len(line.get_xdata()) == 2 else "none")
+        if line.get_marker() not in ("", "None", None):  # data sets are no sequence
+            line.set_linestyle("none")
     return figure
 
 
@@ -192,7 +193,7 @@ def epochs_figure(frame: pd.DataFrame) -> Figure:
     """AUC after more and more epochs along a cosine, a panel a data set."""
     rows = frame[(frame["study"] == "epochs") & (frame["metric"] == "auc") & (frame["schedule"] == "cosine")]
     rows = renamed(rows, ["attack", "told"], {
-        (IHA, "membership"): IHA, (PAIR, "random flags"): "random flags", (ALONE, "membership"): ALONE,
+        (IHA, "membership"): IHA, (PAIR, "random flags"): FLAGS, (ALONE, "membership"): ALONE,
         (DECAY, "membership"): DECAY, (LOSS, "membership"): LOSS})
     shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values("epochs", kind="stable")
     return plotting.against(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,

@@ -27,10 +27,11 @@ from mia_lib.published import Bank, catalogue
 
 LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
 FIXED, SELF, RMIA, ALONE = "LiRA, one spread", "LiRA, the target among its references", "RMIA", "gradient alone"
-DECAY, NOTHING, PAIR, CG = "IHA with weight decay in I2", "IHA, nothing taken out", "I1, I2", "IHA (CG)"
+DECAY, NOTHING, PAIR, CG = "IHA with weight decay in I2", "IHA, told nothing", "I1, I2", "IHA (CG)"
 TERMS = {"I1": ("I1",), "I2": ("I2",), PAIR: ("I1", "I2"), "I1, I2, I3, I4": ("I1", "I2", "I3", "I4"),
          "loss, I1": ("loss", "I1"), "loss, I2": ("loss", "I2"), "loss, I1, I2": ("loss", "I1", "I2"),
          "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
+FLAGS = "IHA, random flags"
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RECORDS = ("loss", "newton", "newton_mean", "influence", "newton_theta", "inverse", "inverse_mean", "squares", "along",
            "members", "correct")  # arrays with a column a record
