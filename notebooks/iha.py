@@ -247,9 +247,9 @@ for short, some in (("few", "first"), ("many", "last")):
     count = {"first": min, "last": max}[some](trained[trained["data"] == first.name]["epochs"])
     after = {"data": first.name, "epochs": count, "schedule": "cosine"}
     results.name({f"{short}-epochs": int(count), f"iha-{short}": number(trained, "IHA", told="membership", **after),
-                  f"norm-{short}": metrics.estimate(trained, "model", "norm", **after).value,
                   f"flags-{short}": number(trained, study.PAIR, told="random flags", **after),
                   f"decay-{short}": number(trained, study.DECAY, told="membership", **after)})
+    results.name({f"norm-{short}": metrics.estimate(trained, "model", "norm", **after).value}, ".1e")
 plotting.show(
     exhibits.epochs_figure(trained), name="iha-epochs",
     caption="AUC against the epochs of training: the audit, random flags that it was told, the audit with the weight decay in $I_2$, the gradient alone, and "
@@ -260,8 +260,8 @@ plotting.show(
 # :::{finding}
 # :claims: A7 reproduced
 # On {ours}`first-name` the audit has {ours}`iha-few` after {ours}`few-epochs` epochs and {ours}`iha-many` after {ours}`many-epochs`. Random flags are found along
-# with it, with {ours}`flags-few` and {ours}`flags-many`. With the weight decay in $I_2$ the audit goes from {ours}`decay-few` to {ours}`decay-many`. The loss finds
-# nobody at either end. What changed is the distance from the minimum: training left a gradient of length {ours}`norm-few`, and then of {ours}`norm-many`.
+# with it, with {ours}`flags-few` and {ours}`flags-many`. With the weight decay in $I_2$, where the noise does end, the audit goes from {ours}`decay-few` to
+# {ours}`decay-many`. The loss finds nobody at either end. What changed is the distance from the minimum: training left a gradient of length {ours}`norm-few`, and then of {ours}`norm-many`.
 # :::
 #
 # ## The paper's Table 2 and Figure 1
