@@ -207,31 +207,3 @@ def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: st
     if choose("variant", variant, VARIANTS) == "printed":
         return 1 / (1 + momentum)
     return (distance - d) / (batch_size * (1 - momentum))
-
-
-# ------------------------------------------------------------------------------------------- where the signal comes from
-
-
-@dataclass(frozen=True)
-class NewtonWorld:
-    """A ridge regression at its exact minimum, where the training gradient is ``-alpha w``; attributes as `newton_world`."""
-
-    theta: np.ndarray
-    members: np.ndarray
-    losses: np.ndarray
-    gradients: np.ndarray
-    hessian: np.ndarray
-
-
-def newton_world(n: int, d: int, weight_decay: float = 0.01, noise: float = 1.0, condition: float = 100.0,
-                 seed: int = 0) -> NewtonWorld:
-    """`linear_regression` fitted to a random half of 2n records.
-
-    Returns:
-        theta [d]; members bool [2n]; losses [2n] and gradients [2n, d] of all records; hessian [d, d] of the members.
-    """
-    world = linear_regression(2 * n, d, noise, condition, seed)
-    members = np.random.default_rng([seed, 1]).permutation(np.arange(2 * n) < n)
-    half = LinearWorld(world.x[members], world.y[members])
-    theta = half.optimum(weight_decay)
-    return NewtonWorld(theta, members, world.losses(theta), world.gradients(theta), half.hessian)
