@@ -233,6 +233,17 @@ def split(found: Forms, taken_out: np.ndarray | float, n: int, learning_rate: fl
             "I3": twice * found.inverse / (2 * n), "I4": twice * (inverse_mean - taken_out * found.inverse)}
 
 
+def joined(found: Forms, learning_rate: float, momentum: float, weight_decay: float) -> np.ndarray:
+    """Two numbers a record that give all four terms: ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``.
+
+    Returns:
+        shift and alignment, [2, ...], of the shape of `found`: its newton and newton_mean, nearly, and what weight decay adds.
+    """
+    a_alpha = weight_decay * learning_rate / (1 + momentum)
+    once, half = 1 - a_alpha, weight_decay * (2 - a_alpha) / 2
+    return np.stack([once * found.newton + half * found.inverse, once * found.newton_mean + half * found.inverse_mean])
+
+
 def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -> None:
     check_range("n", n, 1)
     if learning_rate != learning_rate or not check_range("learning_rate", learning_rate) > 0:

@@ -248,7 +248,7 @@ def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | N
     - not run: there are no ratios.
 
     Args:
-        paper, claim_id: a claim with a margin, for example "iha", "C12".
+        paper, claim_id: a claim with a margin, for example "quantile", "C10".
         ratios: name -> work of what the claim says costs more over that of what costs less; None for what was not run.
         reason: why something was not run; needed exactly then.
 
@@ -300,21 +300,6 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
     estimate = f"{what}: {residual:.1g}" + (f", rounding allows {tolerance:.0e}" if tolerance else "")
     return Verdict(paper, claim_id, _claim(paper, claim_id)["text"], verdict, estimate,
                    intervals={what: Interval(residual, np.nan, np.nan)})
-
-
-def judge_within(paper: str, claim_id: str, distance: float, name: str, what: str) -> Verdict:
-    """Judge that two ways to one number lie within a margin that the claim's rule chooses, where `judge_identity` is for
-    what rounding alone can do: checked or contradicted, and counted with the checks.
-
-    Args:
-        distance: largest distance over all cases. name: of the claim's margin. what: what the distance is, in words.
-
-    Raises:
-        MiaError: no such claim or margin; distance is NaN or negative.
-    """
-    allowed = margin(paper, claim_id, name)
-    verdict = judge_identity(paper, claim_id, distance, allowed, what)
-    return replace(verdict, estimate=f"{what}: {distance:.1g}, {allowed:g} allowed")
 
 
 def _share(record: Mapping) -> str:
@@ -415,20 +400,6 @@ def _whose(paper: str, claim_id: str, data: Mapping[str, str | Iterable[str]]) -
         return ""
     used = {used} if isinstance(used, str) else set(used)
     return OWN_DATA if used and used <= set(own) else STAND_IN
-
-
-def on_own_data(paper: str, claim_id: str, cases: Mapping[str, str]) -> list[str]:
-    """The cases that a claim is judged on: those on the paper's own data, or all where a run has none of these.
-
-    Args:
-        paper, claim_id: for example "iha", "C13".
-        cases: name -> its data set.
-
-    Raises:
-        MiaError: no such claim.
-    """
-    own = _file(paper).get("data", {}).get(_claim(paper, claim_id)["exhibit"], ())
-    return [case for case, name in cases.items() if name in own] or list(cases)
 
 
 def counts(records: Iterable[Mapping]) -> str:

@@ -112,14 +112,21 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
             for name, tensor in states[0].items() if tensor.is_floating_point()}
 
 
-def with_models(function):
-    """The function with the parameters of `models_of` besides its own, by which a measurement knows them."""
-    own = [one for name, one in inspect.signature(function).parameters.items() if name not in ("index", "bank")]
-    [index, *of_models] = inspect.signature(models_of).parameters.values()
-    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*of_models, *own]]
-    function.__signature__ = inspect.Signature([index, *named])
-    return function
+def with_parameters_of(base):
+    """Decorator: the function with the parameters of `base`, to which it hands them, besides its own, by which a measurement
+    knows them."""
+    [index, *of_base] = inspect.signature(base).parameters.values()
 
+    def decorate(function):
+        own = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*of_base, *own) if one.name != "index"]
+        function.__signature__ = inspect.Signature([index, *named])
+        return function
+
+    return decorate
+
+
+with_models = with_parameters_of(models_of)
 
 for _function in (answers, queries, weights):
     with_models(_function)

@@ -164,14 +164,6 @@ def test_several_inverses_are_scored_at_once():
 
 # What the theory says
 
-def test_the_score_is_that_of_theorem_3_2():
-    rest = MEAN - GRADIENTS * MEMBERS[:, None] / SIZE
-    odds = theory.log_odds(LOSS, GRADIENTS, rest, HESSIAN, SIZE, 0.3, 16, *RATES)
-    score, parts = iha.scores(LOSS, GRADIENTS, SPECTRUM.inverse(0.0), MEAN, MEMBERS, SIZE, *RATES)
-    assert_allclose(score, odds.score, rtol=1e-9)
-    assert_allclose(list(parts.values()), odds.terms, rtol=1e-9)
-
-
 def test_it_is_the_log_ratio_of_two_laws_of_the_parameters():
     """A quadratic for the records with the one under test, one for the others; equal Hessians and minima (Assumption 3)."""
     learning_rate, momentum, decay = RATES
@@ -246,9 +238,23 @@ def test_weight_decay_is_felt_no_more_than_damping_lets_it(damping, decay, seed)
 
 # At an exact optimum
 
+DECAY = 0.05
+
+
+def newton_world(n, d, weight_decay, seed=0):
+    """A ridge regression that is fitted to a random half of 2n records, at its exact minimum, where the training gradient is
+    ``-alpha w``."""
+    world = theory.linear_regression(2 * n, d, 1.0, seed=seed)
+    members = np.random.default_rng([seed, 1]).permutation(np.arange(2 * n) < n)
+    half = theory.LinearWorld(world.x[members], world.y[members])
+    theta = half.optimum(weight_decay)
+    return SimpleNamespace(theta=theta, members=members, losses=world.losses(theta), gradients=world.gradients(theta),
+                           hessian=half.hessian)
+
+
 @pytest.fixture(scope="module")
 def optimum():
-    world = theory.newton_world(400, 20, weight_decay=0.05, noise=1.0)
+    world = newton_world(400, 20, DECAY)
     return world, hessian.spectrum(world.hessian), world.gradients[world.members].mean(0)
 
 
@@ -257,7 +263,7 @@ def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping)
     world, spectrum, mean = optimum
     n = int(world.members.sum())
     found = iha.forms(world.gradients, spectrum.inverse(damping), mean, world.theta)
-    rates = 0.1, 0.9, world.weight_decay
+    rates = 0.1, 0.9, DECAY
 
     def i1_i2(taken_out, stationary):
         parts = iha.split(found, taken_out, n, *rates, stationary=stationary)
@@ -272,7 +278,7 @@ def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping)
 def test_at_an_optimum_no_hessian_is_needed(optimum):
     world, _, mean = optimum
     n, squares = int(world.members.sum()), (world.gradients**2).sum(1)
-    complete = mean + world.weight_decay * world.theta
+    complete = mean + DECAY * world.theta
     assert_allclose(complete, 0, atol=1e-12)
     assert auc(iha.stationarity(world.gradients @ complete, squares, world.members / n, n), world.members) == 1
     assert auc(iha.stationarity(world.gradients @ mean, squares, world.members / n, n), world.members) < 0.95
@@ -412,7 +418,7 @@ def test_self_influence_is_the_change_of_a_records_loss_under_more_of_its_weight
 
 
 def test_self_influence_is_higher_for_members_of_an_overfitted_model():
-    world = theory.newton_world(60, 30, weight_decay=0.0)
+    world = newton_world(60, 30, 0.0)
     assert auc(baselines.self_influence(world.gradients, np.linalg.inv(world.hessian)), world.members) > 0.7
 
 

@@ -18,7 +18,11 @@ SETTINGS_OF = {
                     "reading": ["negative"], "references": [2, 30], "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]},
     "curvature": {"data": ["one set", "another"], "protocol": ["one view", "as released"],
                   "precision": ["float32", "float64"], "queries": [1, 2, 40, 80], "references": [8, 30],
-                  "epsilon": [0.5, 10.0, 50.0], "size": [1000, 25_000, 45_000], "kind": ["random", "coreset"]}}
+                  "epsilon": [0.5, 10.0, 50.0], "size": [1000, 25_000, 45_000], "kind": ["random", "coreset"]},
+    "iha": {"data": ["one set", "another"], "kind": ["images", "table"], "told": ["membership", "random flags", "nothing"],
+            "judged": ["membership", "flags"], "way": ["damping", "low rank"], "epsilon": [0.01, 0.1, 0.2],
+            "fraction": [0.2, 0.8, 1.0], "rule": ["as released"], "epochs": [10, 320], "schedule": ["cosine"],
+            "size": [1000, 15_000]}}
 # Attacks from weak to strong, for a world in which what the claims say is so.
 STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,
             "MAST (softmin)": 1.7, "best rule": 1.0,
@@ -28,18 +32,25 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.8,
             "Curv, one spread": 1.0, "Curv, tied": 1.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
-            "the same, each model's own label": 1.0}
+            "the same, each model's own label": 1.0,
+            "IHA": 3.6, "LOSS": 0.6, "SIF": 0.6, "RMIA": 2.9, "LiRA, the target among its references": 3.4, "SGD": 3.0,
+            "gradient alone": 2.6, "IHA with weight decay in I2": 6.0, "I1": 0.6, "I2": 1.0, "I1, I2": 2.0,
+            "loss, I1, I2": 2.6, "all": 2.05, "L-attack": 1.2, "LiRA-L": 0.8, "losses": 1.0, "IHA and losses": 0.3}
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it
           "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
-          "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
-STANDS = {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6}  # what two leave
+          "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4,
+          "attacks": 0.3, "ingredients": 0.3, "told": 0.5, 15_000: 0.6}
+STANDS = {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6,  # what two leave
+          ("IHA", "nothing"): 0.0, ("I1, I2", "flags"): 1.2, ("conditioning", 0.01): 0.5, ("conditioning", 0.1): 0.7,
+          ("conditioning", "low rank"): 0.6, ("partial", 0.2): 0.3, ("partial", 0.8): 0.6, ("epochs", 10): 0.5}
 SHARP = {("Curv ZO LR", "methods")}  # which finds few members, and those surely
 MISTAKEN = {"Orig"}  # attacks of which some non-members have the best scores; of others they have the worst
 RECORDS = {"curvature": 2000}  # of each target; a rate of one in a thousand wants as many non-members
 
 
 BANKS = ("table 2", "small bank", "shadow models", "table 3", "bank", "methods", "precision", "queries", "references",
-         "signals", "private", "sizes")  # whose targets share their records
+         "signals", "private", "sizes", "attacks", "told", "terms", "ingredients", "conditioning", "partial",
+         "epochs")  # whose targets share their records
 
 
 def world(paper, strength, seed=0, only=None):
@@ -76,7 +87,8 @@ def world(paper, strength, seed=0, only=None):
             values = [fixed.get(one, settings[one]) for one in columns_of[study]]
             for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
                 where, key = dict(zip(columns_of[study], setting, strict=False)), (study, attack, metric, setting)
-                if key in made:
+                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {*setting}  # the other set is a table
+                if key in made or mixed:
                     continue
                 made.add(key)
                 records = RECORDS.get(paper, 800)
@@ -90,6 +102,9 @@ def world(paper, strength, seed=0, only=None):
 def rows(attack, metric, scores, members, shared):
     if attack == "noise":  # known by itself, without an attack
         return metrics.by_repetition({attack: {metric: np.full(len(scores), 0.535)}})
+    if metric in ("slope", "rank correlation", "kappa"):  # no shares of records; Boltzmann's slope is minus one
+        near = 2 * metrics.auc(scores, members) - 1
+        return metrics.by_repetition({attack: {metric: near - (metric == "slope")}})
     if metric in metrics.ranking.CORES or "_at_fpr" in metric:
         return metrics.by_target({attack: scores}, members, (metric,), shared=shared, draws=20)
     called = scores >= np.median(scores)  # an accuracy by a threshold from elsewhere
@@ -130,7 +145,8 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
 
 def printed_results(paper):
     """The paper's tables in our terms, one repetition each."""
-    frames_of = {"bayes": printed_bayes, "calibration": printed_calibration, "curvature": printed_curvature}
+    frames_of = {"bayes": printed_bayes, "calibration": printed_calibration, "curvature": printed_curvature,
+                 "iha": printed_iha}
     return pd.concat(frames_of[paper](), ignore_index=True)
 
 
@@ -164,6 +180,45 @@ def printed_curvature():
     return frames
 
 
+def printed_iha():
+    from mia_lib.papers.iha import exhibits, study
+
+    def frame(row, **where):
+        return metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, **where)
+
+    frames = [frame(row, study="attacks", data=row.data, kind="table" if row.data == "Purchase-100" else "images")
+              for row in exhibits.printed("table2").itertuples()]
+    for row in exhibits.printed("table4").itertuples():
+        terms = row.setting.removeprefix("terms used: ").replace("All", "all").replace("l,", "loss,")
+        assert terms in study.TERMS
+        frames.append(frame(row._replace(attack=terms), study="terms", data=row.data))
+    sized = exhibits.printed("table7").query("model.str.startswith('MLP-2')").sort_values("data", ascending=False)
+    frames += [frame(row, study="sizes", data="", size={"Purchase-100(S)": 25_000, "Purchase-100": 80_000}[row.data])
+               for row in sized.itertuples()]
+    for row in exhibits.printed("table8").itertuples():
+        way, epsilon = row.setting.split("; eps = ")
+        frames.append(frame(row, study="conditioning", data=row.data, way=way.replace("-", " "), epsilon=float(epsilon)))
+    for row in exhibits.printed("table9").itertuples():
+        known = float(row.setting.split("L0 = ")[1].split(";")[0])
+        frames.append(frame(row._replace(attack="IHA"), study="partial", data=row.data, rule="as released", fraction=known))
+    shares, both = {"IHA": 0.640, "LiRA": 0.652, "L-attack": 0.668, "LiRA-L": 0.518}, {}
+    for row in tables.paper("iha", "table5").query("metric == 'agreement_members'").itertuples():
+        if row.setting.startswith("(b)") and set(pair := row.attack.split(" vs ")) <= set(shares):
+            one, other = (shares[name] for name in pair)
+            by_chance = one * other + (1 - one) * (1 - other)
+            kind = "IHA and losses" if "IHA" in pair else "losses"
+            both.setdefault(kind, []).append((row.value - by_chance) / (1 - by_chance))
+    frames += [metrics.by_repetition({kind: {"kappa": np.mean(values)}}, study="left out", data="")
+               for kind, values in both.items()]
+    frames.append(metrics.by_repetition({"IHA": {"tpr_at_fpr=0.3": shares["IHA"]}}, study="left out", data=""))
+    for row in exhibits.printed("text").query("metric == 'auc'").itertuples():
+        where = {"study": "deep", "epsilon": 0.5} if row.model == "MLP-4" else {"study": "left out", "data": ""}
+        frames.append(frame(row, **where))
+    deep = exhibits.printed("table7").query("model.str.startswith('MLP-4') and attack == 'IHA (CG)' and metric == 'auc'")
+    [deep] = deep.itertuples()
+    return [*frames, frame(deep._replace(attack="IHA"), study="deep", epsilon=0.2)]
+
+
 def printed_bayes():
     frames = []
     one = tables.paper("bayes", "table1")
@@ -189,7 +244,8 @@ def printed_bayes():
 # What its tables show. Of C7m the Bayes paper prints a threshold chosen on the records judged, of others nothing.
 SHOWN = {"bayes": {"C7", "C8", "C9", "C10", "C11", "C11m", "C11s", "C12", "C13", "C14"},
          "calibration": {"C1", "C2", "C3", "C3l", "C4", "C7", "C8", "C9", "C10"},
-         "curvature": {"C3", "C4", "C5", "C6", "C9", "C9l", "C10"}}
+         "curvature": {"C3", "C4", "C5", "C6", "C9", "C9l", "C10"},
+         "iha": {"C3", "C4", "C7", "C8", "C9", "C10", "C11", "C13", "C14", "C15", "C16"}}
 
 
 @pytest.mark.parametrize("paper", CARRIED)

@@ -150,9 +150,9 @@ def test_one_reference_is_judged_on_those_that_it_left_out():
 
 
 def test_the_page_is_made_anew_when_what_is_published_is_another(repo, monkeypatch, tmp_path):
-    keys = [runner.key(name, validate(name, {}, "quick", repo), repo) for name in ("banks", "iha")]
+    keys = [runner.key(name, validate(name, {}, "quick", repo), repo) for name in ("banks", "audit")]
     monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path))
-    other = [runner.key(name, validate(name, {}, "quick", repo), repo) for name in ("banks", "iha")]
+    other = [runner.key(name, validate(name, {}, "quick", repo), repo) for name in ("banks", "audit")]
     assert keys[0] != other[0] and keys[1] == other[1]
 
 

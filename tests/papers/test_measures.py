@@ -30,8 +30,8 @@ def at_the_probe(name: str, index: range, **changes) -> dict[str, np.ndarray]:
     return one.function(index, **one.complete(given))
 
 
-@pytest.mark.parametrize("name", ["bank/cifar100", "bayes/table2", "curvature/cifar100", "calibration/cifar10",
-                                  "quantile/cifar10"])
+@pytest.mark.parametrize("name", ["bank/cifar100", "bayes/table2", "curvature/cifar100", "calibration/cifar10", "iha/odd",
+                                  "iha/fashion-partial", "iha/fashion-left-out", "quantile/cifar10"])
 def test_a_model_is_the_same_whatever_others_are_measured(name):
     together, alone = at_the_probe(name, range(1, 3)), at_the_probe(name, range(2, 3))
     assert differences({key: array[1:] for key, array in together.items()}, alone) == ""

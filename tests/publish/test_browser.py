@@ -333,7 +333,7 @@ def test_a_link_to_a_claim_opens_the_part_that_it_is_folded_in(browser, server):
 
 def test_a_printed_page_has_no_navigation_and_its_folded_parts_are_open(browser, server):
     with Visit(browser) as tab:
-        page = tab.go(f"{server}/notebooks/iha.html")
+        page = tab.go(f"{server}/notebooks/quantile.html")
         page.emulate_media(media="print")
         seen = page.evaluate("""() => Object.fromEntries([".bd-sidebar-primary", ".bd-sidebar-secondary", ".bd-header-article",
           ".prev-next-footer", ".bd-footer", ".headerlink", ".copybtn"].map(one => [one,

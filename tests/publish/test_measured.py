@@ -55,6 +55,8 @@ def test_the_operations_of_an_entry_are_those_of_its_training(entry):
         expected = 1.5 * longer * costs.training(config, shape, classes, records // 4)  # and a rehearsal at half the size
     else:
         expected = costs.training(config, shape, classes, (given["records"] or records) // 2)
+    if "references" in given and "count" in given:  # of a target, those of half of the records one by one, and of the others
+        expected *= 1 + (given["count"] // 2 + 1) * given["references"]
     if "iterations" in given:  # four losses each, in float32 and of some in float64
         forward = costs.training(TrainConfig(given["architecture"], epochs=1), shape, classes, 1) / 3
         expected += forward * (given["asked"] + given["precisely"]) * given["views"] * 4 * given["iterations"]
