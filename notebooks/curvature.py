@@ -16,7 +16,7 @@
 # LiRA, which asks once, finds {ours}`lira-tpr:value`; with its mirror image as well, {ours}`lira-two:value`.**
 
 # %% tags=["parameters", "hide-input"]
-datasets: list[str] = ["cifar10"]  # of networks that generalise, the first also of Figures 6 and 7 (see `mia data ls`) [data set; not empty; distinct]
+datasets: list[str] = ["cifar10"]  # of networks that generalise (see `mia data ls`) [data set; not empty; distinct]
 memorised: bool = True  # whether to begin with networks that know their members by heart: 2,000 of 4,000 images of CIFAR-100
 models: int = 32  # networks in complementary pairs, each trained on half of the training records [6..256; even]
 targets: int = 8  # networks that are attacked, one of each pair [2..128]
@@ -30,7 +30,8 @@ epochs: int = 20  # of training [1..500]
 batch_size: int = 256  # of training [1..10000]
 learning_rate: float = 0.15  # the highest, of SGD [1e-6..10.0]
 reference_counts: list[int] = [4, 8, 16]  # fewer references, besides all [4..254; even; not empty; distinct]
-sizes: list[int] = [1000, 5000, 45000]  # training sets of Figures 6 and 7 [10..60000; ascending; not empty]
+sized: str = "cifar100"  # data set of Figures 6 and 7 [data set]
+sizes: list[int] = [1000, 5000, 45000]  # training sets there, besides half of all records [10..60000; ascending; not empty]
 size_targets: int = 8  # networks of each size [2..64]
 unmeasured: str = "leave out"  # what to do about networks of Figures 6 and 7 that nobody has measured [leave out | train]
 hand_models: int = 8  # networks trained in "The idea" and attacked in "One target by hand" [6..64; even]
@@ -533,27 +534,22 @@ plotting.show(
 # ### Figures 6 and 7: the size of the training set
 #
 # Targets are trained on random sets of other sizes and on {term}`coresets <coreset>`, the records of lowest curvature. References are always trained on
-# half of the records, as in the released code. Sizes that nobody has measured yet have the authors' numbers alone: `mia run curvature -p unmeasured
-# train --yes` trains them, in about 100 minutes of one core.
+# half of the records, as in the released code. Sizes that nobody has measured have the authors' numbers alone; `-p unmeasured train` trains them.
 
 # %%
-half = int(banks[datasets[0]].members[0].sum())
-kinds = [(kind, size) for kind in measure.KINDS for size in sorted({*sizes, half})
-         if (kind, size) != ("random", half)]
-swept = study.other_sizes(kinds, size_targets, unmeasured == "train",
-                          dataset=datasets[0], asked=asked, **recipe)
-by_size = study.sizes(curved[datasets[0]], games, swept, half,
-                      draws).assign(data=datasets[0])
+of_half, half, others_sized = study.of_other_sizes(
+    sized, measure.KINDS, sizes, models, size_targets, asked,
+    train=unmeasured == "train", **recipe)
+by_size = study.sizes(of_half, others_sized, games, half, draws).assign(data=sized)
 
 # %% tags=["hide-input"]
-results.name({"sizes-measured": len(swept), "sizes-planned": len(kinds)})
 for figure, caption in (
-        (6, "**Figure 6 of the paper**: AUC against the size of random training sets, on {ours}`second`; the image alone, {param}`size_targets` "
-                 "networks of each size that is measured ({ours}`sizes-measured` of {ours}`sizes-planned` kinds and sizes are)"),
-        (7, "**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy")):
+        (6, "**Figure 6 of the paper**: AUC against the size of random training sets, on {param}`sized:title`; the image alone, {param}`size_targets` "
+            "networks of each size and {param}`models` references"),
+        (7, "**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks")):
     plotting.show(
         exhibits.sizes_figure(by_size, figure), name=f"curvature-figure-{figure}",
-        caption=caption + ". Hollow: what the authors' notebooks hold, for CIFAR-100; the paper prints no numbers.",
+        caption=caption + ". Hollow: what the authors' notebooks hold, for CIFAR-100 and ResNet-18; the paper prints no numbers.",
         alt=f"Figure {figure}: AUC against the number of training records, the authors' values as hollow marks.")
 
 # %% [markdown]
@@ -597,14 +593,16 @@ for figure, caption in (
 # %%
 results_of_all = pd.concat([table_1, gaussian, ladder, precisions, estimated, fewer,
                             by_size, study.theorems(seed)], ignore_index=True)
-of_first = results_of_all["data"].isin([first]) | results_of_all["data"].isna()
+of_first = (results_of_all["data"].isin([first]) | results_of_all["data"].isna()
+            | (results_of_all["study"] == "sizes"))
 own = {"dataset": first, "architecture": architecture, "epochs": epochs}
 ran = {"dataset": "cifar100", "architecture": "strided_cnn:8,16,64",
        "epochs": 60, "members": 2000} if memorised else own
 about = ["Figure 2", "Figure 3", "Table 1", "Table 5, Figure 4", "Tables 1 and 5",
-         "Tables 2 to 5", "Appendix A.8", "Figure 5", "Figure 6", "Figure 7"]
-verdicts = rules.judge_all("curvature", results_of_all[of_first],
-                           dict.fromkeys(about, ran))
+         "Tables 2 to 5", "Appendix A.8", "Figure 5"]
+on_sizes = {"dataset": sized, "architecture": architecture, "epochs": epochs}
+verdicts = rules.judge_all("curvature", results_of_all[of_first], {
+    **dict.fromkeys(about, ran), "Figure 6": on_sizes, "Figure 7": on_sizes})
 
 # %% tags=["hide-input"]
 claims.show("curvature", verdicts)
@@ -636,7 +634,7 @@ claims.show("curvature", verdicts)
 # | references, targets | 64 and 3 of other halves | {param}`references` against each of {param}`targets` | `-p models 64 -p references 62` |
 # | Table 5 | 25,000 non-members | half of {param}`asked` | `-p asked 20000` |
 # | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | not run | six hours of two cores |
-# | Figures 6 and 7 | up to 45,000 records, 2 and 6 networks a size | {ours}`sizes-measured` of {ours}`sizes-planned` kinds and sizes | `-p unmeasured train --yes`, 100 minutes of one core |
+# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size | {param}`sizes` and half of all, {param}`size_targets` small networks a size | `mia publish curvature/sizes` |
 #
 # All targets come from one bank: they share records and references. Intervals cover the choice of target and of records, not that of the bank.
 #

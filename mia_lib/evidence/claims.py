@@ -96,7 +96,8 @@ class Verdict:
         return {"paper": self.paper, "claim": self.claim, "text": self.text, "exhibit": claim["exhibit"],
                 "kind": claim["kind"], "verdict": self.verdict, "said": self.said, "estimate": self.estimate,
                 "brief": self.brief, "hold": sum(part.sign > 0 for part in run), "parts": len(run), "data": self.data,
-                "evidence": claim["evidence"], "rule": claim["rule"], "reason": self.reason, "numbers": self.numbers}
+                "evidence": claim["evidence"], "rule": claim["rule"], "same": _same(claim), "reason": self.reason,
+                "numbers": self.numbers}
 
 
 def widened(part: Interval, parts: int) -> Interval:
@@ -362,10 +363,20 @@ def show(paper: str, verdicts: Iterable[Verdict], data: Mapping[str, str | Itera
                f"was enough for one. Where a claim has many parts, the one that decides its verdict. {tally(records)}")
     bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
     tables.display_bundle({**bundle, MIME: records})
-    lines = [f"**{one['claim']}.** *Rule:* {_in_code(one['rule'])} *Found:* {one['estimate'] or 'not run'}."
+    lines = [f"**{one['claim']}.** *Rule:* {_in_code(one['rule'])}{_in_words_same(one)} "
+             f"*Found:* {one['estimate'] or 'not run'}."
              + (f" *Not run:* {one['reason']}." if one["reason"] else "") for one in records]
     tables.say("```{admonition} Every part of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
                 + "\n- ".join(lines) + "\n```")
+
+
+def _in_words_same(record: Mapping) -> str:
+    """What counts as no difference, where the claim says so."""
+    if not record["same"]:
+        return ""
+    points = {part["unit"] for part in record["numbers"]} == {"points"}
+    return f" *No difference:* within {100 * record['same']:g} points of zero." if points else (
+        f" *No difference:* within {record['same']:g} of zero.")
 
 
 def _in_code(rule: str) -> str:

@@ -249,7 +249,8 @@ def ends(interval: Interval | None) -> dict[str, float]:
 
 def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
             paper: str | None = None, panel: str | None = None, log: bool = False, percent: bool = False,
-            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None, sharey: bool = True) -> Figure:
+            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None, sharey: bool = True,
+            rows: int = 1) -> Figure:
     """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
 
     Args:
@@ -263,13 +264,14 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         xlabel, ylabel: with units; the column names by default.
         chance: level of a dashed line.
         sharey: whether the panels have one vertical axis.
+        rows: of panels.
     """
     wanted = [c for c in (x, y, by, low, high, paper, panel) if c is not None]
     missing = [c for c in wanted if c not in frame]
     if missing:
         raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
     titles = [""] if panel is None else list(frame[panel].unique())
-    fig, axes = pieces.grid(titles, 4.0, ylabel or y, sharey=sharey)
+    fig, axes = pieces.grid(titles, 4.0 + 2.6 * (rows - 1), ylabel or y, rows, sharey=sharey)
     names = list(frame[by].unique())
     styles = {name: style_of(name, place) for place, name in enumerate(names)}
     named = not pd.api.types.is_numeric_dtype(frame[x])
@@ -280,18 +282,18 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         part = frame if panel is None else frame[frame[panel] == title]
         last = {}
         for place, name in enumerate(names):
-            rows = part[part[by] == name]
-            if rows.empty:
+            points = part[part[by] == name]
+            if points.empty:
                 continue
-            at = rows[x].map(places).to_numpy(float) if named else rows[x].to_numpy(float)
+            at = points[x].map(places).to_numpy(float) if named else points[x].to_numpy(float)
             shift = gap * (place - (len(names) - 1) / 2)  # side by side, so that bars do not hide each other
             at = at * 10 ** shift if log else at + shift
-            value, look = rows[y].to_numpy(float), styles[name]
+            value, look = points[y].to_numpy(float), styles[name]
             run = np.isfinite(value)  # a line goes on past what only the paper has
-            ends_of = () if low is None else (rows[low].to_numpy(float)[run], rows[high].to_numpy(float)[run])
+            ends_of = () if low is None else (points[low].to_numpy(float)[run], points[high].to_numpy(float)[run])
             pieces.whiskers(ax, at[run], value[run], *ends_of, label=name, **look)
             if paper is not None:
-                ax.plot(at, rows[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
+                ax.plot(at, points[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
             last[name] = value[run][-1] if run.any() else chance or 0.0
         if chance is not None:
             ax.axhline(chance, **CHANCE)

@@ -25,7 +25,7 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "Orig": 1.1, "Cal.": 2.0, "Cal.-F": 1.6, "Cal., never stopped": 1.4, "best calibrated": 2.0, "best other": 1.1,
             "RMIA, offline": 2.6, "LiRA": 2.6,
             "Curv ZO NLL": 2.0, "Curv ZO LR": 1.9, "LiRA, as released": 1.4, "Yeom": 0.8, "Watson": 0.8, "Attack R": 1.0,
-            "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.4,
+            "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.8,
             "Curv, one spread": 1.0, "Curv, tied": 1.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0}

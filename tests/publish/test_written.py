@@ -139,7 +139,6 @@ FACTS = {
         "-50.66": "the logarithm of 1e-22",
         "787": "variance of an exercise",
         "394": "its ratio to the other one",
-        "100": "minutes that the networks of Figures 6 and 7 take",
         "six hours": "what DP-SGD would take",
     },
     "iha": {

@@ -57,15 +57,6 @@ def today(frame: pd.DataFrame) -> pd.DataFrame:
         for attack, name in attacks.items()})
 
 
-def low_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    """TPR at 1 % FPR before and after calibration, in percent, a row a set and score; the paper prints none."""
-    frame = frame[frame["score"].isin(list(study.SIGNALS)) & (frame["metric"] == "tpr_at_fpr=0.01")]
-    frame = frame[frame.groupby("data")["value"].transform(lambda values: values.notna().all())]
-    rows = metrics.summary(frame, ["data", "score", "attack", "metric"])
-    return tables.beside_paper(rows, printed("table2").iloc[:0], ["data", "score"], {
-        (attack, "tpr_at_fpr=0.01"): attack for attack in ATTACKS})
-
-
 def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of the loss at three thresholds, in percent: from a rehearsal, zero, and the best for the records judged."""
     rows = metrics.summary(frame[(frame["score"] == "loss") & frame["attack"].isin(ATTACKS)],
@@ -258,9 +249,10 @@ def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks."""
+    """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks, a row a bank."""
     frame = frame[(frame["score"] == "loss") & frame["references"].notna() & (frame["metric"] != "tpr_at_fpr=0.001")]
-    rows = metrics.summary(frame, ["attack", "metric", "references"])
-    rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}))
-    return plotting.against(rows, "references", "value", by="attack", panel="panel", log=True, percent=True,
-                            xlabel="reference models", ylabel="rate", sharey=False)
+    rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
+    title = rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"})
+    return plotting.against(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
+                            log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
+                            rows=rows["data"].nunique())

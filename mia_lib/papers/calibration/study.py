@@ -223,13 +223,13 @@ def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100)
 # ---------------------------------------------------------------------------------------------------- many references: a bank
 
 
-def attack_bank(bank: Bank, further: Bank, targets: int, counts: Sequence[int], draws: int = 100) -> pd.DataFrame:
+def attack_bank(bank: Bank, further: Bank, data: str, targets: int, counts: Sequence[int], draws: int = 100) -> pd.DataFrame:
     """Calibrated scores and today's attacks with the same references, study "bank": models of a bank, column `references`.
 
     Args:
         bank: log odds of all records. further: `measure.further` of the same models, on the first records; those are judged.
-        targets: models that are attacked, one a complementary pair. counts: references, even numbers; half of them were not
-            trained on a record, and these calibrate.
+        data: what to call them. targets: models that are attacked, one a complementary pair. counts: references, even
+            numbers; half of them were not trained on a record, and these calibrate.
 
     Returns:
         attacks "Orig"; "Cal.", "LiRA, offline", "RMIA, offline" from references without the record; "LiRA", "RMIA" from all.
@@ -244,7 +244,7 @@ def attack_bank(bank: Bank, further: Bank, targets: int, counts: Sequence[int], 
     attacked, members = list(range(0, 2 * targets, 2)), further.members[:2 * targets:2]
     signal = {"loss": bank.margin[:, judged], "gradient norm": further.gradient, "confidence": further.top}
     value = {name: score(name, of_name) for name, of_name in signal.items()}
-    where = {"study": "bank", "data": bank.name}
+    where = {"study": "bank", "data": data}
     frames = [by_target({"Orig": value[name][attacked]}, members, METRICS, draws=draws, score=name, **where)
               for name in SIGNALS]
     for count in counts:

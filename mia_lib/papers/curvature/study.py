@@ -16,7 +16,7 @@ from mia_lib import membership, signals
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
 from mia_lib.errors import MiaError
-from mia_lib.metrics import by_repetition, by_target
+from mia_lib.metrics import by_repetition, by_target, estimates
 from mia_lib.papers.curvature import theory
 from mia_lib.papers.curvature.measure import FLOOR
 from mia_lib.published import Bank, catalogue
@@ -46,7 +46,7 @@ def measured(dataset: str, models: int, asked: int, precisely: int, exactly: int
     if dataset == MEMORISED:
         return catalogue()["curvature/memorised"](models), None
     name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
-    how = {"asked": asked, "precisely": precisely, "exactly": exactly}
+    how = {"asked": asked, "precisely": precisely, "exactly": exactly, "views": 2, "shifted": True}
     curved = known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe)
     return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
 
@@ -63,18 +63,30 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
-def other_sizes(kinds: Sequence[tuple[str, int]], targets: int, train: bool, **recipe) -> dict[tuple[str, int], Bank]:
-    """Targets of other training sets, (kind, size) -> of `measure.sizes`; those not measured are left out, or trained.
+def of_other_sizes(dataset: str, kinds: Sequence[str], sizes: Sequence[int], models: int, targets: int, asked: int,
+                   train: bool, **recipe) -> tuple[Bank | None, int, dict[tuple[str, int], Bank]]:
+    """The references of Figures 6 and 7, models of a bank; how many records each was trained on; and the targets, (kind, size)
+    -> of `measure.sizes`. What nobody has measured is left out, or trained.
 
     Args:
-        kinds: kind and size of the sets. targets: networks of each. recipe: as for `measure.sizes`.
+        dataset: as for `measured`. kinds, sizes: of the targets' training sets. models: references. targets: networks of each
+            kind and size. asked, recipe: as for `measure.sizes`.
     """
-    measurement, found = catalogue()["curvature/sizes"], {}
-    for kind, size in kinds:
-        parameters = measurement.complete({**recipe, "kind": kind, "size": size})
-        if train or not measurement.lacking(range(targets), parameters):
-            found[kind, size] = measurement(targets, **parameters)
-    return found
+    name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
+
+    def ask(measurement: str, count: int, **parameters) -> Bank | None:
+        of = known[measurement]
+        complete = of.complete({"dataset": dataset, **recipe, **parameters})
+        return of(count, **complete) if train or not of.lacking(range(count), complete) else None
+
+    alone = {"views": 1, "precisely": 0, "exactly": 0, "shifted": False}
+    references = ask(f"curvature/{name}-small", models, asked=asked, **alone)
+    bank = ask(f"bank/{name}-small", models)
+    if references is None or bank is None:
+        return None, 0, {}
+    targets_of = {(kind, size): ask("curvature/sizes", targets, kind=kind, size=size, asked=asked)
+                  for kind in kinds for size in sizes}
+    return references, int(bank.members[0].sum()), {key: one for key, one in targets_of.items() if one is not None}
 
 
 def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -286,32 +298,32 @@ def gaussian(data: str, curved: Bank, games: Mapping[int, np.ndarray]) -> pd.Dat
 # -------------------------------------------------------------------------------------------- training sets by design
 
 
-def sizes(curved: Bank, games: Mapping[int, np.ndarray], targets: Mapping[tuple[str, int], Bank], half: int,
+def sizes(references: Bank | None, targets: Mapping[tuple[str, int], Bank], games: Mapping[int, np.ndarray], half: int,
           draws: int = 100) -> pd.DataFrame:
     """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size, with all models of the
-    bank as references, which the bank's own models stand among as random sets of half of all records.
+    bank as references; these stand among the targets as random sets of half of the records.
 
     Args:
-        targets: (kind, size) -> of `measure.sizes`. half: the size of the bank's own training sets.
+        references, targets: of `of_other_sizes`. games: of `attacked`. half: how many records each reference was trained on.
     """
-    own = {name: getattr(curved, name)[..., 0] for name in ("released", "true", "top")}
-    frames = [_sized(own, games, curved.members, draws).assign(kind="random", size=half)]
-    for (kind, size), found in targets.items():
-        both = {name: np.concatenate([getattr(found, name), array]) for name, array in own.items()}
-        everyone = {t: np.arange(len(found), len(found) + len(curved)) for t in range(len(found))}
-        members = np.concatenate([found.members, curved.members])
-        frames.append(_sized(both, everyone, members, draws).assign(kind=kind, size=size))
+    frames = []
+
+    def attack_all(banks: list[Bank], rows: Mapping[int, np.ndarray], **where) -> None:
+        log, true, top = (np.concatenate([getattr(bank, name).reshape(*bank.members.shape, -1)[..., 0] for bank in banks])
+                          for name in ("released", "true", "top"))
+        scores, inside = against(rows, np.concatenate([bank.members for bank in banks]), lambda t, others, inside: {
+            **curvature_attacks(log, t, others, inside), TRUE: lira(true, t, others, inside),
+            RELEASED: attack.likelihood_ratio(top[t], top[others], inside, "released_code"),
+            "Yeom": bayes.malt(signals.loss_of(true[t]))})
+        frames.append(by_target(scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where))
+
+    if references is None:
+        return pd.DataFrame(columns=["study", "kind", "size", *estimates.COLUMNS])
+    attack_all([references], games, kind="random", size=half)
+    for (kind, size), bank in targets.items():
+        everyone = np.arange(len(bank), len(bank) + len(references))
+        attack_all([bank, references], dict.fromkeys(range(len(bank)), everyone), kind=kind, size=size)
     return pd.concat(frames, ignore_index=True).sort_values(["kind", "size"], kind="stable", ignore_index=True)
-
-
-def _sized(signals_of: Mapping[str, np.ndarray], games: Mapping[int, np.ndarray], members: np.ndarray,
-           draws: int) -> pd.DataFrame:
-    log, true, top = (signals_of[name] for name in ("released", "true", "top"))
-    scores, inside = against(games, members, lambda t, others, held: {
-        **curvature_attacks(log, t, others, held), TRUE: lira(true, t, others, held),
-        RELEASED: attack.likelihood_ratio(top[t], top[others], held, "released_code"),
-        "Yeom": bayes.malt(signals.loss_of(true[t]))})
-    return by_target(scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes")
 
 
 # ------------------------------------------------------------------------------------------------- theory, and one probe
