@@ -55,7 +55,7 @@ class Measurement:
 
     # -------------------------------------------------------------------------------------------------------------- finding
 
-    def __call__(self, models: int | None = None, *, index: range | None = None, **parameters) -> Bank:
+    def __call__(self, models: int | None = None, /, *, index: range | None = None, **parameters) -> Bank:
         """The arrays of models 0 to `models` - 1, or of those in `index`: published, cached, or measured now.
 
         Raises:

@@ -12,7 +12,7 @@ from mia_lib import metrics
 from mia_lib.evidence import panels, plotting, tables
 from mia_lib.metrics.ranking import precision
 from mia_lib.papers.quantile import study
-from mia_lib.papers.quantile.study import CLASS, LIRA, MARGINAL, ONE, ONLINE, RMIA, XY, X
+from mia_lib.papers.quantile.study import LIRA, MARGINAL, ONE, RMIA, XY, X
 
 SETS = {"CIFAR-10": ("CIFAR-10, small CNNs", "CIFAR-10, ResNet-9"), "CIFAR-100": ("CIFAR-100, small CNNs",),
         "CINIC-10": ("CINIC-10",), "ImageNet-1k": ("ImageNet",)}  # of the paper, by what stands for them here
@@ -49,7 +49,7 @@ def printed(*names: str) -> pd.DataFrame:
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows by what an attacker trains: nothing, a regression, references on public records, references."""
-    order = [MARGINAL, CLASS, study.FEWER, X, XY, ONE, LIRA, study.CALIBRATED, RMIA, ONLINE, "RMIA"]
+    order = [MARGINAL, study.FEWER, X, XY, study.PRETRAINED, ONE, LIRA, study.CALIBRATED, RMIA]
     return frame.sort_values(["n", "attack"], key=lambda one: one.map({name: k for k, name in enumerate(order)})
                              if one.name == "attack" else one, kind="stable")
 
@@ -224,13 +224,6 @@ def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "mismatch"].astype({"n": int})
     columns = {(which, metric): f"{which}: {TITLE_OF[metric]}" for metric in study.METRICS[1:] for which in ("own", "other")}
     return table(rows, ["target", "n"], ("references", "metric"), columns)
-
-
-def held_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Attacks that want references with the record, on the held records, in percent, a row an attack, a column a case."""
-    rows = in_order(frame[frame["study"] == "held"].astype({"n": int}))
-    columns = {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS[:2]}
-    return table(rows, ["attack", "n"], ("data", "metric"), columns)
 
 
 def groups_table(frame: pd.DataFrame) -> pd.DataFrame:

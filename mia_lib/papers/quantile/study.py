@@ -26,13 +26,13 @@ from mia_lib.papers.quantile import theory
 from mia_lib.papers.quantile.measure import Split, split
 from mia_lib.published import Bank, catalogue
 
-MARGINAL, XY, X, CLASS = "Marginal", "Gaussian, q(x, y)", "Gaussian, q(x)", "Gaussian, q(y)"
-LIRA, RMIA, ONE, ONLINE = "LiRA, offline", "RMIA, offline", "LiRA, public records", "LiRA"
-CALIBRATED = "Calibrated loss"
+MARGINAL, XY, X = "Marginal", "Gaussian, q(x, y)", "Gaussian, q(x)"
+LIRA, RMIA, ONE, CALIBRATED = "LiRA, offline", "RMIA, offline", "LiRA, public records", "Calibrated loss"
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RATES = (0.01, 0.001)  # nominal ones, of thresholds
 OWN_SPREADS = 64  # models from which on LiRA has a spread for each record; with fewer one for all (Carlini et al., section VI)
-FEWER = "Gaussian, 5,000 records"
+FEWER, PRETRAINED = "Gaussian, 5,000 records", "Gaussian, pretrained"
+BACKBONE = {"backbone": "efficientnet_lite0", "image_size": 128, "learning_rate": 3e-4}  # of that, which a card measures
 # Published banks: data set -> measurement and name here. The targets of the last were trained with crops and mirror images.
 BANKS = {"cifar10": ("cifar10-small", "CIFAR-10, small CNNs"), "cifar100": ("cifar100-small", "CIFAR-100, small CNNs"),
          "resnet9": ("cifar10", "CIFAR-10, ResNet-9")}
@@ -43,15 +43,18 @@ class Case:
     """A bank of models on one data set, the targets among them, and what was measured against each.
 
     Attributes:
-        data: name of the case. bank: margin and members [M, N], and for networks `correct`.
-        pool: records that models are trained on, the first ones.
-        regressions: name -> mean and log_spread [T, n + h] of the judged and the held records of each target.
+        data, kind: name of the case, and "images" or "tables". bank: margin and members [M, N], and for networks `correct`.
+        count: T, targets. pool: records that models are trained on, the first ones.
+        regressions: name -> mean and log_spread [T, n + h] of the judged and the held records of each target; those that are
+            measured.
         public: margins [T, C, n] of references on the regression's records besides the target's complement, or None.
         judged, held, seed: as for `measure.split`.
     """
 
     data: str
+    kind: str
     bank: Bank
+    count: int
     pool: int
     regressions: Mapping[str, Bank]
     public: np.ndarray | None
@@ -67,7 +70,7 @@ class Case:
     @property
     def targets(self) -> range:
         """Numbers of the models that are attacked, one of each complementary pair."""
-        return range(0, 2 * len(next(iter(self.regressions.values()))), 2)
+        return range(0, 2 * self.count, 2)
 
     @cached_property
     def dealt(self) -> np.ndarray:
@@ -97,12 +100,6 @@ class Case:
         of_target = self.regressions[name]
         return of_target.mean[target // 2, rows], np.exp(of_target.log_spread[target // 2, rows])
 
-    def by_class(self, target: int, labels: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and spread of the score in each record's class, over the records that the regression is fitted to."""
-        fitted = self.split(target).fitted
-        of_class = pd.Series(self.margin[target, fitted].astype(float)).groupby(labels[fitted])
-        return (of_class.agg(how).reindex(labels[rows]).to_numpy() for how in ("mean", "std"))
-
 
 def image_case(data: str, models: int, targets: int, judged: int, held: int, regression: Mapping, recipe: Mapping) -> Case:
     """A case of networks on images: a published bank, or any set of images, measured now.
@@ -118,11 +115,15 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}
     bank, how = measurement(models, **recipe), {"models": recipe or None, "judged": judged, "held": held}
-    asked = {XY: {}, X: {"label": False}, **({FEWER: {"public": 5000}} if data == "cifar10" and not recipe else {})}
-    found = {name: _where_measured(f"quantile/{piece}", targets, bool(recipe), **how, **regression, **own)
-             for name, own in asked.items()}
-    rivals = _where_measured("quantile/public-references", targets, bool(recipe), **how, bank=f"bank/{piece}", count=1)
-    return Case(title, bank, _pool(bank), {name: one for name, one in found.items() if one is not None},
+    usual = catalogue()[f"quantile/{piece}"].usual()
+    own = {name: value for name, value in {**how, **regression}.items() if usual[name] != value}
+    asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
+    if data == "cifar10" and not own:
+        asked[FEWER] = {"public": 5000}
+    found = {name: _where_measured(f"quantile/{piece}", targets, bool(own), **how, **regression | one)
+             for name, one in asked.items()}
+    rivals = _where_measured("quantile/public-references", targets, bool(own), **how, bank=f"bank/{piece}", count=1)
+    return Case(title, "images", bank, targets, _pool(bank), {name: one for name, one in found.items() if one is not None},
                 None if rivals is None else rivals.margin, judged, held)
 
 
@@ -149,7 +150,7 @@ def table_case(data: str, models: int, targets: int, judged: int, held: int, rec
     bank = known["quantile/trees"](models, dataset=data, **recipe)
     how = {"dataset": data, "judged": judged, "held": held, **recipe}
     found = {name: known["quantile/tables"](targets, label=label, **how) for name, label in ((XY, True), (X, False))}
-    return Case(TITLES.get(data, data), bank, _pool(bank), found, None, judged, held)
+    return Case(TITLES.get(data, data), "tables", bank, targets, _pool(bank), found, None, judged, held)
 
 
 def _check(models: int, targets: int) -> None:
@@ -161,15 +162,13 @@ def _check(models: int, targets: int) -> None:
 # ----------------------------------------------------------------------------------------------------------------- attacks
 
 
-def scores_of(case: Case, target: int, counts: Sequence[int], labels: np.ndarray | None = None) -> dict[tuple, np.ndarray]:
-    """Scores [n] of the judged records by (attack, number of models that the attacker trains)."""
+def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.ndarray]:
+    """Scores [n] of the judged records by (attack, number of models that the attacker trains); calibration and RMIA, with the
+    held records as population, for the largest number up to eight."""
     part = case.split(target)
     own, rows = case.margin[target], part.judged
     score = own[rows]
     found = {(MARGINAL, 0): score}
-    if labels is not None:
-        mean, spread = case.by_class(target, labels, rows)
-        found[CLASS, 0] = (score - mean) / spread
     found |= {(name, 1): case.position(name, target) for name in case.regressions}
     public = [case.margin[target + 1, rows], *([] if case.public is None else case.public[target // 2])]
     for n in range(1, len(public) + 1):
@@ -178,28 +177,27 @@ def scores_of(case: Case, target: int, counts: Sequence[int], labels: np.ndarray
         others = case.references(target, n)
         margin, inside = case.margin[others][:, rows], case.dealt[others][:, rows]
         found[LIRA, n] = baselines.lira_offline(score, margin, inside, n < OWN_SPREADS)
-        found[CALIBRATED, n] = calibration.calibrate(-np.logaddexp(0, -score), -np.logaddexp(0, -margin), inside)
-        population = case.split(target).held
-        found[RMIA, n] = baselines.rmia(expit(score), expit(margin), inside, expit(own[population]),
-                                        expit(case.margin[others][:, population]), a=0.3)
+        if n == max([one for one in counts if one <= 8] or counts[:1]):
+            found[CALIBRATED, n] = calibration.calibrate(-np.logaddexp(0, -score), -np.logaddexp(0, -margin), inside)
+            found[RMIA, n] = baselines.rmia(expit(score), expit(margin), inside, expit(own[part.held]),
+                                            expit(case.margin[others][:, part.held]), a=0.3)
     return found
 
 
-def attacks(case: Case, counts: Sequence[int], labels: np.ndarray | None = None, draws: int = 60,
-            metrics_of: Sequence[str] = METRICS) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
+def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
     """Study "attacks", by data and n, and "model", the targets' accuracy; the scores [T, n] and who is a member.
 
     Args:
-        counts: of references, even. labels: of all records, int [N], for `CLASS`.
+        counts: of references, even.
     """
-    rows = [scores_of(case, target, counts, labels) for target in case.targets]
+    rows = [scores_of(case, target, counts) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     parts = [case.split(target) for target in case.targets]
     inside, records = np.stack([part.inside for part in parts]), np.stack([part.judged for part in parts])
     by_count: dict[int, dict] = {}
     for (name, n), score in scores.items():
         by_count.setdefault(n, {})[name] = score
-    frames = [by_target(some, inside, metrics_of, draws=draws, records=records, study="attacks", data=case.data, n=n)
+    frames = [by_target(some, inside, METRICS, draws=draws, records=records, study="attacks", data=case.data, kind=case.kind, n=n)
               for n, some in by_count.items()]
     right = getattr(case.bank, "correct", None) if "correct" in case.bank.arrays else case.margin > 0
     accuracy = {"members": [right[t, part.judged[part.inside]].mean() for t, part in zip(case.targets, parts, strict=True)],
@@ -207,34 +205,6 @@ def attacks(case: Case, counts: Sequence[int], labels: np.ndarray | None = None,
     frames.append(by_repetition({"model": {name: np.array(values) for name, values in accuracy.items()}}, study="model",
                                 data=case.data))
     return pd.concat(frames, ignore_index=True), scores, inside
-
-
-def with_references_inside(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFrame:
-    """Study "held": the same against the held records, half of which each reference was trained on, so that attacks which
-    want references with the record can be run; column n."""
-    parts = {target: case.split(target) for target in case.targets}
-    rows = {target: np.r_[part.judged[part.inside], part.held] for target, part in parts.items()}
-    inside = np.stack([np.arange(len(rows[t])) < parts[t].inside.sum() for t in case.targets])
-    records, by_count = np.stack(list(rows.values())), {}
-    for target, asked in rows.items():
-        own, members = case.margin[target], case.bank.members
-        score, found = own[asked], {(MARGINAL, 0): own[asked]}
-        for name in (XY, X):
-            if name in case.regressions:
-                found[name, 1] = np.r_[case.position(name, target)[parts[target].inside], case.position(name, target, True)]
-        for n in counts:
-            others = case.references(target, n)
-            margin, trained = case.margin[others][:, asked], members[others][:, asked]
-            found[LIRA, n] = baselines.lira_offline(score, margin, trained, n < OWN_SPREADS)
-            found[ONLINE, n] = baselines.lira_online(score, margin, trained, n < OWN_SPREADS)
-            beyond = slice(case.pool, case.pool + 2000)
-            found["RMIA", n] = baselines.rmia(expit(score), expit(margin), trained, expit(own[beyond]),
-                                              expit(case.margin[others][:, beyond]))
-        for (name, n), one in found.items():
-            by_count.setdefault(n, {}).setdefault(name, []).append(one)
-    return pd.concat([by_target({name: np.stack(one) for name, one in some.items()}, inside, METRICS[:2], draws=draws,
-                                records=records, study="held", data=case.data, n=n) for n, some in by_count.items()],
-                     ignore_index=True)
 
 
 def mismatched(name: str, own: Case, other: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFrame:
@@ -267,8 +237,8 @@ def mismatched(name: str, own: Case, other: Case, counts: Sequence[int], draws: 
 # ------------------------------------------------------------------------------------------------------- what lies behind it
 
 
-def expected(case: Case, target: int, rows: np.ndarray, counts: Sequence[int],
-             labels: np.ndarray | None = None) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
+def expected(case: Case, target: int, rows: np.ndarray,
+             counts: Sequence[int]) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
     """Mean and spread of a non-member's score that each attack supposes, [n] each, of the judged or the held records.
 
     Args:
@@ -278,8 +248,6 @@ def expected(case: Case, target: int, rows: np.ndarray, counts: Sequence[int],
     held = len(rows) == len(part.held) and np.array_equal(rows, part.held)
     fitted = case.margin[target, part.fitted].astype(float)
     found = {(MARGINAL, 0): (np.full(len(rows), fitted.mean()), np.full(len(rows), fitted.std()))}
-    if labels is not None:
-        found[CLASS, 0] = tuple(case.by_class(target, labels, rows))
     for name in case.regressions:
         found[name, 1] = case.predicted(name, target, held)
     for n in counts:
@@ -290,13 +258,12 @@ def expected(case: Case, target: int, rows: np.ndarray, counts: Sequence[int],
     return found
 
 
-def thresholds(case: Case, counts: Sequence[int], draws: int = 60, labels: np.ndarray | None = None) -> pd.DataFrame:
+def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFrame:
     """What the thresholds mean + spread x Phi^-1(1 - rate) do to the records after the pool, as fitted and moved by a constant
     so that the held records have the rate.
 
-    Studies "rates", the false positive rate, "pinball", its loss (column protocol for both), "explained", the share of the
-    variance of non-members' scores that each attack's mean explains; and "pairs": how often the lower loss of a regression and
-    LiRA goes with more members found, over LiRA's numbers of references.
+    Studies "rates", the false positive rate, and "pinball", the loss (column protocol for both), and "explained", the share of
+    the variance of non-members' scores that each attack's mean explains.
     """
     loss: dict[tuple, list] = {}
     called: dict[tuple, list] = {}
@@ -305,7 +272,7 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60, labels: np.nd
         part = case.split(target)
         own = case.margin[target].astype(float)
         fresh = own[part.judged[~part.inside]]
-        judged, held = (expected(case, target, rows, counts, labels) for rows in (part.judged, part.held))
+        judged, held = (expected(case, target, rows, counts) for rows in (part.judged, part.held))
         for key, (mean, spread) in judged.items():
             explained.setdefault(key, []).append(1 - np.var(fresh - mean[~part.inside]) / np.var(fresh))
             for rate in RATES:
@@ -318,10 +285,11 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60, labels: np.nd
                 for protocol, bar in (("as fitted", fitted), ("moved", moved)):
                     loss.setdefault((*key, protocol, rate), []).append(metrics.pinball_loss(bar, fresh, 1 - rate))
                     called.setdefault((*key, protocol, rate), []).append(fresh >= bar)
-    frames = [by_repetition({name: {"explained": np.array(values)}}, study="explained", data=case.data, n=n)
+    frames = [by_repetition({name: {"explained": np.array(values)}}, study="explained", data=case.data,
+                            kind=case.kind, n=n)
               for (name, n), values in explained.items()]
     for (name, n, protocol, rate), values in loss.items():
-        where = {"data": case.data, "n": n, "protocol": protocol}
+        where = {"data": case.data, "kind": case.kind, "n": n, "protocol": protocol}
         frames.append(by_repetition({name: {f"pinball={rate:g}": np.array(values)}}, study="pinball", **where))
         frames.append(by_share(
             {name: {f"fpr={rate:g}": np.array(called[name, n, protocol, rate])}}, draws, study="rates", **where))
@@ -353,7 +321,9 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
         frame: of `attacks` and `thresholds`, of one case or several.
     """
     found, some = [], frame[frame["attack"].isin([XY, LIRA])]
-    for (data, protocol), losses in some[some["study"] == "pinball"].groupby(["data", "protocol"], sort=False):
+    for (data, kind, protocol), losses in some[some["study"] == "pinball"].groupby(["data", "kind", "protocol"], sort=False):
+        if XY not in set(losses["attack"]):  # not measured
+            continue
         ranked = some[(some["study"] == "attacks") & (some["data"] == data)]
         for rate in RATES:
             known = sorted(set(counts) & set(losses["n"]) & set(ranked["n"]))
@@ -361,18 +331,20 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
             for n in known:
                 lead = [metrics.estimate(part, XY, metric, n=1).values - metrics.estimate(part, LIRA, metric, n=n).values
                         for part, metric in ((losses, f"pinball={rate:g}"), (ranked, f"tpr_at_fpr={rate:g}"))]
-                agree.append(lead[0] * lead[1] < 0)
+                if not np.isnan(lead).any():  # a rate that is resolved
+                    agree.append(lead[0] * lead[1] < 0)
             if agree:
                 found.append(by_repetition({"pairs": {f"agreement={rate:g}": np.mean(agree, 0)}}, study="pairs", data=data,
-                                           protocol=protocol))
-    return pd.concat(found, ignore_index=True)
+                                           kind=kind, protocol=protocol))
+    return pd.concat(found, ignore_index=True) if found else some.iloc[:0]
 
 
-def quarters(case: Case, n: int) -> pd.DataFrame:
+def quarters(case: Case, n: int = 8) -> pd.DataFrame:
     """Study "quarters", column quarter: of the records sorted by their mean score under models that count as left out, the
     hardest first, how many members and non-members ("tpr", "fpr") each attack calls in each quarter at the one threshold that
-    gives 1 % over all. References sort the records that no attack uses here: those after the first n."""
+    gives 1 % over all. References sort the records that no attack uses here: those after the first n, which are half at most."""
     rows: dict[tuple, dict] = {}
+    n = min(n, (len(case.margin) - 2) // 4 * 2)
     for target in case.targets:
         part = case.split(target)
         found = scores_of(case, target, [n])
@@ -391,6 +363,16 @@ def quarters(case: Case, n: int) -> pd.DataFrame:
     return pd.concat([by_repetition({name: {metric: np.array(values) for metric, values in one.items()}}, study="quarters",
                                     data=case.data, n=count, quarter=q) for (name, count, q), one in rows.items()],
                      ignore_index=True)
+
+
+def costs(case: Case, recipe: Mapping, regression: Mapping) -> pd.DataFrame:
+    """Study "costs" of a case of networks: images that are passed forwards and backwards, in millions ("passes"), to train one
+    regression, image and mirror image, and one reference; and what the regression costs in references ("references")."""
+    usual = [catalogue()[f"{room}/cifar10-small"].usual()["epochs"] for room in ("quantile", "bank")]
+    fitted, own = 2 * len(case.split(0).fitted), int(case.bank.members[0].sum())
+    passes = fitted * regression.get("epochs", usual[0]), own * recipe.get("epochs", usual[1])
+    return by_repetition({XY: {"passes": passes[0] / 1e6, "references": passes[0] / passes[1]}, LIRA: {"passes": passes[1] / 1e6}},
+                         study="costs", data=case.data, kind=case.kind)
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
