@@ -42,9 +42,9 @@ def printed(*names: str) -> pd.DataFrame:
     metric = [f"{'pinball' if one else 'tpr_at_fpr'}={of:g}" for one, of in zip(loss, rate, strict=True)]
     own = count.fillna((ours == XY).astype(float)).astype(int)
     frame = frame.assign(attack=ours, n=own, metric=metric, value=value)
-    return pd.concat([frame[frame["dataset"] == theirs].assign(data=name) for theirs, names_of in SETS.items()
-                      for name in names_of] + [frame[~frame["dataset"].isin(SETS)].assign(data=frame["dataset"])],
-                     ignore_index=True)
+    rest = frame[~frame["dataset"].isin(SETS)]
+    return pd.concat([*(frame[frame["dataset"] == theirs].assign(data=name) for theirs, names_of in SETS.items()
+                        for name in names_of), rest.assign(data=rest["dataset"])], ignore_index=True)
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def pinball_table(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int
     return pd.DataFrame(rows).set_index(["data", "attack", "n"])
 
 
-def paper_pairs() -> dict[float, tuple[int, int]]:
+def printed_pairs() -> dict[float, tuple[int, int]]:
     """Of the paper's Tables 6 and 7, rate -> how often the lower pinball loss of the regression and LiRA goes with the higher
     precision, and of how many comparisons."""
     frame, counted = printed("table6", "table7"), {}
@@ -162,7 +162,7 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
                for protocol in ("as fitted", "moved")}
     made = tables.beside_paper(found, found.iloc[:0], "data", columns, ("protocol", "metric"), 0)
     theirs = {f"at {100 * rate:g} %, as fitted": tables.cell(100 * one / of, ".0f", "%")
-              for rate, (one, of) in paper_pairs().items()}
+              for rate, (one, of) in printed_pairs().items()}
     made.loc["the paper's Tables 6 and 7"] = [theirs.get(title, tables.NOTHING) for title in made.columns]
     return made
 
