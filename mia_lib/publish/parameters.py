@@ -39,10 +39,6 @@ PRESETS = {  # what each is for; a notebook may have others
     "network": "a network at the paper's size, two hours on a CPU (iha alone)",
     "left_out": "leave-one-out references of that network, two hours on a CPU (iha alone)",
     "depth": "networks with one and with three hidden layers, an hour on a CPU (iha alone)",
-    "cifar100": "CIFAR-100 as cpu has CIFAR-10, one to two hours (quantile alone)",
-    "members": "CIFAR-10 with the paper's number of members, an hour (quantile alone)",
-    "cnns": "shadow models of the paper's three CNNs, three hours (quantile alone)",
-    "tuning": "the paper's numbers of trials, an hour (quantile alone)",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}

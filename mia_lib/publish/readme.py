@@ -18,7 +18,6 @@ NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's
     "audit": "cpu",  # the only one, of a chapter without a paper; so is that of compare
     "compare": "cpu",
     "iha": "cpu",  # MNIST-Odd and FashionMNIST, 30,000 members and 128 models as in the paper; the others have one data set
-    "quantile": "members",  # CIFAR-10 with the paper's 25,000 members; the others have 5,000 or 10,000
 }
 
 
