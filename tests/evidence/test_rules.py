@@ -31,8 +31,8 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "Curv, one spread": 1.0, "Curv, tied": 1.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0,
-            "Marginal": 0.6, "Gaussian, q(x)": 0.8, "Gaussian, q(x, y)": 1.4, "LiRA, public records": 1.9, "LiRA, offline": 2.6,
-            "pairs": 1.5, "own settings": 1.0, "others' settings": 1.0}
+            "Marginal": 0.6, "Gaussian, q(x)": 0.8, "Gaussian, q(x, y)": 1.4, "LiRA, public records": 1.9,
+            "LiRA, offline": 2.6, "pairs": 1.5, "own settings": 1.0, "others' settings": 1.0}
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it
           "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
           "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
@@ -180,7 +180,8 @@ def printed_quantile():
             frames.append(metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, study="attacks", kind=kind,
                                                 data=row.dataset.replace("-1k", ""), n=row.n))
     agreement = {f"agreement={rate:g}": agree / count for rate, (agree, count) in printed_pairs().items()}
-    return [*frames, metrics.by_repetition({"pairs": agreement}, study="pairs", kind="images", data="paper", protocol="as fitted")]
+    return [*frames, metrics.by_repetition({"pairs": agreement}, study="pairs", kind="images", data="paper",
+                                           protocol="as fitted")]
 
 
 def printed_bayes():

@@ -9,8 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_lib import metrics
-from mia_lib.evidence import panels, plotting, tables
-from mia_lib.metrics.ranking import precision
+from mia_lib.evidence import panels, plotting, rules, tables
 from mia_lib.papers.quantile import study
 from mia_lib.papers.quantile.study import LIRA, MARGINAL, ONE, RMIA, XY, X
 
@@ -69,31 +68,6 @@ def table_1(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], wit
     rows = pd.concat([in_order(rows[rows["data"] == name]) for name in data])
     return table(rows, ["data", "attack", "n"], ("metric",), {key: TITLE_OF[key[0]] for key in TABLE},
                  printed("table1") if with_paper else None)
-
-
-def precisions(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
-    """Precision in percent at equal odds, as the paper prints it: TPR / (TPR + FPR) at the nominal rate."""
-    rows, paper = [], tables.paper("quantile", "table1")
-    frame = frame[frame["study"] == "attacks"]
-    keys = [(MARGINAL, 0), (X, 1), (XY, 1), (ONE, 1), *((LIRA, n) for n in counts)]
-    for name in data:
-        theirs = next((one for one, ours in SETS.items() if name in ours), None)
-        for attack, n in keys:
-            of_attack = frame[(frame["attack"] == attack) & (frame["n"] == n) & (frame["data"] == name)]
-            if of_attack.empty:
-                continue
-            row = {"data": name, "attack": attack, "n": n}
-            as_theirs = {MARGINAL: "Marginal", XY: "Quantile regression", LIRA: f"LiRA ({n} shadow models)"}.get(attack)
-            for rate, percent in ((0.01, "1"), (0.001, "0.1")):
-                tpr = metrics.estimate(of_attack, attack, f"tpr_at_fpr={rate:g}", n=n)
-                known = paper[(paper["dataset"] == theirs) & (paper["attack"] == as_theirs)
-                              & (paper["metric"] == f"precision_at_fpr_{percent}pct")]["value"]
-                unresolved = np.isnan(tpr.values).any()
-                row[f"at {percent} %"] = tables.BELOW if unresolved else tables.cell(
-                    100 * float(precision(tpr.value, rate, 0.5)), ".1f", "%")
-                row[f"at {percent} %, paper"] = tables.cell(known.iloc[0], ".1f", "%") if len(known) else tables.NOTHING
-            rows.append(row)
-    return pd.DataFrame(rows).set_index(["data", "attack", "n"])
 
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
@@ -233,3 +207,42 @@ def groups_table(frame: pd.DataFrame) -> pd.DataFrame:
     shown = {f"rate, {group}": [tables.cell(100 * one, ".1f", "%") for one in made[group]] for group in made.columns}
     return pd.DataFrame({**shown, "pinball loss": [tables.cell(loss[name], ".4f") for name in made.index]},
                         index=pd.Index(made.index, name="threshold function"))
+
+
+def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple[dict, str]]:
+    """What sentences of the page look up by name, and how it is written; results that a run does not have are left out.
+
+    Args:
+        frame: all results. first: the case that the page is about. table: that of its sentences on tables, `first` without
+            any. few: the references that are compared most.
+    """
+    def find(data: str, attack: str, metric: str, n: int | None = None, **where):
+        found, asked = frame, {"data": data, "attack": attack, "metric": metric, **({} if n is None else {"n": n}), **where}
+        for column, value in asked.items():
+            found = found[found[column] == value] if column in found else found.iloc[:0]
+        return metrics.estimate(found, attack, metric).interval() if len(found) else None
+
+    of_first = frame[(frame["study"] == "attacks") & (frame["data"] == first)]
+    most = int(of_first["n"].max())
+    keys = {"marginal": (MARGINAL, 0), "xy": (XY, 1), "one": (ONE, 1), "few": (LIRA, few), "lira": (LIRA, most)}
+    low, tpr, auc = "pinball=0.01", "tpr_at_fpr=0.01", "auc"
+    rates = {f"{name}-tpr": find(first, attack, tpr, n, study="attacks") for name, (attack, n) in keys.items()}
+    rates |= {"table-xy": find(table, XY, tpr, 1, study="attacks"), "table-lira": find(table, LIRA, tpr, 4, study="attacks")}
+    rates |= {f"fpr-{name}": find(first, XY, "fpr=0.01", protocol=name) for name in ("as fitted", "moved")}
+    rates |= {f"hard-{name}": find(first, keys[name][0], "tpr", quarter=1) for name in ("xy", "one", "lira")}
+    rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "fit": find(first, "model", "others")}
+    aucs = {f"{name}-auc": find(first, attack, auc, n, study="attacks") for name, (attack, n) in keys.items()}
+    aucs |= {f"table-{name}-auc": find(table, attack, auc, 1, study="attacks") for name, attack in (("xy", XY), ("x", X))}
+    loss = {f"{name}-loss-{protocol}": find(table, attack, low, n, protocol=protocol) for name, attack, n in (
+        ("xy", XY, 1), ("lira", LIRA, 4)) for protocol in ("as fitted", "moved")}
+    agree = {name: 100 * (0.5 + value) for name, claim in (("agree", "C6"), ("agree-moved", "C6m"), ("agree-tables", "C6t"))
+             if not isinstance(value := rules.number_of("quantile", claim, frame), str)}
+    paper = printed("table1").query("metric == @tpr").set_index(["data", "attack", "n"])["value"]
+    theirs = {f"paper-{name}": paper[first, *key] for name, key in keys.items() if (first, *key) in paper}
+    cost = frame[frame["study"] == "costs"].set_index(["attack", "metric"])["value"]
+    costs = {"passes": cost.get((XY, "passes")), "reference-passes": cost.get((LIRA, "passes")),
+             "worth": cost.get((XY, "references"))}
+    made = [(rates, ".1%"), (aucs, ".3f"), (loss, ".4f"), (agree, ".0f"), (theirs, ".1f"), (costs, ".2f")]
+    named = [({name.replace(" ", "-"): value for name, value in values.items() if value is not None}, spec)
+             for values, spec in made]
+    return [*named, ({"set": first, "most": most, "table-set": table}, "")]

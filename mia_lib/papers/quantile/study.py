@@ -197,8 +197,8 @@ def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.Data
     by_count: dict[int, dict] = {}
     for (name, n), score in scores.items():
         by_count.setdefault(n, {})[name] = score
-    frames = [by_target(some, inside, METRICS, draws=draws, records=records, study="attacks", data=case.data, kind=case.kind, n=n)
-              for n, some in by_count.items()]
+    frames = [by_target(some, inside, METRICS, draws=draws, records=records, study="attacks", data=case.data, kind=case.kind,
+                        n=n) for n, some in by_count.items()]
     right = getattr(case.bank, "correct", None) if "correct" in case.bank.arrays else case.margin > 0
     accuracy = {"members": [right[t, part.judged[part.inside]].mean() for t, part in zip(case.targets, parts, strict=True)],
                 "others": [right[t, part.judged[~part.inside]].mean() for t, part in zip(case.targets, parts, strict=True)]}
@@ -342,7 +342,7 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
 def quarters(case: Case, n: int = 8) -> pd.DataFrame:
     """Study "quarters", column quarter: of the records sorted by their mean score under models that count as left out, the
     hardest first, how many members and non-members ("tpr", "fpr") each attack calls in each quarter at the one threshold that
-    gives 1 % over all. References sort the records that no attack uses here: those after the first n, which are half at most."""
+    gives 1 % over all. References sort the records that no attack uses here: those after the first n, at most half of all."""
     rows: dict[tuple, dict] = {}
     n = min(n, (len(case.margin) - 2) // 4 * 2)
     for target in case.targets:
@@ -371,8 +371,8 @@ def costs(case: Case, recipe: Mapping, regression: Mapping) -> pd.DataFrame:
     usual = [catalogue()[f"{room}/cifar10-small"].usual()["epochs"] for room in ("quantile", "bank")]
     fitted, own = 2 * len(case.split(0).fitted), int(case.bank.members[0].sum())
     passes = fitted * regression.get("epochs", usual[0]), own * recipe.get("epochs", usual[1])
-    return by_repetition({XY: {"passes": passes[0] / 1e6, "references": passes[0] / passes[1]}, LIRA: {"passes": passes[1] / 1e6}},
-                         study="costs", data=case.data, kind=case.kind)
+    return by_repetition({XY: {"passes": passes[0] / 1e6, "references": passes[0] / passes[1]},
+                          LIRA: {"passes": passes[1] / 1e6}}, study="costs", data=case.data, kind=case.kind)
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
