@@ -148,6 +148,7 @@ def table_case(data: str, models: int, targets: int, judged: int, held: int, rec
     _check(models, targets)
     known = catalogue()
     bank = known["quantile/trees"](models, dataset=data, **recipe)
+    judged = min(judged, _pool(bank) // 2)
     how = {"dataset": data, "judged": judged, "held": held, **recipe}
     found = {name: known["quantile/tables"](targets, label=label, **how) for name, label in ((XY, True), (X, False))}
     return Case(TITLES.get(data, data), "tables", bank, targets, _pool(bank), found, None, judged, held)
