@@ -26,7 +26,7 @@ CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile")
 
 # What is computed or shown, and where it starts.
 STUDIES = {f"{chapter} study": [f"mia_lib.papers.{chapter}.study:{root}"] for chapter, root in zip(
-    CHAPTERS, ("attack_bank", "attack_plays", "table_1", "play", "play"), strict=True)}
+    CHAPTERS, ("attack_bank", "attack_plays", "table_1", "play", "attacks"), strict=True)}
 SCORES = {f"{name} compared": [f"mia_lib.attacks.{root}", "mia_lib.papers.compare.study:_attacked"] for name, root in (
     ("malt", "bayes:malt"), ("lira", "registry:_lira"))}
 PAGES = {f"{chapter} page": chapter for chapter in (*CHAPTERS, "compare")}
@@ -80,13 +80,13 @@ BEARS = {
                                    EVERYTHING_TRAINED),
     "a network that nobody here names": ("models.py", '"Bottleneck", [3, 4, 6, 3]', '"Bottleneck", [3, 4, 6, 4]', set()),
     "a metric": ("metrics/ranking.py", "def _average_precision(", "@np.errstate()\ndef _average_precision(",
-                 ALL_PAGES | {"bayes study", "calibration study", "curvature study"}),
+                 ALL_PAGES | {"bayes study", "calibration study", "curvature study", "quantile study"}),
     "a rule of verdicts": ("evidence/claims.py", "def judge(", "@cache\ndef judge(",
-                           ALL_PAGES - {"bayes page", "calibration page", "curvature page"}),
+                           ALL_PAGES - {"bayes page", "calibration page", "curvature page", "quantile page"}),
     "an evaluator of rules": ("evidence/rules.py", "def judge(", "@cache\ndef judge(",
-                              {"bayes page", "calibration page", "curvature page"}),
+                              {"bayes page", "calibration page", "curvature page", "quantile page"}),
     "a chapter's study": ("papers/iha/study.py", "def placebo(", "@cache\ndef placebo(", {"iha page"}),
-    "a constant of a chapter": ("papers/quantile/study.py", "CLASS_ALPHA = 0.05", "CLASS_ALPHA = 0.06",
+    "a constant of a chapter": ("papers/quantile/study.py", "OWN_SPREADS = 64", "OWN_SPREADS = 32",
                                 {"quantile study", "quantile page"}),
     "a helper three calls down": ("training/stacking.py", "def _flat(", "@staticmethod\ndef _flat(",
                                  EVERYTHING_TRAINED),

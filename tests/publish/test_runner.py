@@ -193,10 +193,8 @@ WRONG = {
     "iha": [{"epochs": [3]}, {"pools": [1, 2, 3]}, {"targets": [6, 17]}, {"models": 9}, {"schedule": "linear"},
             {"precision": "float16"}, {"fractions": [0.0]}, {"fractions": []}, {"percentiles": [101.0]}, {"dampings": [0.0]},
             {"thresholds": [-1.0]}, {"size_architectures": ["mlp:"]}, {"size_dataset": "x"}],
-    "quantile": [{"models": 9}, {"targets": 11}, {"references": [3]}, {"references": [4, 2]}, {"references": [10]},
-                 {"splits": [0.5, 0.5]}, {"splits": [0.5, 0.3, 0.3]}, {"optimizer": "adamw"}, {"schedule": "x"},
-                 {"views": "x"}, {"backbone": "resnet1"}, {"tables": ["german_credit", "adult"]}, {"table_public": []},
-                 {"shadows": 3}, {"table_models": 7}, {"table_references": [65]}],
+    "quantile": [{"models": [9]}, {"images": []}, {"counts": [3]}, {"counts": [4, 2]}, {"targets": 1}, {"backbone": "resnet1"},
+                 {"images": ["x"]}, {"table_models": 7}, {"table_counts": [65]}, {"tables": ["adult", "adult"]}],
 }
 
 
