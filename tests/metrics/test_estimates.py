@@ -1,6 +1,7 @@
 """Numbers made of tidy results have the values and the intervals of the metrics that they are made of."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mia_lib import membership, metrics
@@ -80,3 +81,9 @@ def test_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
 def test_what_is_no_estimate_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()
+
+
+def test_a_summary_of_nothing_has_its_columns():
+    empty = pd.DataFrame(columns=["kind", "attack", "metric", "repetition", "value", "resampled", "unit", "trials"])
+    table = metrics.summary(empty, ["kind", "attack", "metric"])
+    assert list(table) == ["kind", "attack", "metric", "value", "low", "high", "interval"] and table.empty

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
 from mia_lib import membership, metrics
@@ -23,8 +22,8 @@ def toy_case(gap, spread=1.0, count=12, targets=8, seed=0, name="toy"):
     members[:, :POOL] = membership.balanced_halves(POOL, count, seed)
     kind, own = rng.normal(size=(2, POOL + FRESH))
     margin = kind + own + gap * members + 0.5 * rng.normal(size=members.shape)
-    parts = [measure.split(members[t], POOL, t, JUDGED, HELD) for t in range(0, 2 * targets, 2)] if 2 * targets <= count else []
-    rows = np.stack([np.r_[part.judged, part.held] for part in parts]) if parts else np.zeros((0, 0), int)
+    parts = [measure.split(members[t], POOL, t, JUDGED, HELD) for t in range(0, 2 * targets, 2)]
+    rows = np.stack([np.r_[part.judged, part.held] for part in parts])
     told = {"mean": kind[rows], "log_spread": np.full(rows.shape, np.log(spread * np.sqrt(1.25)))}
     blind = {"mean": np.zeros(rows.shape), "log_spread": np.full(rows.shape, np.log(1.5))}
     return study.Case(name, "images", Bank("toy", {}, {"margin": margin, "members": members}, []), targets, POOL,
@@ -107,7 +106,8 @@ def test_loss_and_rate_of_a_threshold_by_hand():
     bar = (fitted.mean[3] + level * np.exp(fitted.log_spread[3]))
     score = np.r_[CASE.margin[6, part.judged], CASE.margin[6, part.held]]
     fresh = ~part.inside
-    loss = np.mean([max(0.01 * (q - s), 0.99 * (s - q)) for q, s in zip(bar[:-HELD][fresh], score[:-HELD][fresh], strict=True)])
+    pairs = zip(bar[:-HELD][fresh], score[:-HELD][fresh], strict=True)
+    loss = np.mean([max(0.01 * (q - s), 0.99 * (s - q)) for q, s in pairs])
     found = of(BEHIND, XY, "pinball=0.01", protocol="as fitted").values[3]
     assert found == pytest.approx(loss, rel=1e-6)
     rate = (score[:-HELD][fresh] >= bar[:-HELD][fresh]).mean()

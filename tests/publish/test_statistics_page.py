@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import beta, betabinom
 
 from mia_lib import metrics
-from mia_lib.papers.quantile import theory
 from mia_lib.publish.parameters import find_root
 
 PAGE = (find_root() / "book" / "statistics.md").read_text()

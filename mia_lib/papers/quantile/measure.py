@@ -264,7 +264,6 @@ REFERENCES_PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "models"
 TREES_PROBE = {"index": range(1, 3), "dataset": "german_credit", "records": 400, "unused": 100, "iterations": 20, "depth": 3}
 TABLES_PROBE = TREES_PROBE | {"judged": 100, "held": 50, "regression_iterations": 20}
 cifar10 = measurement("quantile/cifar10", probe=PROBE, block=8, chunk=8, bank="bank/cifar10")(regressions)
-cifar100 = measurement("quantile/cifar100", probe=PROBE, block=8, chunk=8, bank="bank/cifar100")(regressions)
 cifar10_small = measurement("quantile/cifar10-small", probe=PROBE, block=8, chunk=8, bank="bank/cifar10-small")(regressions)
 cifar100_small = measurement("quantile/cifar100-small", probe=PROBE, block=8, chunk=8, bank="bank/cifar100-small")(regressions)
 references = measurement("quantile/public-references", probe=REFERENCES_PROBE, block=8, chunk=2,
