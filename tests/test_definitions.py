@@ -64,7 +64,8 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 
 
 # But those whose measurements stand apart.
-EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {"bayes study", "calibration study", "curvature study"}
+EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {
+    "bayes study", "calibration study", "curvature study", "quantile study"}
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -signed", "return +signed",
                   {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "malt compared",

@@ -74,6 +74,7 @@ STYLE = {
     "Marginal": _style(BLACK, "-.", "s"),
     "Gaussian, q(x, y)": _style(GREEN, "-", "8"),
     "Gaussian, q(x)": _style(GREEN, ":", "^"),
+    "pinball, q(x, y)": _style(RED, "--", "d"),
     "LiRA, public records": _style(BLUE, "-", "d"),
     "LiRA, two models": _style(SKY, "--", ">"),
     "LiRA (n = 64)": _style(BLUE, "-", "X"),
