@@ -24,6 +24,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import panels as pieces
 from mia_lib.evidence import tables
 from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED
+from mia_lib.evidence.panels import set_style as set_style  # notebooks call it
 from mia_lib.hints import Members
 from mia_lib.metrics import ranking
 from mia_lib.metrics.interval import Interval

@@ -168,7 +168,7 @@ FACTS = {
         "1 %": "a false positive rate of the paper",
         "0.1 %": "its other one",
         "32": "its trials for images, and its comparisons at 1 %", "28": "of its comparisons at 0.1 %",
-        "224": "pixels of its images", "0.5 %": "a rate of its tables", "1": "of one less a precision",
+        "224": "pixels of its images", "300": "its trials for tables", "0.5 %": "a rate of its tables", "1": "of one less a precision",
         "135,000": "images of CINIC-10", "200": "hours of its card", "five hours": "of a card, reckoned",
         "ten minutes": "of a card, reckoned", "40": "hours, and minutes, of two cores", "5 %": "a rate in a world",
     },

@@ -81,7 +81,8 @@ def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
     shown = shown.merge(theirs.rename(columns={"value": "paper"}), "left", ["data", "n", "attack"])
     shown["paper"] = shown["paper"] / 100
     figure = plotting.against(shown, "n", "value", "attack", panel="panel", log=True, percent=True, paper="paper",
-                              xlabel="models that the attacker trains", ylabel="TPR at 1 % FPR", chance=0.01, sharey=False)
+                              xlabel="models that are trained", ylabel="TPR at 1 % FPR", chance=0.01, sharey=False,
+                              rows=1 + (len(data) > 2))
     for axis in figure.axes:
         panels.ticks(axis.xaxis, [1, 2, 4, 8, 16, 32, 64])
     return figure
@@ -148,7 +149,7 @@ def quarters_figure(frame: pd.DataFrame) -> Figure:
     names = {1: "hardest", 2: "2nd", 3: "3rd", 4: "easiest"}
     shown = shown.assign(quarter=shown["quarter"].map(names))
     return plotting.against(shown, "quarter", "value", "attack", panel="panel", percent=True, sharey=False, chance=0.01,
-                            xlabel="quarter of the records, by the score of models without them", ylabel="members found")
+                            xlabel="quarter of the records", ylabel="members found", rows=1 + (shown["panel"].nunique() > 2))
 
 
 def roc_figure(scores: dict[tuple, np.ndarray], members: np.ndarray, data: str) -> Figure:
