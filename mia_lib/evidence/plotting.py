@@ -24,6 +24,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import panels as pieces
 from mia_lib.evidence import tables
 from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED
+from mia_lib.evidence.panels import set_style as set_style  # notebooks call it
 from mia_lib.hints import Members
 from mia_lib.metrics import ranking
 from mia_lib.metrics.interval import Interval
@@ -78,31 +79,9 @@ STYLE = {
     "Gaussian, q(x, y)": _style(GREEN, "-", "8"),
     "Gaussian, q(x)": _style(GREEN, ":", "^"),
     "pinball, q(x, y)": _style(RED, "--", "d"),
-    "pinball, q(x)": _style(RED, ":", "*"),
-    "LiRA (n = 2)": _style(SKY, ":", ">"),
-    "LiRA (n = 4)": _style(SKY, "--", "<"),
-    "LiRA (n = 6)": _style(BLUE, "-.", "^"),
-    "LiRA (n = 8)": _style(BLUE, "-", "p"),
-    "LiRA (n = 16)": _style(SKY, ":", "v"),
-    "LiRA (n = 32)": _style(SKY, "--", "X"),
+    "LiRA, public records": _style(BLUE, "-", "d"),
+    "LiRA, two models": _style(SKY, "--", ">"),
     "LiRA (n = 64)": _style(BLUE, "-", "X"),
-    "LiRA, own spreads (n = 4)": _style(ORANGE, (0, (7, 2)), "<"),
-    "LiRA, own spreads (n = 6)": _style(ORANGE, (0, (7, 2)), "^"),
-    "LiRA, own spreads (n = 8)": _style(ORANGE, (0, (7, 2)), "p"),
-    "LiRA, own spreads (n = 16)": _style(ORANGE, (0, (7, 2)), "v"),
-    "LiRA, own spreads (n = 32)": _style(ORANGE, (0, (7, 2)), "X"),
-    "LiRA, offline, own spreads (n = 4)": _style(ORANGE, (0, (3, 1, 1, 1, 1, 1)), "<"),
-    "LiRA, offline, own spreads (n = 6)": _style(ORANGE, (0, (3, 1, 1, 1, 1, 1)), "^"),
-    "LiRA, offline, own spreads (n = 8)": _style(ORANGE, (0, (3, 1, 1, 1, 1, 1)), "p"),
-    "LiRA, offline, own spreads (n = 16)": _style(ORANGE, (0, (3, 1, 1, 1, 1, 1)), "v"),
-    "LiRA, offline, own spreads (n = 32)": _style(ORANGE, (0, (3, 1, 1, 1, 1, 1)), "X"),
-    "LiRA, offline (n = 2)": _style(PINK, (0, (1, 1)), ">"),
-    "LiRA, offline (n = 4)": _style(PINK, (0, (1, 1)), "<"),
-    "LiRA, offline (n = 6)": _style(PINK, (0, (1, 1)), "v"),
-    "LiRA, offline (n = 8)": _style(PINK, (0, (1, 1)), "p"),
-    "LiRA, offline (n = 16)": _style(PINK, (0, (1, 1)), "d"),
-    "LiRA, offline (n = 32)": _style(PINK, (0, (1, 1)), "X"),
-    "LiRA, offline (n = 64)": _style(PINK, (0, (1, 1)), "D"),
     "members": _style(BLUE, "-", "o"),
     "non-members": _style(ORANGE, "--", "s"),
     "paper": _style(FAINT, "none", "o"),

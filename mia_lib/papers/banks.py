@@ -8,6 +8,7 @@ measurements of these functions, can be read without it.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +28,7 @@ RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 1e-4
 def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
               batch_size: int = 256, learning_rate: float = 0.15, weight_decay: float = 5e-4, augmentation: str = "none",
               precision: str = "float32", optimizer: str = "sgd", schedule: str = "one_cycle", records: int | None = None,
-              seed: int = 0, weights: str | None = None):
+              seed: int = 0, weights: str | None = None, unused: int = 0):
     """The models with these numbers, trained when first needed, and all N records.
 
     SGD has Nesterov's momentum .9.
@@ -37,6 +38,7 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
         dataset: name of a set; its training records are halved.
         records: so many of the training records alone, the first ones; all of them, and the test records, when None.
         weights: the measurement that has the models' weights, such as "bank/cifar10-small-weights"; trained here when None.
+        unused: so many records after those `records`, which no model is trained on.
         others: as in `training.TrainConfig`.
     """
     from mia_lib import data, membership, training
@@ -46,8 +48,9 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
     pool = data.load(dataset)
     if records is not None:
         check_whole("records", records, 2, pool.n_train)
+        check_whole("unused", unused, 0, len(pool) - records)
+        pool = replace(pool.take(np.arange(records + unused)), n_train=records)
     check_whole("seed", seed, 0)
-    pool = pool if records is None else pool.take(np.arange(records))
     members = np.zeros((index.stop + index.stop % 2, len(pool)), bool)
     members[:, :pool.n_train] = membership.balanced_halves(pool.n_train, len(members), seed)
     momentum = {"momentum": 0.9, "nesterov": True} if optimizer == "sgd" else {}
@@ -59,7 +62,8 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
         return models, pool
     recipe = {"dataset": dataset, "architecture": architecture, "epochs": epochs, "batch_size": batch_size,
               "learning_rate": learning_rate, "weight_decay": weight_decay, "augmentation": augmentation,
-              "precision": precision, "optimizer": optimizer, "schedule": schedule, "records": records, "seed": seed}
+              "precision": precision, "optimizer": optimizer, "schedule": schedule, "records": records, "seed": seed,
+              "unused": unused}
     held = catalogue()[choose("weights", weights, catalogue())](index=index, **recipe)
     return with_weights(models, [{name: array[row] for name, array in held.arrays.items()}
                                  for row in range(len(index))]), pool

@@ -36,10 +36,6 @@ PRESETS = {  # what each is for; a notebook may have others
     PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
     "cpu": "what of the paper's sizes a CPU reaches, twenty minutes to two hours",
     "paper": "the paper's sizes, a GPU or hours",
-    "cifar100": "CIFAR-100 as cpu has CIFAR-10, one to two hours (quantile alone)",
-    "members": "CIFAR-10 with the paper's number of members, an hour (quantile alone)",
-    "cnns": "shadow models of the paper's three CNNs, three hours (quantile alone)",
-    "tuning": "the paper's numbers of trials, an hour (quantile alone)",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}

@@ -55,7 +55,7 @@ class Measurement:
 
     # -------------------------------------------------------------------------------------------------------------- finding
 
-    def __call__(self, models: int | None = None, *, index: range | None = None, **parameters) -> Bank:
+    def __call__(self, models: int | None = None, /, *, index: range | None = None, **parameters) -> Bank:
         """The arrays of models 0 to `models` - 1, or of those in `index`: published, cached, or measured now.
 
         Raises:
@@ -347,8 +347,9 @@ class Measurement:
         return nearest and models * nearest[1]
 
     def _refuse_costly(self, models: int, parameters: dict) -> None:
-        # Of another network nothing tells well enough to refuse a run.
-        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, ("architecture",))
+        # Of another network, or a regression on other targets, nothing tells well enough to refuse a run.
+        alike = ("architecture", "backbone", "models")
+        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, alike)
         if limit and estimate and estimate > float(limit):
             most = progress.duration(float(limit))
             raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {most} unasked: "

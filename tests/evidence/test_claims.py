@@ -160,10 +160,10 @@ def test_work_is_judged_beyond_a_margin(ratios, verdict):
 
 
 def test_work_that_was_not_counted_is_named():
-    judged = claims.judge_work("quantile", "C10", {"a": 3.0, "b": None, "c": 2.0, "d": 4.0}, "no backbone")
+    judged = claims.judge_work("iha", "C12", {"a": 3.0, "b": None, "c": 2.0, "d": 4.0}, "no backbone")
     assert judged.said == "reproduced for a, c, d; b not run" and judged.reason == "no backbone"
     assert judged.brief == "decided by c (of 3): 2 times" and judged.record()["hold"] == judged.record()["parts"] == 3
-    nothing = claims.judge_work("quantile", "C10", {}, "not counted")
+    nothing = claims.judge_work("iha", "C12", {}, "not counted")
     assert nothing.verdict == "not run" and nothing.reason == "not counted"
 
 

@@ -31,7 +31,8 @@ def at_the_probe(name: str, index: range, **changes) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ["bank/cifar100", "bayes/table2", "curvature/cifar100", "calibration/cifar10", "iha/odd",
-                                  "iha/fashion-partial", "iha/fashion-left-out", "quantile/cifar10"])
+                                  "iha/fashion-partial", "iha/fashion-left-out", "quantile/cifar10",
+                                  "quantile/cifar10-small", "quantile/public-references", "quantile/trees", "quantile/tables"])
 def test_a_model_is_the_same_whatever_others_are_measured(name):
     together, alone = at_the_probe(name, range(1, 3)), at_the_probe(name, range(2, 3))
     assert differences({key: array[1:] for key, array in together.items()}, alone) == ""
@@ -187,33 +188,48 @@ def test_half_precision_of_the_logarithm_of_curvature_moves_no_area():
 # --------------------------------------------------------------------------------------------------------------- quantile
 
 
-def test_a_regression_is_fitted_to_public_records_alone_and_says_which_chose_its_epoch():
-    found, bank = at_the_probe("quantile/cifar10", range(3)), MEASUREMENTS["bank/cifar10-small"](3, **regressed.TINY)
-    rows = (found["judged"], bank.members, found["calibrating"], found["mean"])
-    for judged, members, calibrating, mean in zip(*rows, strict=True):
-        assert (members <= judged).all() and judged.sum() == len(mean) == 110  # 100 members, and a tenth of 100 public records
-        assert not members[judged][calibrating].any() and calibrating.sum() == 10
-
-
-def test_the_regression_is_the_attacks_own_and_is_told_the_label_or_not():
-    bank = MEASUREMENTS["bank/cifar10-small"](3, **regressed.TINY)
-    pool = data.load("fashion_mnist_20k").take(np.arange(200))
-    told = at_the_probe("quantile/cifar10", range(2, 3))
-    blind = at_the_probe("quantile/cifar10", range(2, 3), label=False)
-    judged = told["judged"][0]
-    assert (blind["judged"] == told["judged"]).all() and not np.array_equal(blind["mean"], told["mean"])
-    calibrating = np.flatnonzero(judged)[told["calibrating"][0]]
-    config = NetworkConfig("strided_cnn:4,4,8", (8,), 2, 64, 1e-3, 1e-3, seed=2)
-    order = np.random.default_rng(2).permutation(np.flatnonzero(~bank.members[2]))
-    assert sorted(order[:10]) == calibrating.tolist()
-    parts = [(pool.x[rows], bank.margin[2][rows], pool.y[rows]) for rows in (order[10:], order[:10])]
-    x, margin, labels = parts[0]
-    mirrored = (np.concatenate([x, x[:, :, ::-1]]), np.tile(margin, 2), np.tile(labels, 2))
-    fitted = quantile.GaussianQuantile(config, 10).fit(*mirrored, validation=parts[1])
-    mean, spread = fitted.predict(pool.x[judged], pool.y[judged])
-    assert np.abs(mean - told["mean"][0]).max() < 1e-2 and np.abs(np.log(spread) - told["log_spread"][0]).max() < 1e-2
+def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
+    """Number k is model 2k of the bank; what its regression says is the attack's own function on those records."""
+    told = at_the_probe("quantile/cifar10-small", range(1, 2))
+    blind = at_the_probe("quantile/cifar10-small", range(1, 2), label=False)
+    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    pool, part = data.load("fashion_mnist_20k").take(np.arange(240)), regressed.split(bank.members[2], 200, 2, 50, 20)
+    assert told["mean"].shape == (1, 50 + 40 + 20) and not np.array_equal(blind["mean"], told["mean"])
+    config = NetworkConfig("strided_cnn:4,4,8", (8,), 2, 128, 2e-3, 1e-3, seed=2)
+    x, margin, labels = pool.x[part.fitted], bank.margin[2][part.fitted], pool.y[part.fitted]
+    mirrored = (np.concatenate([x, x[:, :, ::-1]]), np.tile(margin, 2).astype(float), np.tile(labels, 2))
+    held = (pool.x[part.held], bank.margin[2][part.held], pool.y[part.held])
+    asked = np.r_[part.judged, part.held]
+    mean, spread = quantile.GaussianQuantile(config, 10).fit(*mirrored, validation=held).predict(pool.x[asked], pool.y[asked])
+    assert np.abs(mean - told["mean"][0]).max() < 2e-2 and np.abs(np.log(spread) - told["log_spread"][0]).max() < 2e-2
     with pytest.raises(MiaError, match="bank"):
-        at_the_probe("quantile/cifar10", range(1), bank="bank/none")
+        at_the_probe("quantile/cifar10-small", range(1), bank="bank/none")
+
+
+def test_references_on_public_records_never_saw_a_judged_one(monkeypatch):
+    from mia_lib import training
+
+    seen, train = [], training.train
+    monkeypatch.setattr(training, "train", lambda records, members, *rest, **named: seen.append(members) or train(
+        records, members, *rest, **named))
+    MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    del seen[:]
+    found = at_the_probe("quantile/public-references", range(1, 2))["margin"]
+    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    judged = regressed.split(bank.members[2], 200, 2, 50, 20).judged
+    assert found.shape == (1, 2, 90) and not seen[-1][2:][:, judged].any() and (seen[-1][2:].sum(1) == 100).all()
+
+
+def test_trees_are_grown_on_balanced_halves_and_told_the_label_or_not():
+    grown = at_the_probe("quantile/trees", range(4))
+    assert (grown["members"][0::2] ^ grown["members"][1::2])[:, :400].all() and not grown["members"][:, 400:].any()
+    margin = grown["margin"].astype(float)
+    assert margin[grown["members"]].mean() > margin[~grown["members"]].mean() + 0.03  # they know their members
+    told, blind = (at_the_probe("quantile/tables", range(1), label=label) for label in (True, False))
+    rest = margin[0, 400:] - told["mean"][0, 100:-50]
+    assert told["mean"].shape == (1, 250) and np.std(rest) < np.std(margin[0, 400:] - blind["mean"][0, 100:-50])
+    with pytest.raises(MiaError, match="holds images"):
+        regressed.table_of("fashion_mnist_20k", None, None, 0)
 
 
 def test_large_regressors_go_where_there_is_a_card(monkeypatch):

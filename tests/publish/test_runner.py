@@ -193,10 +193,8 @@ WRONG = {
     "iha": [{"epochs": [3]}, {"records": [60000]}, {"targets": 129}, {"models": 9}, {"architectures": ["mlp:", "mlp:6"]},
             {"datasets": ["x", "mnist"]}, {"first_epochs": []}, {"first_fractions": [0.0]}, {"damping": 0.0}, {"sizes": [5]},
             {"unmeasured": "x"}, {"left_out_targets": 9}],
-    "quantile": [{"models": 9}, {"targets": 11}, {"references": [3]}, {"references": [4, 2]}, {"references": [10]},
-                 {"splits": [0.5, 0.5]}, {"splits": [0.5, 0.3, 0.3]}, {"optimizer": "adamw"}, {"schedule": "x"},
-                 {"views": "x"}, {"backbone": "resnet1"}, {"tables": ["german_credit", "adult"]}, {"table_public": []},
-                 {"shadows": 3}, {"table_models": 7}, {"table_references": [65]}],
+    "quantile": [{"models": [9]}, {"images": []}, {"counts": [3]}, {"counts": [4, 2]}, {"targets": 1}, {"backbone": "resnet1"},
+                 {"images": ["x"]}, {"table_models": 7}, {"table_counts": [65]}, {"tables": ["adult", "adult"]}],
 }
 
 
