@@ -27,10 +27,8 @@ CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile")
 # What is computed or shown, and where it starts.
 STUDIES = {f"{chapter} study": [f"mia_lib.papers.{chapter}.study:{root}"] for chapter, root in zip(
     CHAPTERS, ("attack_bank", "attack_plays", "table_1", "play", "play"), strict=True)}
-SCORES = {f"{name} compared": [f"mia_lib.attacks.{root}", "mia_lib.papers.compare.study:_attacked"] for name, root in (
-    ("malt", "bayes:malt"), ("lira", "registry:_lira"))}
 PAGES = {f"{chapter} page": chapter for chapter in (*CHAPTERS, "compare")}
-EVERY = {*STUDIES, *SCORES, *PAGES}
+EVERY = {*STUDIES, *PAGES}
 ALL_PAGES, ALL_STUDIES = set(PAGES), set(STUDIES)
 
 
@@ -38,7 +36,7 @@ def fingerprints(library: Path) -> dict[str, str]:
     """Of everything above, with the library in a folder."""
     definitions.sources._held.clear()
     sources = Sources(library)
-    found = {name: sources.reach(roots).fingerprint for name, roots in (STUDIES | SCORES).items()}
+    found = {name: sources.reach(roots).fingerprint for name, roots in STUDIES.items()}
     for name, chapter in PAGES.items():
         cells = [c.source for c in runner.read(REPO / "notebooks" / f"{chapter}.py").cells if c.cell_type == "code"]
         found[name] = definitions.of_cells(cells, (), library).fingerprint
@@ -64,11 +62,10 @@ def edit(library: Path, file: str, old: str, new: str) -> None:
 
 
 # But those whose measurements stand apart.
-EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES | {*SCORES}) - {"bayes study", "calibration study", "curvature study"}
+EVERYTHING_TRAINED = (ALL_STUDIES | ALL_PAGES) - {"bayes study", "calibration study", "curvature study"}
 BEARS = {
     "an attack": ("attacks/bayes.py", "return -signed", "return +signed",
-                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "malt compared",
-                   "compare page"}),
+                  {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page", "compare page"}),
     "a default of an attack": ("attacks/bayes.py", "temperature: float = 1.0", "temperature: float = 2.0",
                                {"bayes study", "bayes page", "calibration page", "curvature study", "curvature page",
                                 "compare page"}),
@@ -82,9 +79,9 @@ BEARS = {
     "a metric": ("metrics/ranking.py", "def _average_precision(", "@np.errstate()\ndef _average_precision(",
                  ALL_PAGES | {"bayes study", "calibration study", "curvature study"}),
     "a rule of verdicts": ("evidence/claims.py", "def judge(", "@cache\ndef judge(",
-                           ALL_PAGES - {"bayes page", "calibration page", "curvature page"}),
+                           ALL_PAGES - {"bayes page", "calibration page", "curvature page", "compare page"}),
     "an evaluator of rules": ("evidence/rules.py", "def judge(", "@cache\ndef judge(",
-                              {"bayes page", "calibration page", "curvature page"}),
+                              {"bayes page", "calibration page", "curvature page", "compare page"}),
     "a chapter's study": ("papers/iha/study.py", "def placebo(", "@cache\ndef placebo(", {"iha page"}),
     "a constant of a chapter": ("papers/quantile/study.py", "CLASS_ALPHA = 0.05", "CLASS_ALPHA = 0.06",
                                 {"quantile study", "quantile page"}),

@@ -43,7 +43,6 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
 PRIVATE = {  # a module -> private names that it takes from others
-    "papers.compare.attacks": {"_known"},  # the only one of a module of ours
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
     "definitions.walk": {"_modules"},  # of networks of PyTorch
     "models": {"_mia_scaling"},  # which it writes to networks

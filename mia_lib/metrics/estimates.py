@@ -127,7 +127,7 @@ def mean(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Sequence[str], *, draws: int = 100,
-              seed: int = 0, shared: bool = True, **columns) -> pd.DataFrame:
+              seed: int = 0, shared: bool = True, records: np.ndarray | None = None, **columns) -> pd.DataFrame:
     """Metrics of attacks on T targets as a tidy frame.
 
     Args:
@@ -135,6 +135,7 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
         metrics: such as "auc", "balanced_accuracy", "tpr_at_fpr=0.01".
         draws, seed: of the resamples of records.
         shared: whether all targets are judged on the same records in the same order; else they are repetitions of their own.
+        records: int [T, N], which record stands in each place, where targets share some of them.
         columns: further columns with the same value in all rows, such as `study="table 2"`.
 
     Returns:
@@ -149,7 +150,7 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
         checked, inside, _ = ranking.check_scores(of_attack, members)
         unit = resampling.units_of_chance(None, inside)[0]
         cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
-        positions = np.broadcast_to(np.arange(checked.shape[1]), checked.shape)
+        positions = np.broadcast_to(np.arange(checked.shape[1]), checked.shape) if records is None else records
         terms = [resampling.Term(1.0, checked, inside, positions)]
         drawn = resampling.draw_unit_means(cores, terms, np.arange(len(checked)), draws, seed) if shared else None
         for k, (metric, core) in enumerate(zip(metrics, cores, strict=True)):

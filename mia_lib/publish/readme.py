@@ -1,4 +1,4 @@
-"""The part of README.md that says what was found: a figure, and a table of one recorded run a chapter, written from them.
+"""The part of README.md that says what was found: a table of one recorded run a chapter, written from them.
 
 `mia sync` writes it and a test holds it to the records, so that README says nothing that no run found.
 """
@@ -13,10 +13,8 @@ from mia_lib.publish import marks, recorded
 from mia_lib.publish.parameters import find_root, notebooks
 
 BEGIN = "<!-- written by `mia sync` from data/recorded -->"
-SHOWN = "compare-references"  # the figure, where it is recorded
 NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's data
-    "audit": "cpu",  # the only one, of a chapter without a paper; so is that of compare
-    "compare": "cpu",
+    "audit": "cpu",  # the only one, of a chapter without a paper
     "iha": "cpu",  # MNIST-Odd and FashionMNIST, 30,000 members and 128 models as in the paper; the others have one data set
     "quantile": "members",  # CIFAR-10 with the paper's 25,000 members; the others have 5,000 or 10,000
 }
@@ -24,21 +22,18 @@ NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's
 
 def found(root: Path | None = None) -> str:
     """Markdown of that part."""
-    root, rows, picture = find_root(root), [], ""
+    root, rows = find_root(root), []
     for name in notebooks(root):
         run = recorded.run(name, NEAREST[name], root) if name in NEAREST else None
         if run is None:
             continue
         rows.append({"paper": claims.title(name), "run": f"`{name}`, preset `{run.preset}`, {run.manifest['date'][:10]}",
                      **_counted(run.shown["claims"])})
-        if one := run.shown["figures"].get(SHOWN):
-            path = recorded.path_of(name, run.preset, one["file"], run.manifest["files"][one["file"]], root)
-            picture = f"![{_plain(one['alt'])}]({path.relative_to(root).as_posix()})\n\n*{_plain(one['caption'])}*\n\n"
     if not rows:
         return "No run is recorded in this clone."
     import pandas as pd
 
-    return picture + tables.markdown_table(pd.DataFrame(rows))
+    return tables.markdown_table(pd.DataFrame(rows))
 
 
 def _counted(records: Iterable[Mapping]) -> dict[str, str]:
@@ -50,10 +45,6 @@ def _counted(records: Iterable[Mapping]) -> dict[str, str]:
               "its other claims": [one for one in theirs if one.get("data") != claims.OWN_DATA],
               "claims of this book": [one for one in tried if claims.kind_of(one) == "ours"]}
     return {title: claims.counts(group) if group else "–" for title, group in groups.items()}
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.replace("**", "").replace("*", "").split())
 
 
 def sync(check: bool = False, root: Path | None = None) -> list[Path]:

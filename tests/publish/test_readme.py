@@ -30,11 +30,6 @@ def test_a_chapter_has_one_row_and_every_claim_of_its_run_is_counted_once():
         assert total == sum(record["verdict"] != claims.CHECKED for record in recorded.run(name, preset).shown["claims"])
 
 
-def test_the_figure_is_in_the_repository_and_described():
-    for alt, path in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", readme.found()):
-        assert (ROOT / path).is_file() and len(alt) > 40
-
-
 def test_a_stale_part_is_written_and_the_rest_left_alone(tmp_path):
     for folder in ("notebooks", "data"):
         (tmp_path / folder).mkdir()
