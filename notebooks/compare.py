@@ -63,11 +63,15 @@ for word, data_name in shown.items():
         ("softmin", "MAST (softmin)", compared), ("curvature", "Curv, log ratio", compared), ("cal", "calibrated loss", compared))}, ".1%")
 plotting.show(
     exhibits.references_figure(frame), name="compare-references",
-    caption="Share of the members found at 1 % false alarms, against the number of reference models that a record is compared with. Of offline attacks, "
-            "the soft minimum and the calibrated loss these were all trained without the record, of the other attacks half of them. Small networks on "
-            "{ours}`first` and {ours}`second`, and networks that know 2,000 images by heart, {param}`targets` targets of each, the same {param}`records` images for all "
+    caption="Share of the members found at 1 % false alarms, against the number of reference models that a record is compared with. Of "
+            "offline attacks, "
+            "the soft minimum and the calibrated loss these were all trained without the record, of the other attacks half of them. Small "
+            "networks on "
+            "{ours}`first` and {ours}`second`, and networks that know 2,000 images by heart, {param}`targets` targets of each, the same "
+            "{param}`records` images for all "
             "attacks; 95 % intervals over targets and images.",
-    alt="Three panels of curves against the number of references, one for each of eight attacks. On the first two sets RMIA, RMIA offline and the soft minimum "
+    alt="Three panels of curves against the number of references, one for each of eight attacks. On the first two sets RMIA, RMIA offline "
+        "and the soft minimum "
         "lead, and MALT lies at one percent. On networks that know their members by heart LiRA leads from four references on.")
 
 # %% [markdown]
@@ -99,11 +103,11 @@ plotting.show(
 # %%
 pool = data.load("fashion_mnist_20k").take(np.arange(hand_records))
 inside = membership.balanced_halves(hand_records, hand_models, seed)
-config = training.TrainConfig("strided_cnn:8,16,32", epochs=hand_epochs, batch_size=32,
-                              learning_rate=0.002, seed=seed)
+config = training.TrainConfig("strided_cnn:8,16,32", epochs=hand_epochs,
+                              batch_size=32, learning_rate=0.002, seed=seed)
 loss = signals.loss(training.train(pool, inside, config), pool).astype(float)
 
-others = membership.references_of(0, hand_models)  # all but the target and its partner
+others = membership.references_of(0, hand_models)  # but the target and its partner
 p, knows = np.exp(-loss), inside[others]
 usual = (np.average(p[others], 0, knows) + np.average(p[others], 0, ~knows)) / 2
 by_hand = {"loss": bayes.malt(loss[0]), "ratio": p[0] / usual}
@@ -133,16 +137,20 @@ by_hand = {"loss": bayes.malt(loss[0]), "ratio": p[0] / usual}
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.main_table(frame, compared), name="compare-table",
-    caption="Every attack with {param}`compared` references or with none, in percent, with 95 % intervals over {param}`targets` targets and {param}`records` images; guessing has AUC 50 and TPR "
-            "1 %. References and queries are those of one record; RMIA asks the target about 2,000 further images once. *By heart*: networks that know 2,000 images of CIFAR-100 by "
+    caption="Every attack with {param}`compared` references or with none, in percent, with 95 % intervals over {param}`targets` targets and "
+            "{param}`records` images; guessing has AUC 50 and TPR "
+            "1 %. References and queries are those of one record; RMIA asks the target about 2,000 further images once. *By heart*: networks "
+            "that know 2,000 images of CIFAR-100 by "
             "heart. Attacks whose scores are few numbers, such as *0-1*, have no threshold for so few alarms.")
 
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.ranking_figure(frame, compared), name="compare-ranking",
-    caption="The ranking: how many points of TPR at 1 % FPR each attack is away from RMIA on the same images, with {param}`compared` references or with none. Paired differences with 95 % intervals; one that "
+    caption="The ranking: how many points of TPR at 1 % FPR each attack is away from RMIA on the same images, with {param}`compared` "
+            "references or with none. Paired differences with 95 % intervals; one that "
             "covers zero leaves the order open. They are not corrected for their number.",
-    alt="A row for each attack and a panel for each set: a mark at the difference from RMIA with a bar. Nearly all lie to the left of zero; offline RMIA lies on it, and LiRA to "
+    alt="A row for each attack and a panel for each set: a mark at the difference from RMIA with a bar. Nearly all lie to the left of zero; "
+        "offline RMIA lies on it, and LiRA to "
         "its right on networks that know their members by heart.")
 results.name({f"points-{word}": rules.number_of("compare", claim, frame) for word, claim in (
     ("two", "K1"), ("most", "K2"), ("heart", "K3"), ("both", "K4"), ("one", "K7"), ("one-heart", "K7h"))}, ".1f")
@@ -184,7 +192,8 @@ shared = study.sharing(banks[0], targets, draws)
 results.name({f"share-{overlap}": number(shared, "RMIA, offline", overlap=overlap) for overlap in ("half", "nothing")}, ".1%")
 results.show_table(
     exhibits.sharing_table(shared), name="compare-sharing",
-    caption="One reference that shares half of the target's training records, and one that shares none, in percent with 95 % intervals over {param}`targets` targets and their records. Judged are the members that neither reference "
+    caption="One reference that shares half of the target's training records, and one that shares none, in percent with 95 % intervals over "
+            "{param}`targets` targets and their records. Judged are the members that neither reference "
             "knows, and 10,000 test images. With one reference the calibrated loss and the soft minimum are the same score.")
 
 # %% [markdown]
@@ -202,13 +211,16 @@ results.show_table(
 
 # %%
 regression = study.find(f"quantile/{banks[0]}-small", label=True, public=None)
-further = study.find("quantile/public-references") if banks[0] == "cifar10" else None
-public = study.public_records(banks[0], targets, regression, further, draws=draws)
+further = (study.find("quantile/public-references")
+           if banks[0] == "cifar10" else None)
+public = study.public_records(banks[0], targets, regression, further,
+                              draws=draws)
 
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.by_references_table(public, "public"), name="compare-public",
-    caption="Attackers with 25,000 public images, none of which is judged, in percent with 95 % intervals over targets and records. Judged are 10,000 members of each target and 10,000 test images. References are trained by the target's "
+    caption="Attackers with 25,000 public images, none of which is judged, in percent with 95 % intervals over targets and records. Judged "
+            "are 10,000 members of each target and 10,000 test images. References are trained by the target's "
             "recipe; with none, the public records train nothing or a regression. RMIA has its authors' constant.")
 results.name({"public": number(public, "calibrated loss", references=1)}, ".1%")
 
@@ -221,11 +233,14 @@ results.name({"public": number(public, "calibrated loss", references=1)}, ".1%")
 pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
 plotting.explore(
     versus.chart(pairs, ("MALT", "RMIA")), versus.picture(pairs, ("MALT", "RMIA")), name="compare-versus",
-    instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records looked at, and what a wrong accusation costs in right "
+    instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records "
+                 "looked at, and what a wrong accusation costs in right "
                  "ones. When does accusing nobody pay best?",
-    caption="Two attacks on the same records, with {param}`compared` references where they need some, means over {param}`targets` targets: both ROCs, and of a thousand records who is accused, rightly and wrongly. The net gain is right "
+    caption="Two attacks on the same records, with {param}`compared` references where they need some, means over {param}`targets` targets: "
+            "both ROCs, and of a thousand records who is accused, rightly and wrongly. The net gain is right "
             "accusations less wrong ones times their cost.",
-    alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares for each attack, coloured by members missed, right and wrong accusations, "
+    alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares for each "
+        "attack, coloured by members missed, right and wrong accusations, "
         "and others left alone.")
 
 # %% [markdown]
@@ -256,7 +271,7 @@ plotting.explore(
 # ````{solution} compare-exercise-frontier
 # :class: dropdown
 # The 0-1 attack and MALT: whoever has the loss of the true label has no other outputs. Add one model that was trained without the record. With it
-# the calibrated loss, the soft minimum and RMIA find three to four times what guessing finds, if the target generalises. If it knows its members by
+# the calibrated loss, the soft minimum and RMIA find several times what guessing finds, if the target generalises. If it knows its members by
 # heart, MALT alone finds many.
 # ````
 #
@@ -304,7 +319,8 @@ results.show_table(
     caption="The networks that are attacked: each was trained on half of the training records. *Others* are test images, by heart the other half.")
 results.show_table(
     exhibits.access_table(), name="compare-access",
-    caption="What each attack needs, as declared by the function that computes it. Thresholds that are named there are for whoever must say yes or no; rankings do without.")
+    caption="What each attack needs, as declared by the function that computes it. Thresholds that are named there are for whoever must say "
+            "yes or no; rankings do without.")
 
 # %% [markdown]
 # The soft minimum and RMIA find the same members, so a threat model that grants losses and references without the record grants both.
@@ -321,7 +337,8 @@ of_tables = pd.concat([study.tables(name, plays) for name in tables])
 results.name({"tables-gain": rules.number_of("compare", "K13", of_tables)}, ".1f")
 results.show_table(
     exhibits.by_references_table(of_tables, "tables"), name="compare-tables",
-    caption="Tables of records, in percent with 95 % intervals over plays. No reference knows a judged record. German credit with cross-entropy, Adult with the second softmax of the released code.")
+    caption="Tables of records, in percent with 95 % intervals over plays. No reference knows a judged record. German credit with "
+            "cross-entropy, Adult with the second softmax of the released code.")
 
 # %% [markdown]
 # :::{finding}
@@ -334,7 +351,8 @@ results.show_table(
 # Whoever has the parameters can take the gradient of a record's loss. Its norm is known for 2,000 images.
 
 # %%
-of_gradients = pd.concat([study.parameters(name, targets, draws) for name in banks])
+of_gradients = pd.concat([study.parameters(name, targets, draws)
+                          for name in banks])
 
 # %% tags=["hide-input"]
 results.name({"gradient": rules.number_of("compare", "K11", of_gradients)}, ".1f")
@@ -355,9 +373,10 @@ results.show_table(
 
 # %%
 some = max(count for count in counts if count % 2 == 0 and count <= targets - 2)
-repeated = pd.concat([study.called_again(case, {name: scores[count][name]}, count)
-                      for case, (_, scores) in zip(cases, played, strict=True)
-                      for name, count in (("RMIA", some), ("LiRA", some), ("MALT", 0))])
+repeated = pd.concat([
+    study.called_again(case, {name: scores[count][name]}, count)
+    for case, (_, scores) in zip(cases, played, strict=True)
+    for name, count in (("RMIA", some), ("LiRA", some), ("MALT", 0))])
 
 # %% tags=["hide-input"]
 results.name({"some": some})
@@ -365,7 +384,8 @@ results.name({f"{short}-{side}": number(repeated, name, "again", data=first, sid
               for short, name in (("again", "RMIA"), ("again-malt", "MALT")) for side in ("members", "others")}, ".0%")
 results.show_table(
     exhibits.again_table(repeated), name="compare-again",
-    caption="Of the records that an attack calls under one target, the share that it calls again under others with the same membership, less the share of all such records that it calls there; in points, with 95 % intervals over targets. RMIA and LiRA "
+    caption="Of the records that an attack calls under one target, the share that it calls again under others with the same membership, less "
+            "the share of all such records that it calls there; in points, with 95 % intervals over targets. RMIA and LiRA "
             "have {ours}`some` references; neither of two targets is one of the other.")
 
 # %% [markdown]
@@ -410,8 +430,8 @@ results.name({"guide-regression": number(public, "quantile regression", referenc
 
 # %%
 identity = pd.concat([study.softmin_is_rmia(case, compared) for case in cases])
-everything = pd.concat([frame, shared, public, of_tables, of_gradients, repeated, identity],
-                       ignore_index=True)
+everything = pd.concat([frame, shared, public, of_tables, of_gradients, repeated,
+                        identity], ignore_index=True)
 verdicts = rules.judge_all("compare", everything, {})
 
 # %% tags=["hide-input"]

@@ -92,7 +92,8 @@ def test_more_targets_than_pairs_are_refused(case):
 def test_calls_come_again_as_a_loop_finds(case, attacked):
     score = attacked[1][2]["RMIA"]
     members = case.members[:2 * TARGETS:2]
-    called = [row > np.sort(row[~inside])[::-1][int(0.01 * (~inside).sum())] for row, inside in zip(score, members, strict=True)]
+    called = [row > np.sort(row[~inside])[::-1][int(0.01 * (~inside).sum())]
+              for row, inside in zip(score, members, strict=True)]
     used = [set(study.references(2 * k, 1, 20, 20)) for k in range(TARGETS)]
     values = []
     for k in range(TARGETS):
@@ -145,7 +146,8 @@ def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
     means, chosen = study.means_of(frame, 4), study.guide(frame, 4)
     assert chosen["labels"] == "0-1" and means["many"][2] == 8 and list(means) == list(chosen)
     for what, name in chosen.items():
-        rows = frame[(frame["attack"] == name) & (frame["metric"] == study.METRICS[1]) & (frame["references"] == means[what][2])]
+        rows = frame[(frame["attack"] == name) & (frame["metric"] == study.METRICS[1])]
+        rows = rows[rows["references"] == means[what][2]]
         found = study.reported(frame, name, means[what][2], "CIFAR-10")
         assert found.value == pytest.approx(rows["value"].to_numpy()[1::2].mean())
         assert ATTACKS[name].kind in means[what][1]

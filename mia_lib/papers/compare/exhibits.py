@@ -28,6 +28,11 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
     return results.beside_paper(rows, rows.iloc[:0], index, columns, by)
 
 
+def by_data(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(data, metric) -> title of a column."""
+    return {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS}
+
+
 def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows on attacks on banks, and on networks that know their members by heart."""
     return frame[frame["study"].isin(["bank", "by heart"])]
@@ -37,8 +42,8 @@ def main_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     """Every attack with so many references or none: AUC and TPR at 1 % FPR on each set, in percent."""
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count])]
-    columns = {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS}
-    found = table(rows.astype({"queries": int, "references": int}), ["attack", "references", "queries"], ("data", "metric"), columns)
+    rows = rows.astype({"queries": int, "references": int})
+    found = table(rows, ["attack", "references", "queries"], ("data", "metric"), by_data(rows))
     knows = [KNOWS[ATTACKS[name].kind] for name in found.index.get_level_values("attack")]
     return found.set_index(pd.Index(knows, name="knows"), append=True).reorder_levels([0, 3, 1, 2])
 
@@ -67,14 +72,14 @@ def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figu
         found[data] = {name: 100 * (metrics.estimate(part, name, study.METRICS[1]) - first).interval()
                        for name in part["attack"].unique() if name != rival}
     first = next(iter(found.values()))
-    names = sorted({name for one in found.values() for name in one}, key=lambda name: first[name].value if name in first else -99)
+    names = sorted(first, key=lambda name: first[name].value)
     figure, axes = panels.grid(list(found), 0.28 * len(names) + 1.2)
     for axis, one in zip(axes, found.values(), strict=True):
         for place, name in enumerate(names):
             if name in one:
                 look = plotting.style_of(name, place)
-                axis.errorbar(one[name].value, place, xerr=[[one[name].value - one[name].low], [one[name].high - one[name].value]],
-                              fmt=look["marker"], color=look["color"], ms=6, lw=1.5)
+                value, low, high = one[name].value, one[name].low, one[name].high
+                axis.errorbar(value, place, xerr=[[value - low], [high - value]], fmt=look["marker"], color=look["color"])
         axis.axvline(0, **panels.CHANCE)
         axis.set(yticks=range(len(names)), yticklabels=names if axis is axes[0] else [""] * len(names),
                  xlabel=f"points from {rival}")
@@ -92,15 +97,15 @@ def by_references_table(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     """One reference that shares half of the target's members, and one that shares none."""
     rows = frame[frame["study"] == "sharing"]
-    columns = {(metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}" for metric in study.SHARP[1:] for overlap in ("half", "nothing")}
+    columns = {(metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}"
+               for metric in study.SHARP[1:] for overlap in ("half", "nothing")}
     return table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
 def parameters_table(frame: pd.DataFrame) -> pd.DataFrame:
     """The norm of the gradient beside the loss."""
     rows = frame[frame["study"] == "parameters"]
-    columns = {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS}
-    return table(rows, "attack", ("data", "metric"), columns)
+    return table(rows, "attack", ("data", "metric"), by_data(rows))
 
 
 def again_table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,8 +2,8 @@
 
 A row is an attack, a metric and a target. Column `references` counts the models that a score compares a record with: of an
 attack without models that were trained on the record all of them left it out, of one with such models half of them did.
-Column `queries` counts what a score asks the target about one record. The target's partner, which was trained on the other half
-of the records, is never among the references of a bank.
+Column `queries` counts what a score asks the target about one record. The target's partner, which was trained on the other
+half of the records, is never among the references of a bank.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def by_heart(records: int, models: int | None = None) -> Case:
     odds, right = held.true[:, :records, 0].astype(float), (held.true == held.top)[:, :records, 0]
     members = held.members[:, :records]
     fit = [(row[inside].mean(), row[~inside].mean()) for row, inside in zip(right, members, strict=True)]
-    return Case(BY_HEART, "by heart", members, {LOG_ODDS: odds, "correctness": right, **_curved(held, records)}, odds, np.array(fit))
+    values = {LOG_ODDS: odds, "correctness": right, **_curved(held, records)}
+    return Case(BY_HEART, "by heart", members, values, odds, np.array(fit))
 
 
 def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
@@ -198,8 +199,8 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
 
 
 def softmin_is_rmia(case: Case, count: int = 8) -> pd.DataFrame:
-    """Study "identity": by how much RMIA's score, offline with the constant one, ever falls where that of the soft minimum rises,
-    on the first target."""
+    """Study "identity": by how much RMIA's score, offline with the constant one, ever falls where that of the soft minimum
+    rises, on the first target."""
     softmin = score(ATTACKS["MAST (softmin)"], case, 0, count)
     others = references(0, count, len(case.members), case.fewest)
     rows = [0, *others]
@@ -211,8 +212,8 @@ def softmin_is_rmia(case: Case, count: int = 8) -> pd.DataFrame:
 
 def called_again(case: Case, scores: Mapping[str, np.ndarray], count: int, rate: float = 0.01) -> pd.DataFrame:
     """Study "again": of the records that an attack calls under one target, the share that it calls again under others of the
-    same membership, less the share of all such records that it calls there; column `side`, members or, for its false alarms, others.
-    No target that is a reference of the other is compared with it.
+    same membership, less the share of all such records that it calls there; column `side`, members or, for its false alarms,
+    others. No target that is a reference of the other is compared with it.
 
     Args:
         scores: [T, N], of models 0, 2, 4, ... with so many references.
@@ -251,15 +252,15 @@ SHARP = (*METRICS, "tpr_at_fpr=0.001")
 
 
 def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.ndarray]:
-    """Scores [N] from log odds [1 + R, N] of a target and of references that know no record. RMIA has its authors' constant and
-    compares with the judged records: which these are moves no rank."""
+    """Scores [N] from log odds [1 + R, N] of a target and of references that know no record. RMIA has its authors' constant
+    and compares with the judged records: which these are moves no rank."""
     view = registry.ArraySignals({LOG_ODDS: odds}, np.zeros((len(odds) - 1, odds.shape[1]), bool), {LOG_ODDS: odds})
     return {name: registry.score(name, view) for name in names}
 
 
 def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
-    """Study "sharing": one reference that was trained on half of the target's members, and one that was trained on none of them;
-    column `overlap`. Judged are the members that neither knows, and all records that no model was trained on."""
+    """Study "sharing": one reference that was trained on half of the target's members, and one that was trained on none of
+    them; column `overlap`. Judged are the members that neither knows, and all records that no model was trained on."""
     bank = load(f"bank/{dataset}-small", 2 * targets + 2)
     tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {"half": [], "nothing": []}
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in range(0, 2 * targets, 2))
@@ -318,7 +319,7 @@ TABLES = {"german_credit": {"loss": "cross_entropy"}, "adult": {}}
 
 
 def tables(dataset: str, plays: int) -> pd.DataFrame:
-    """Study "tables": the plays of the calibration chapter, whose references are trained on a public half, by number of these."""
+    """Study "tables": the plays of the calibration chapter, whose references are trained on public halves, by their number."""
     held = load("calibration/tables", dataset=dataset, **TABLES[dataset])
     plays, where = min(plays, len(held)), {"study": "tables", "data": TITLES[dataset]}
     target, others = held.target_margin[:plays].astype(float), held.ended_margin[:plays].astype(float)
@@ -326,8 +327,8 @@ def tables(dataset: str, plays: int) -> pd.DataFrame:
     frames = [by_target(alone, held.members[:plays], METRICS, shared=False, references=0, **where)]
     for count in (n for n in (1, 2, 4, 8) if n <= others.shape[1]):
         each = [out_only(np.concatenate([own[None], these[:count]])) for own, these in zip(target, others, strict=True)]
-        frames.append(by_target({name: np.stack([one[name] for one in each]) for name in WITHOUT}, held.members[:plays], METRICS,
-                                shared=False, references=count, **where))
+        scores = {name: np.stack([one[name] for one in each]) for name in WITHOUT}
+        frames.append(by_target(scores, held.members[:plays], METRICS, shared=False, references=count, **where))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -335,8 +336,8 @@ def tables(dataset: str, plays: int) -> pd.DataFrame:
 
 
 def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
-    """What finds most members at 1 % false alarms with given means, on average over the banks and every second target: the name
-    of the attack by what one has. The other targets are for reporting it, see `reported`.
+    """What finds most members at 1 % false alarms with given means, on average over the banks and every second target: the
+    name of the attack by what one has. The other targets are for reporting it, see `reported`.
 
     Args:
         frame: of `attack_case`, of all cases. count: of a few references.
