@@ -109,6 +109,7 @@ class Report:
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
                       "state": step.state, "why": step.why} for step in self.plan.steps],
             "references": {"count": self.plan.references, "trained_on": self.plan.variant},
+            "queries": self.given.target.queries,
             "shows": words.shows(self.given, self.plan, judged), "provenance": dict(self.provenance),
         }
 

@@ -14,7 +14,6 @@ from mia_lib.publish.parameters import find_root, notebooks
 
 BEGIN = "<!-- written by `mia sync` from data/recorded -->"
 NEAREST = {  # chapter -> preset of the recorded run that is nearest the paper's data
-    "audit": "cpu",  # the only one, of a chapter without a paper
     "iha": "cpu",  # MNIST-Odd and FashionMNIST, 30,000 members and 128 models as in the paper; the others have one data set
     "quantile": "members",  # CIFAR-10 with the paper's 25,000 members; the others have 5,000 or 10,000
 }

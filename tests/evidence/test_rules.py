@@ -14,6 +14,8 @@ CARRIED = [paper for paper in PAPERS if all(rules.RESULT.search(claim["rule"]) f
 SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["none", "shift", "crop"],
             "temperature": [0.1, 5.0]}
 SETTINGS_OF = {
+    "audit": {"data": ["forests", "small networks"], "leak": ["none", "planted"], "leaf": [1, 20],
+              "noise": ["without", "private"]},
     "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 8, 30], "overlap": ["half", "nothing"],
                 "side": ["members", "others"]},
     "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
@@ -29,12 +31,14 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "Curv ZO NLL": 2.0, "Curv ZO LR": 1.9, "LiRA, as released": 1.4, "Yeom": 0.8, "Watson": 0.8, "Attack R": 1.0,
             "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.8,
             "Curv, one spread": 1.0, "Curv, tied": 1.0,
-            "calibrated loss": 2.2, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.6, "gradient norm": 2.0,
+            "audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "RMIA": 3.2,
+            "LiRA, own spreads": 3.0, "quantile regression": 1.6, "gradient norm": 2.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0}
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it
           "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
-          "nothing": 0.6, "others": 0.3, "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
+          "nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3, "one view": 0.75, "float32": 0.6,
+          0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
 STANDS = {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6,
           ("RMIA", "by heart"): 0.5, ("Curv, log ratio", "bank"): 4.0}  # what two leave
 SHARP = {("Curv ZO LR", "methods")}  # which finds few members, and those surely

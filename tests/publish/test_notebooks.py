@@ -140,8 +140,7 @@ def test_audit_has_a_verdict_a_claim_its_exhibits_and_its_reports(built_book):
     records = next(o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {}))
     assert [record["claim"] for record in records] == list(claims.claims("audit"))
     page = (built_book / "notebooks" / "audit.html").read_text(encoding="utf-8")
-    for name in ("forest-roc", "forest-rates", "network-roc", "network-rates", "plan", "tested", "many", "leaves", "given",
-                 "alarms"):
+    for name in ("forest-roc", "forest-rates", "network-rates", "private-rates", "plan", "tested", "many", "leaves", "prices"):
         assert f'id="audit-{name}"' in page
     named = {name: one for o in outputs for name, one in o.get("data", {}).get(tables.RESULTS, {}).items()}
     assert named["hand"]["value"] == named["row"]["value"]  # the loss by hand is a row of the report
