@@ -41,7 +41,7 @@ seed: int = 0  # of everything random [0..1000000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import audit, claims, data, metrics, plotting, results, signals, training
+from mia_lib import audit, claims, metrics, plotting, results, signals, training
 from mia_lib.attacks import bayes
 from mia_lib.evidence import rules
 from mia_lib.papers.audit import exhibits, measure, study
@@ -64,12 +64,13 @@ reports = {"forest": audited(
 # %%
 held = measure.forest_models(models, dataset=forest_data, members=forest_members,
                              trees=trees, seed=seed)
-tests = {"forests": measure.audits(models, dataset=forest_data, seed=seed, share=share,
-                                   members=forest_members, apart=forest_members,
-                                   games=games),
-         "small networks": measure.audits(models, kind="network", seed=seed,
-                                          dataset=network_data, share=share, games=games,
-                                          members=private_members, apart=private_members)}
+played = {"share": share, "games": games, "seed": seed}
+tests = {
+    "forests": measure.audits(models, dataset=forest_data, members=forest_members,
+                              apart=forest_members, **played),
+    "small networks": measure.audits(models, kind="network", dataset=network_data,
+                                     members=private_members, apart=private_members,
+                                     **played)}
 frame = pd.concat([study.forests(held), *(study.tested(one, kind)
                                           for kind, one in tests.items())])
 
@@ -203,14 +204,15 @@ exhibits.show_report(reports["network"], "audit-network")
 
 # %%
 dealt = measure.records(network_data, private_members, 0, 2, seed)
-how = {"architecture": private_architecture, "epochs": private_epochs, "batch_size": 64,
-       "learning_rate": 0.1, "epsilon": epsilon, "seed": seed}
+how = {"architecture": private_architecture, "epochs": private_epochs,
+       "batch_size": 64, "learning_rate": 0.1, "epsilon": epsilon, "seed": seed}
 pair = {} if lacking else dict(zip(("twin", "private"), measure.pair(dealt, **how),
                                    strict=True))
 for kind, ensemble in pair.items():
     reports[kind] = audited(ensemble.model(0), dealt, f"the {kind} model",
                             delta=1 / private_members)  # what was promised
-many = measure.private_models(models, dataset=network_data, members=private_members, **how)
+many = measure.private_models(models, dataset=network_data,
+                              members=private_members, **how)
 frame = pd.concat([frame, study.twins(many)], ignore_index=True)
 
 # %% tags=["hide-input"]

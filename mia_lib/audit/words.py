@@ -243,6 +243,6 @@ def epsilon(given: Given, judged: Judgement) -> str:
     return (f"{_records(judged)}If the training were (epsilon, {given.delta:g})-differentially private, no attack could "
             f"have rates with TPR > exp(epsilon) FPR + delta, nor, in calling non-members, with 1 - FPR > "
             f"exp(epsilon) (1 - TPR) + delta, which often gives the larger bound. {bound}. All bounds hold together with a "
-            f"confidence of {percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not "
-            f"judge it. They suppose that records were drawn into the training set independently, and that each is a "
-            f"trial of its own, which records of one training run are not strictly.{condition}")
+            f"confidence of {percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records "
+            f"that do not judge it. They suppose that records were drawn into the training set independently, and that each "
+            f"is a trial of its own, which records of one training run are not strictly.{condition}")

@@ -182,6 +182,7 @@ FACTS = {
     "audit": {
         "95 %": "level of intervals",
         "5 %": "level of a test",
+        "1 %": "a false positive rate",
     },
     "banks": {
         "1 %": "a rate, and what guessing finds at it", "95 %": "level of intervals", "1": "of references, and an AUC",
