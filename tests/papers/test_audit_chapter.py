@@ -51,12 +51,12 @@ def test_what_is_in_a_data_set_twice_is_dealt_once(monkeypatch):
 
 def test_published_forests_know_their_members_and_the_control_does_not():
     frame = study.forests(load("audit/forests"))
-    value = {leaf: metrics.estimate(frame, "loss", "auc", leaf=leaf).value for leaf in (1.0, 5.0, 20.0)}
+    value = {leaf: metrics.estimate(frame, "loss", "auc", leaf=leaf).value for leaf in (1, 5, 20)}
     assert value[1] > 0.8 > value[20] > 0.5  # a leaf of one record answers with its label
     blind = metrics.estimate(frame[frame["attack"] == "no model"], "no model", "auc").interval()
     assert blind.low < 0.5 < blind.high or abs(blind.value - 0.5) < 0.03
     held = load("audit/forests")
-    assert_allclose(value[5.0], np.mean(metrics.auc(-held.loss[:, 1], held.members)))
+    assert_allclose(value[5], np.mean(metrics.auc(-held.loss[:, 1], held.members)))
 
 
 def test_alarms_are_few_without_a_leak_and_many_with_one():

@@ -17,8 +17,9 @@ NOISE = ("without", "private")  # of `measure.twins`
 
 def forests(held: Bank) -> pd.DataFrame:
     """Study "forests": the loss and the accuracy on non-members by least records of a `leaf`; "no model" is the control."""
-    frames = [by_target({"no model": held.blind}, held.members, METRICS, study="forests", leaf=np.nan)]
-    for place, leaf in enumerate(held.parameters["leaves"] or [1, 5, 20]):
+    leaves = held.parameters["leaves"] or [1, 5, 20]
+    frames = [by_target({"no model": held.blind}, held.members, METRICS, study="forests", leaf=leaves[0])]
+    for place, leaf in enumerate(leaves):
         frames += [by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, study="forests", leaf=leaf),
                    by_repetition({"model": {"accuracy": held.right[:, place]}}, study="forests", leaf=leaf)]
     return pd.concat(frames, ignore_index=True)
