@@ -136,7 +136,7 @@ class Report:
             exposure=words.exposure(given, judged), epsilon=words.epsilon(given, judged), kinds=kinds,
             said_of={kind: words.groups(judged, kind) for kind, found in kinds.items() if found},
             exposed=list(self._exposed()),
-            to_try=words.to_try(given, self.plan, self.prices),
+            to_try=words.to_try(given, self.plan, self.prices, self.accuracy[1]),
             pictures={name: figures.both(one) for name, one in pictures.items()},
             provenance=self.provenance,
             sources=ATTACKS, numbers=NUMBERS)

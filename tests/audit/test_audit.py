@@ -636,3 +636,13 @@ def test_a_regression_is_told_that_audits_are_for_classifiers():
 
     with pytest.raises(audit_error(), match="for classifiers"):
         from_arrays(np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) * 7, "a regression")
+
+
+def test_a_recipe_that_makes_another_model_is_said(report):
+    """One epoch in the place of many: references would be no models like the audited one."""
+    def said(accuracy):
+        prices = (remedies.Price(remedies.AS_IT_IS, accuracy=Interval(0.8, 0.75, 0.85), auc=Interval(0.6, 0.5, 0.7)),)
+        return words.to_try(report.given, report.plan, prices, accuracy)
+
+    assert "Look whether the recipe is the model's" in said(0.5) and "80 %" in said(0.5)
+    assert "Look whether" not in said(0.82)

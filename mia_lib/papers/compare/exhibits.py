@@ -17,7 +17,7 @@ from mia_lib.papers.compare.study import ATTACKS, Case, Scores
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
 DRAWN = ("RMIA", "RMIA, offline", "MAST (softmin)", "calibrated loss", "LiRA", "LiRA, offline", "Curv, log ratio", "MALT")
-KNOWS = {"none": "nothing", "out only": "models without the record", "in and out": "models with and without it"}
+KNOWS = {"none": "–", "out only": "without", "in and out": "both"}  # references with the record, and without it
 BESIDE = ("MALT", "RMIA", "LiRA", "MAST (softmin)", "Curv, log ratio")  # that a reader can choose between
 
 
@@ -38,14 +38,15 @@ def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["study"].isin(["bank", "by heart"])]
 
 
-def main_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
-    """Every attack with so many references or none: AUC and TPR at 1 % FPR on each set, in percent."""
+def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) -> pd.DataFrame:
+    """Every attack with so many references or none: one metric on each set, in percent."""
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count])]
     rows = rows.astype({"queries": int, "references": int})
-    found = table(rows, ["attack", "references", "queries"], ("data", "metric"), by_data(rows))
+    found = table(rows, ["attack", "references", "queries"], ("data", "metric"), {
+        (data, metric): data for data in rows["data"].unique()})
     knows = [KNOWS[ATTACKS[name].kind] for name in found.index.get_level_values("attack")]
-    return found.set_index(pd.Index(knows, name="knows"), append=True).reorder_levels([0, 3, 1, 2])
+    return found.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels([0, 3, 1, 2])
 
 
 def references_figure(frame: pd.DataFrame) -> Figure:
