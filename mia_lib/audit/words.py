@@ -225,11 +225,11 @@ def to_try(given: Given, planned: Plan, prices: tuple[Price, ...], accuracy: flo
         helped = [one.name for one in prices if one.less is not None and one.less.low > 0]
         again = next((one.accuracy for one in prices if one.name == AS_IT_IS and one.accuracy is not None), None)
         other = "" if again is None or again.low <= accuracy <= again.high else (
-            f"The recipe as it was given makes a model that is right about {percent(again.value)} of the non-members, and "
-            f"the audited one is right about {percent(accuracy)}. Look whether the recipe is the model's: references are trained "
+            f"The recipe as it was given makes a model that is right about {percent(again.value)} of the non-members, and the "
+            f"audited one is right about {percent(accuracy)}. Look whether the recipe is the model's: references are trained "
             "by it, and find little if it is not. ")
-        said = (f"{other}Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals cover "
-                "the records and not the chance of training, so train a change again before you rely on it. ")
+        said = (f"{other}Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals "
+                "cover the records and not the chance of training, so train a change again before you rely on it. ")
         return said + (f"Less was given away by the training with {', with '.join(helped)}." if helped else
                        "None gave away less by more than the chance of these records.")
     why = next(step.why for step in planned.steps if step.name.startswith("what to try"))
