@@ -10,360 +10,297 @@
 
 # %% [markdown]
 # # Which attack should I use?
-# **Attacks of all chapters on the same models, records and views, with references from the same models. A comparison between papers
-# compares what each attack was given; this one holds that fixed, or says what more one has.**
 #
-# ```{admonition} Run this chapter again
-# :class: tip
-# `mia run compare` uses the data inside the repository and a laptop; [what it takes](../book/status.md). Change anything:
-# `mia run compare -p targets 4 -p few 4`; text and verdicts follow the new numbers. All parameters: `mia params compare`.
-# [How to rerun](../book/rerun.md) has the rest.
-#
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
-# ```
-#
-# The five chapters before follow one paper each. An auditor comes with another question: *I have this model and these means.
-# Which attack do I run, what does it cost me, and how sure can I be?* No paper answers it, since each compares its own attack
-# with a few others, on data, references and views of its own choosing. Here models, records and views are the same for all, and so
-# are references, but that shadow models and the attacks that cost many times as much have fewer; {numref}`compare-costs` counts what each had.
-#
-# In this run what was chosen, by the mean AUC on half of the targets, is with up to {ours}`most` references "{ours}`guide-many`", with
-# {ours}`least` "{ours}`guide-few`", and from outputs and public records, without any, "{ours}`guide-public`". Which attacks are told
-# apart, case by case, is in {numref}`compare-ranking`.
-#
-# *The main line* takes about half an hour to read. *In depth*, after the exercises, are all rates, sweeps, pairs and claims,
-# each folded. The [guide](../book/guide.md) has the short answer.
+# **Take RMIA, and as many references as you can train. With {param}`compared` references it finds {ours}`rmia-first:value` of the members on
+# {ours}`first` and {ours}`rmia-second:value` on {ours}`second`, if one in a hundred of the others may be accused. Without references no attack
+# finds more than guessing would, about 1 %. LiRA needs more references to come near, and passes RMIA only where networks know their members by
+# heart.**
 
-# %%
+# %% tags=["parameters", "hide-input"]
+banks: list[str] = ["cifar10", "cifar100"]  # published banks of small networks [cifar10 | cifar100; not empty; distinct]
+targets: int = 16  # networks of each that are attacked, one of each complementary pair [2..16]
+records: int = 4000  # of the training records the first so many are judged [200..4000]
+counts: list[int] = [1, 2, 4, 8, 16, 30]  # references, as far as a bank has them [1..62; ascending; not empty]
+compared: int = 8  # of these, in the table and the ranking [1..30]
+tables: list[str] = ["german_credit", "adult"]  # tables of records [german_credit | adult; not empty; distinct]
+plays: int = 40  # plays on each table, at most [2..40]
+hand_models: int = 10  # networks of the target by hand [6..100; even]
+hand_records: int = 1000  # records there, half of which train each network [100..20000]
+hand_epochs: int = 20  # of their training [1..200]
+seed: int = 0  # of what is trained here [0..1000000]
+draws: int = 100  # resamples of records behind each interval [10..10000]
+
+# %% tags=["hide-input"]
 import numpy as np
+import pandas as pd
 
-from mia_lib import (claims, data, membership, metrics, plotting, results, signals,
-                     training)
-from mia_lib.attacks import baselines
-from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_lib.evidence import play, versus
-from mia_lib.papers.compare import case, exhibits, study
-from mia_lib.papers.compare.attacks import ATTACKS
+from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib.attacks import baselines, bayes
+from mia_lib.evidence import play, rules, versus
+from mia_lib.papers.compare import exhibits, study
+from mia_lib.signals.given import log_odds
 
 plotting.set_style()
+RATE = "tpr_at_fpr=0.01"
 
-# %% [markdown]
-# ## Parameters
-#
-# A case is a data set, a network and its training; there is one entry of each list for every case. Square brackets say what
-# is allowed.
 
-# %% tags=["parameters"]
-datasets: list[str] = ["fashion_mnist_20k", "fashion_mnist_20k", "german_credit", "german_credit"]  # one a case (see `mia data ls`) [data set; not empty]
-architectures: list[str] = ["strided_cnn:8,16,32", "mlp:32", "mlp:16", "logistic_regression"]  # of targets and references [architecture; as many as datasets]
-pools: list[int] = [4000, 4000, 600, 600]  # records of the game, half of which trains each model [40..10000000; as many as datasets]
-public: list[int] = [9000, 9000, 400, 400]  # records outside the game [60..10000000; as many as datasets]
-models: list[int] = [18, 66, 66, 66]  # in complementary pairs [6..1000; even; as many as datasets]
-targets: int = 8  # models of each case that are attacked [4..1000; even]
-references: list[int] = [4, 8, 16, 32, 64]  # of an attack, as far as a case has them [4..998; even; ascending; not empty]
-epochs: list[int] = [20, 20, 100, 100]  # of training, targets and references alike [1..10000; as many as datasets]
-batch_sizes: list[int] = [64, 64, 16, 16]  # likewise [1..100000; as many as datasets]
-optimizers: list[str] = ["adam", "adam", "sgd", "sgd"]  # likewise [adam | sgd; as many as datasets]
-learning_rates: list[float] = [0.002, 0.002, 0.05, 0.05]  # likewise [1e-6..10.0; as many as datasets]
-momenta: list[float] = [0.0, 0.0, 0.9, 0.9]  # of SGD [0.0..0.999; as many as datasets]
-weight_decays: list[float] = [0.0, 0.0, 0.0001, 0.0001]  # likewise [0.0..1.0; as many as datasets]
-few: int = 8  # references of gradient norms and curvatures, which cost many times a loss [4..998; even]
-probes: int = 2  # of the curvature, four losses each [1..100]
-damping: float = 0.2  # of the Hessian [1e-6..10.0]
-largest_hessian: int = 3000  # parameters of the largest network whose Hessian is computed [0..20000]
-forget_epochs: int = 2  # of training a target further, on public records [1..1000]
-image_backbone: str = "strided_cnn:8,16,32"  # of quantile regressions on images [architecture]
-table_backbone: str = "mlp:32"  # of those on tables [architecture]
-regression_epochs: int = 5  # of those on images; ten times as many on tables [1..1000]
-public_sizes: list[int] = [100, 1000]  # public records that a regression learns from, beside all [20..]
-grown: int = 1  # number of the case whose members and epochs are varied, from 0 [0..100]
-members: list[int] = [250, 1000, 8000]  # of a model there, as far as there are records [20..; ascending]
-more_epochs: list[int] = [5, 20, 80]  # there [1..10000; ascending]
-grown_models: int = 10  # for each of these, all attacked by the others [10..1000; even]
-seed: int = 0  # of everything random [0..1000000]
+def number(frame, attack, metric=RATE, **where):
+    interval = metrics.estimate(frame, attack, metric, **where).interval((0.0, 1.0) if metric == RATE else (-1.0, 1.0))
+    return "too few" if np.isnan(interval.value) else interval
+
+# %%
+cases = [study.of_bank(name, records) for name in banks] + [study.by_heart(records)]
+played = [study.attack_case(case, targets, counts, draws) for case in cases]
+frame = pd.concat([rows for rows, _ in played], ignore_index=True)
 
 # %% tags=["hide-input"]
-limits = case.Limits(few, probes, damping, largest_hessian, forget_epochs)
-
-def recipe(k, of_epochs=None):
-    return training.TrainConfig(architectures[k], of_epochs or epochs[k], batch_sizes[k], optimizers[k], learning_rates[k],
-                                momenta[k], weight_decay=weight_decays[k], seed=seed)
-
-def regression(k):
-    if data.load(datasets[k]).is_image:
-        return NetworkConfig(image_backbone, (64,), regression_epochs, seed=seed)
-    return NetworkConfig(table_backbone, (), 10 * regression_epochs, seed=seed)
-
-def made(k, size=None, of_epochs=None):
-    if size is None and of_epochs is None:
-        counts = [n for n in references if n <= models[k] - 2]
-        return case.case(datasets[k], recipe(k), pools[k], public[k], models[k], targets, counts, limits, regression(k), seed)
-    records = 2 * (size or pools[k] // 2)
-    return case.case(datasets[k], recipe(k, of_epochs), records, case.left(datasets[k], records, public[k]), grown_models,
-                     grown_models - grown_models % 2, [grown_models - 2], limits, regression(k), seed)
-
-built = [made(k) for k in range(len(datasets))]
-cases = case.named(built)
-k = min(grown, len(built) - 1)
-sizes = {n: made(k, n) for n in members if 2 * n + 60 <= len(data.load(datasets[k]))}
-lengths = {n: made(k, None, n) for n in more_epochs}
-first = built[0]
-results.name({"cases": len(cases), "attacks": len(ATTACKS), "most": max(one.counts[-1] for one in built),
-              "least": min(references), "least-half": min(references) // 2, "first": first.name, "grown-case": built[k].name})
+first, second, heart = cases[0].name, cases[len(banks) - 1].name, cases[-1].name
+shown = {"first": first, "second": second, "heart": heart}
+results.name({"first": first, "second": second})
+for word, data_name in shown.items():
+    results.name({f"{short}-{word}": number(frame, name, data=data_name, references=count) for short, name, count in (
+        ("malt", "MALT", 0), ("rmia", "RMIA", compared), ("lira", "LiRA", compared), ("rmia-off", "RMIA, offline", compared),
+        ("softmin", "MAST (softmin)", compared), ("curvature", "Curv, log ratio", compared), ("cal", "calibrated loss", compared))}, ".1%")
+plotting.show(
+    exhibits.references_figure(frame), name="compare-references",
+    caption="Share of the members found at 1 % false alarms, against the number of reference models that a record is compared with. Of "
+            "offline attacks, "
+            "the soft minimum and the calibrated loss these were all trained without the record, of the other attacks half of them. Small "
+            "networks on "
+            "{ours}`first` and {ours}`second`, and networks that know 2,000 images by heart, {param}`targets` targets of each, the same "
+            "{param}`records` images for all "
+            "attacks; 95 % intervals over targets and images.",
+    alt="Three panels of curves against the number of references, one for each of eight attacks. On the first two sets RMIA, RMIA offline "
+        "and the soft minimum "
+        "lead, and MALT lies at one percent. On networks that know their members by heart LiRA leads from four references on.")
 
 # %% [markdown]
+# The chapters before follow one paper each, and each paper compares its own attack with a few others. It chooses data, references and queries. Here
+# networks, records and references are the same for all. Run it again: `mia run compare`, or with other settings, `mia run compare -p compared 2`
+# ([how to rerun](../book/rerun.md)). The short answer is the [guide](../book/guide.md).
+#
 # ## What each attacker has
 #
-# The [game](../book/game.md) is the same for all: half of a pool of records trained the target, in {ours}`cases` cases with
-# {param}`targets` targets each, and the attacker gives every record a score. References are the other models of the same bank,
-# with the target's complement left out ([why](../book/game.md)). All attacks see one view of each record.
-
-# %% tags=["hide-input"]
-results.show_table(
-    exhibits.access_table(cases), name="compare-access",
-    caption="What attacks have, as declared by the functions that run them. Thresholds that are named there are for who must say "
-            "yes or no; the rankings of this chapter do without. And the cases that attacks are for: MATT needs a loss with one "
-            "minimum, others a Hessian. What each does is in {numref}`compare-sources`.")
-
-# %% [markdown]
+# The [game](../book/game.md) is the same for all. Half of the records trained the target, and the attacker gives every record a score. Attacks
+# differ in three things:
+#
+# - **Access**: the predicted label, the loss, all outputs, the parameters ({numref}`compare-access`).
+# - **References**: none; models that were trained without the record, as an attacker has who meets it later; or models of which half were trained
+#   on it.
+# - **Queries**: how often the target is asked about one record. Curvature asks forty times, most others once.
+#
+# The target's partner, which was trained on the other half of the records, is no reference, for it would give the answer away.
+#
 # ## The idea
 #
-# Two axes order the attacks. One is *access*: the predicted label, the loss of the true label, all outputs, the parameters. The
-# other is what the attacker knows of *other models*: nothing; models that were not trained on the record; models of which half
-# were trained on it. An attack is worth its knowledge if none with no more does better. Such attacks are the {term}`frontier`: whoever stands
-# below it pays for what they do not use.
-
-# %%
-plays = {name: study.play(one) for name, one in cases.items()}
-
-# %% tags=["hide-input"]
-few_lira = {name: study.play(one, ["lira", "lira_own"], min(few, one.counts[-1])) for name, one in cases.items()}
-known = {name: study.records(one) for name, one in cases.items()}
-plotting.show(
-    exhibits.knowledge_figure(plays), name="compare-knowledge",
-    caption="AUC against access to the target, from left to right; colours and fills are references. Full colour and a name: no attack "
-            "with as little access and as few references has a higher mean. Public records are not counted, nor are intervals; "
-            "attacks that are told who is a member are never named. Bars: 95 % intervals over targets and records.",
-    alt="A panel for each case: AUC of every attack in four columns by access, label, loss, output vector and parameters; attacks "
-        "on the frontier are named.")
-
-# %% [markdown]
+# Three networks are asked about two images. The target gives the first image's label the probability .9, and networks without it give it .88. The
+# second image has .3 under the target and .02 under the others. A threshold on the loss calls the first one, which is easy for everybody. A
+# comparison calls the second. All attacks with references make such a comparison, and differ in how: by a difference of losses, by a ratio of
+# probabilities, by two Gaussians, by curvature.
+#
 # ## One target by hand
-#
-# The first target of {ours}`first`, attacked with LiRA and all references of that case. Take the records, train the models,
-# ask them for their log odds, and compare the target with the others.
 
 # %%
-source = data.load(datasets[0])
-order = np.random.default_rng([23, seed]).permutation(len(source))
-pool = source.take(order[:pools[0]])
-inside = membership.balanced_halves(pools[0], models[0], seed)
-bank = training.train(pool, inside, recipe(0))
-signal = signals.logit_scaled_confidence(bank, pool).astype(float)
-others = membership.references_of(0, models[0])[:first.counts[-1]]
-score = baselines.lira_online(signal[0], signal[others], inside[others],
-                              fixed_variance=True)
-hand = metrics.auc(score, inside[0])
-hand
+pool = data.load("fashion_mnist_20k").take(np.arange(hand_records))
+inside = membership.balanced_halves(hand_records, hand_models, seed)
+config = training.TrainConfig("strided_cnn:8,16,32", epochs=hand_epochs,
+                              batch_size=32, learning_rate=0.002, seed=seed)
+loss = signals.loss(training.train(pool, inside, config), pool).astype(float)
 
-# %% tags=["hide-input"]
-results.name({"hand": float(hand), "row": float(metrics.auc(plays[first.name].ranks["lira"][0], inside[0]))}, ".4f")
+others = membership.references_of(0, hand_models)  # but the target and its partner
+p, knows = np.exp(-loss), inside[others]
+usual = (np.average(p[others], 0, knows) + np.average(p[others], 0, ~knows)) / 2
+by_hand = {"loss": bayes.malt(loss[0]), "ratio": p[0] / usual}
+{name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
-# Its AUC is {ours}`hand`; the study below, whose tables have means over targets, has {ours}`row` for this one.
+# An {term}`AUC` of one half is guessing. The ratio of the target's probability to the usual one is RMIA's: its score counts how many public records
+# have less than half of this ratio, which gives a threshold a meaning and leaves the order as it is.
 #
-# ## All attacks, all cases
+# ## The method
+#
+# If the attacker has only references without the record, RMIA guesses what the others would say from a constant $a$:
+#
+# $$
+# \mathrm{ratio}(x) = \frac{p(x \mid \theta)}{\tfrac12\big[(1 + a)\, \bar p_{\mathrm{out}}(x) + 1 - a\big]} .
+# $$ (compare-rmia)
+#
+# :::{finding}
+# :claims: K14 checked
+# With $a = 1$ this is $p(x \mid \theta)/\bar p_{\mathrm{out}}(x)$. Its logarithm is the score of [MAST with the soft minimum](bayes.ipynb), which
+# was published five years before. With $a = 0$ the usual probability is at least one half, so that an image that is hard for everybody must be
+# learned well to be called. No constant is right everywhere. We let the attacker choose it by attacking one of its references.
+# :::
+#
+# ## All attacks, with the same references
 
 # %% tags=["hide-input"]
 results.show_table(
-    exhibits.auc_table(plays), name="compare-auc",
-    caption="AUC of every attack, mean over {param}`targets` targets, with half the width of its 95 % interval; bold: of those "
-            "without †, the highest of a case. †: told who is a member, see below. Each has the references of "
-            "{numref}`compare-costs`. Rates at low FPR: {numref}`compare-rates`.")
-results.name({f"{word}-{place}": exhibits.of(played, which) for place, played in enumerate(plays.values())
-              for word, which in (("malt", "malt"), ("lira", "lira"), ("quantile", "quantile"))})
+    exhibits.main_table(frame, compared), name="compare-table",
+    caption="Share of the members found at 1 % false alarms, in percent, by every attack with {param}`compared` references or with none; "
+            "guessing finds "
+            "1 %. *Trained*: references were trained *without* the record, or half of them with it, *both*. References and queries are those of one "
+            "record; RMIA asks the target about 2,000 further images once. *By heart*: networks that know 2,000 images of CIFAR-100 by heart. 95 % "
+            "intervals over {param}`targets` targets and {param}`records` images. Attacks whose scores are few numbers, such as *0-1*, have no "
+            "threshold for so few alarms.")
+
+# %% tags=["hide-input"]
+plotting.show(
+    exhibits.ranking_figure(frame, compared), name="compare-ranking",
+    caption="The ranking: how many points of TPR at 1 % FPR each attack is away from RMIA on the same images, with {param}`compared` "
+            "references or with none. Paired differences with 95 % intervals; one that covers "
+            "zero leaves the order open. They are not corrected for their number.",
+    alt="A row for each attack and a panel for each set: a mark at the difference from RMIA with a bar. Nearly all lie to the left of zero; "
+        "offline RMIA lies on it, and LiRA to "
+        "its right on networks that know their members by heart.")
+results.name({f"points-{word}": rules.number_of("compare", claim, frame) for word, claim in (
+    ("two", "K1"), ("most", "K2"), ("heart", "K3"), ("both", "K4"), ("one", "K7"))}, ".1f")
+results.name({f"points-{word}": -rules.number_of("compare", claim, frame) for word, claim in (
+    ("spreads", "K5"), ("curvature", "K6"), ("one-heart", "K7h"))}, ".1f")
 
 # %% [markdown]
-# {says}`K1` {says}`K2` {says}`K3` {says}`K4` {says}`K7`
+# :::{finding}
+# :claims: K1 reproduced, K2 reproduced, K3 reproduced, K4 inconclusive, K5 contradicted, K6 contradicted
+# **RMIA is never far from the first.** With two references it finds {ours}`points-two` points more of the members than LiRA, on average over
+# {ours}`first` and {ours}`second`; with the most references, {ours}`points-most`. Where networks know their members by heart LiRA finds
+# {ours}`points-heart` points more with the most references.
 #
-# In {ours}`first` one threshold for all has an AUC of {ours}`malt-0`, the regression {ours}`quantile-0`, LiRA {ours}`lira-0`.
-# AUC is about the whole ranking. An attack that can only say yes or no, such as 0-1, may be level with others there and still
-# have no threshold that accuses few: whom it accuses is then drawn by lot. The [guide](../book/guide.md) keeps the two apart.
+# **The record need not be among the references' training data.** With eight references of either kind RMIA does as well, as far as we can tell: the
+# difference is {ours}`points-both` points.
 #
-# **What costlier signals add.** {says}`K5` {says}`K6` Curvature and gradient norms have {param}`few` references, since each
-# costs as much as several losses (probes of the curvature, which is estimated as in its released code: {param}`probes`); LiRA is given as few where they are compared.
+# **More machinery does not help.** LiRA with a spread for each record, as its paper has it, finds {ours}`points-spreads` points fewer than with one
+# spread for all, even with the most references. Curvature, for forty times as many queries, finds {ours}`points-curvature` points fewer than LiRA.
+# :::
 #
-# IHA and the gradient alone (†) subtract a record's own gradient from the sum over the members if it is one, so they are *told* who is a member. What
-# they find when they are told random flags instead is in [the chapter on IHA](iha.ipynb). Self-influence (†) is told, too, if less: a member's
-# own part is in the Hessian by which it weighs gradients. The AUC of the first two says how near the training came to
-# a minimum, not what the model kept of each record: it hangs on epochs and on the schedule of the rate. So they stand in the tables,
-# on no frontier and in no ranking, and nothing is claimed of them.
-
-# %% [markdown]
-# ## How many references?
+# :::{finding}
+# :claims: K7 reproduced, K7h contradicted
+# **A simple comparison can be worse than none.** On the banks one reference lets the calibrated loss find {ours}`points-one` points more than the
+# loss. Against networks that know their members by heart it loses {ours}`points-one-heart` points. There members have a loss of zero, so that
+# the loss alone tells nearly everything, and a difference of losses adds the noise of the reference. The soft minimum fails in the same way, and
+# RMIA with a small constant does not.
+# :::
+#
+# ## Where references come from
+#
+# These references have something that an attacker may lack: they were trained on halves of the very pool that the target's training data come from.
+# Even if a reference does not know the record that is judged, it shares about half of the target's other records. What is that worth? The target's
+# partner shares none of them. Here are both, each as the only reference, on records that neither knows.
 
 # %%
-swept = {name: study.by_references(one) for name, one in cases.items()}
+shared = study.sharing(banks[0], targets, draws)
 
 # %% tags=["hide-input"]
-plotting.show(
-    exhibits.references_figure(swept), name="compare-references",
-    caption="AUC beyond MALT's against the number of references, half of which were trained on each record. Bars: 95 % "
-            "intervals over targets and records.",
-    alt="A panel for each case with a curve for each of eight attacks that use references, against the number of references; a "
-        "dashed line at zero.")
+results.name({f"share-{overlap}": number(shared, "RMIA, offline", overlap=overlap) for overlap in ("half", "nothing")}, ".1%")
+results.name({"points-shared": rules.number_of("compare", "K10", shared)}, ".1f")
+results.show_table(
+    exhibits.sharing_table(shared), name="compare-sharing",
+    caption="One reference that shares half of the target's training records, and one that shares none, in percent with 95 % intervals over "
+            "{param}`targets` targets and their records. Judged are the members that neither reference "
+            "knows, and 10,000 test images. With one reference the calibrated loss and the soft minimum are the same score.")
 
 # %% [markdown]
-# An attack needs references for two things: to know what is typical for a record, and to know how much that varies. Own
-# spreads need a variance for each record from the models of each kind, of which the left end has {ours}`least-half`. Compare there the
-# attacks that fit spreads with those that do not, and then how much each gains on its way to the right. From which number on an attack is
-# measurably ahead of MALT is in {numref}`compare-least`.
+# :::{finding}
+# :claims: K10 reproduced
+# The reference that shares half finds {ours}`share-half` of the members, the other one {ours}`share-nothing`. So whoever trains
+# references on records of their own finds fewer than our tables say, by {ours}`points-shared` points here.
+# :::
 #
-# ## What it costs
+# ## Public records instead of a pool
 #
-# References are trained once and serve every record and every target; a regression is trained for each target. Here the bill
-# for one target is drawn, counted in operations and not in seconds, so that it is the same on every machine. A bill names all models that
-# were trained. Attacks that leave those aside that were trained on the record use half of them. (Here all references are trained on halves of the pool
-# that holds the target's members, so they share about half of them with it. Whoever trains references on records of their own needs no more than the half
-# that is used; what such references are worth was not run.)
+# An attacker may own records like the target's, and none of those that are judged. They can train a model on them, or a
+# [regression](quantile.ipynb) of the target's scores. This comparison gives both the same records: the half of the pool that did not train the
+# target.
+
+# %%
+regression = study.find(f"quantile/{banks[0]}-small", label=True, public=None)
+further = (study.find("quantile/public-references")
+           if banks[0] == "cifar10" else None)
+public = study.public_records(banks[0], targets, regression, further,
+                              draws=draws)
 
 # %% tags=["hide-input"]
-plotting.show(
-    exhibits.cost_figure(plays, swept), name="compare-cost",
-    caption="AUC against the operations that an attack spends before it judges the first record: training references and "
-            "regressions, training the target further, decomposing a Hessian (not counted: the classifiers of the shadow models). "
-            "Small marks are attacks with fewer references, their number behind the name. The line is the frontier of the attacks "
-            "that are not told who is a member. Bars: 95 %, over targets and records, with fewer references over pairs of targets. "
-            "Queries, seconds and memory: {numref}`compare-costs`.",
-    alt="A panel for each case: AUC against operations on a logarithmic axis, with a rising staircase through the attacks that, of those not "
-        "told who is a member, none beats at the same cost or less; attacks with fewer references are small marks.")
+results.show_table(
+    exhibits.by_references_table(public, "public"), name="compare-public",
+    caption="Attackers with 25,000 public images, none of which is judged, in percent with 95 % intervals over targets and records. Judged "
+            "are 10,000 members of each target and 10,000 test images. References are trained by the target's "
+            "recipe; with none, the public records train nothing or a regression. RMIA has its authors' constant.")
+results.name({"public": number(public, "calibrated loss", references=1), "guide-regression": (
+    "not measured yet" if regression is None else number(public, "quantile regression", references=0))}, ".1%")
 
 # %% [markdown]
+# One model on public records lets the calibrated loss find {ours}`public` of the members; a regression on the same records: {ours}`guide-regression`.
+#
 # ## Two attacks at your own price
-#
-# AUC weighs all thresholds alike. An auditor has one: so many false alarms are allowed, so many of the records looked at are
-# members, and a wrong accusation costs so much. Set these, and two attacks beside each other.
 
 # %% tags=["hide-input"]
-beside = {name: ({exhibits.title(n): one.ranks[n].astype(float) for n in exhibits.BESIDE if n in one.ranks}, one.members)
-          for name, one in plays.items()}
-pair = exhibits.title("malt"), exhibits.title("rmia")
+pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
 plotting.explore(
-    versus.chart(beside, pair), versus.picture(beside, pair), name="compare-versus",
-    instructions="Choose a case and two attacks. Then move the false positive rate that is allowed, the share of members among the "
-                 "records looked at, and what a wrong accusation costs in right ones. When does accusing nobody pay best?",
-    caption="Two attacks on the same records, means over {param}`targets` targets: both ROCs, and of a thousand records who is "
-            "accused, rightly and wrongly. The net gain is right accusations less wrong ones times their cost. It begins at 1 % FPR, "
-            "with as many members as others and a cost of ten. Shaded: fewer than one record would make such a rate. How sure the "
-            "rates behind it are: {numref}`compare-rates`.",
-    alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares "
-        "for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
+    versus.chart(pairs, ("MALT", "RMIA")), versus.picture(pairs, ("MALT", "RMIA")), name="compare-versus",
+    instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records "
+                 "looked at, and what a wrong accusation costs in right "
+                 "ones. When does accusing nobody pay best?",
+    caption="Two attacks on the same records, with {param}`compared` references where they need some, means over {param}`targets` targets: "
+            "both ROCs, and of a thousand records who is accused, rightly and wrongly. The net gain is right "
+            "accusations less wrong ones times their cost.",
+    alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares for each "
+        "attack, coloured by members missed, right and wrong accusations, "
+        "and others left alone.")
 
 # %% [markdown]
-# ## Who is exposed?
-# Call, in each target, the records that pass the threshold of 1 % false alarms. The targets were trained on other halves of the
-# pool: what is called under one and again under others is of the record, or of the references, which targets share; what is not is
-# chance of the one model.
-
-# %%
-shown = [name for name in exhibits.SHORT if name in plays[first.name].ranks]
-results.name({"shown": "; ".join(exhibits.title(name) for name in shown)})
-among = ["malt", "quantile", "lira"]
-repeated = {name: study.again(one, [n for n in among if n in one.ranks])
-            for name, one in plays.items()}
-
-# %% tags=["hide-input"]
-if first.pool.is_image:
-    plotting.show(
-        exhibits.exposed_figure(plays[first.name], shown), name="compare-exposed",
-        caption="{ours}`first`: the most exposed records under the attacks {ours}`shown`. Above each its label; the share of targets "
-                "trained on it that call it less that of the other targets, a mean over attacks; and for how many of the attacks that is a half "
-                "or more. They are chosen for this share, so it is higher than under new targets, and would be above zero by "
-                "chance alone.",
-        alt="Two rows of pictures, each with its label, the share of calls, and the number of attacks.")
-
-# %% [markdown]
-# {says}`K9` Other attacks and their false alarms are in {numref}`compare-again`. {says}`K10` Look at the pictures: which would you have labelled otherwise, and which are like nothing else in their
-# class? What no other record helps to get right, a model can only remember {cite}`feldman2020what`. {numref}`compare-quarters` has the same for all
-# records: which attacks find the easy members, and which the hard ones?
-#
-# ## Together?
-# If attacks know different things, a combination should beat each. Ranks are turned into quantiles of a normal law. Their mean
-# needs nothing more; a logistic regression learns weights on *other* targets, whose members this attacker knows. It has all the access
-# of {numref}`compare-access`, but for attacks that are told who is a member.
-
-# %%
-together = {name: study.combined(one, [n for n in one.ranks if not ATTACKS[n].audits])
-            for name, one in plays.items()}
-
-# %% tags=["hide-input"]
-results.show_table(
-    exhibits.combined_table(together), name="compare-combined",
-    caption="The best attack by the metric of the row, chosen on other targets, and what the mean of all attacks and a regression on "
-            "all have over it.")
-
-# %% [markdown]
-# {says}`K8`
-#
 # ## What held and what did not
 #
-# These sentences are chosen by the verdicts of this run; the numbers behind each are {ref}`below <compare-claims>`.
-# Where one ends with a number of parts, its claim was put as that many numbers, and so many of them hold.
+# :::{finding}
+# :claims: K1 reproduced, K2 reproduced, K3 reproduced, K7 reproduced, K5 contradicted, K6 contradicted, K7h contradicted, K4 inconclusive
+# **What held.** References are what matters: one of them finds more than any attack without, on networks that generalise. RMIA does most with few
+# of them. LiRA is first where networks know their members by heart.
 #
-# **Knowledge.** {says}`K1` {says}`K3` {says}`K4` {says}`K7`
+# **What did not.** Own spreads and curvature do not pay for what they ask. A calibrated loss is no safe choice: by heart it is worse than the loss.
 #
-# **Without references, or with signals that cost more.** {says}`K2` {says}`K5` {says}`K6`
+# **What stays open.** Whether references that were trained on the record help RMIA at all. All networks here are small and trained without
+# augmentation, or by heart; larger ones are in [the banks](banks.ipynb). Shadow models are in [the first chapter](bayes.ipynb), attacks that are
+# told the other members in [that on the inverse Hessian](iha.ipynb).
+# :::
 #
-# **Who is exposed, and when.** {says}`K9` {says}`K10` {says}`K11` {says}`K12`
+# To take away: say what the attacker has before you say how well the attack does.
 #
-# To take away: say what the attacker has before you say how well the attack does. A comparison in which one attack has
-# references, several views or the other records, and another does not, compares means and not methods.
-
-# %% [markdown]
 # ## Exercises
 #
 # ````{exercise} A frontier of your own
 # :label: compare-exercise-frontier
-# You may ask for losses and train no model. Which attacks of {numref}`compare-access` are left? Which of them are on the frontier of
-# {numref}`compare-knowledge`? What is the least you must add to do better?
+# You may ask for losses and train no model. Which attacks of {numref}`compare-table` are left? What is the least that you must add to find more
+# than guessing?
 # ````
 #
 # ````{solution} compare-exercise-frontier
 # :class: dropdown
-# The 0-1 attack and MALT; access is taken as nested here, so that who has the loss has the label. 0-1 is on the frontier
-# wherever it is in the picture, since nothing needs less; MALT where its name stands beside it. To do better than both, add models
-# trained without the record: a calibrated loss sees no more of the target; whether it does better, {numref}`compare-knowledge` says. Here the regression takes the margin of the outputs; one
-# on the log odds, which are a function of the loss, was not run.
+# The 0-1 attack and MALT: whoever has the loss of the true label has no other outputs. Add one model that was trained without the record. With it
+# the calibrated loss, the soft minimum and RMIA find several times what guessing finds, if the target generalises. If it knows its members by
+# heart, MALT alone finds many.
 # ````
 #
 # ````{exercise} Double the references, halve the targets
 # :label: compare-exercise-budget
-# With a budget for $M$ models in all you can have $M - 2$ references, and then every model of the bank can be a target as
-# well. Why are intervals over targets then not independent, and why does leaving out the complement matter? Run
-# `mia run compare -p targets 4` (where it had more) and say what becomes of the intervals.
+# With a budget for $M$ models in all you can have $M - 2$ references, and every model of the bank can be a target as well. Why are intervals over
+# targets then not independent? Run `mia run compare -p targets 8` and say what becomes of the intervals.
 # ````
 #
 # ````{solution} compare-exercise-budget
 # :class: dropdown
-# Targets of one bank share all other models as references and all records. The interval takes complementary pairs as units, where
-# there are four, and adds the variance of drawing records, but not that of drawing another bank. With the complement among the references a
-# member would have one reference fewer that holds it than a stranger has: the count alone would give it away. With four
-# targets there are too few pairs, and single targets become the unit ([statistics](../book/statistics.md)). That the errors of
-# complementary targets cancel in part is then not seen; with the smaller number the interval may grow by more than $\sqrt 2$, or by less.
+# Targets of one bank share all other models as references and all records. The interval adds the variance of drawing targets and of drawing
+# records, not that of drawing another bank. With half of the targets the first part doubles.
 # ````
 #
 # ````{exercise} Is the best of many really best?
 # :label: compare-exercise-holm
-# In {numref}`compare-matrix` grey cells are pairs that Holm's correction leaves undecided. With $A$ attacks there are $A(A-1)/2$ pairs.
-# How many would a 5 % test without correction call different if all were alike? Why is the best of a table, chosen on the
-# targets that it is reported on, flattered, and how does {numref}`compare-combined` avoid it?
+# {numref}`compare-ranking` has a difference for each attack, at 95 % each. How many of eighteen would lie on the wrong side of zero if all attacks
+# were alike? Why is the best of a table, chosen on the targets that it is reported on, flattered, and how does the [guide](../book/guide.md) avoid
+# it?
 # ````
 #
 # ````{solution} compare-exercise-holm
 # :class: dropdown
-# One in twenty of the pairs, $A(A-1)/40$. The largest of many noisy numbers is larger than its mean, more so with more of
-# them. In the table the best is chosen on the targets of the other pairs, and judged on a model that is none of them. It was one of
-# their references, though, and the records are the same.
+# About one in twenty. The largest of many noisy numbers is larger than its mean, more so with more of them. In the guide an attack is chosen on
+# every second target and reported on the others. Those share references and records, so it is not all of the flattery that goes.
 # ````
 
 # %% [markdown]
@@ -375,207 +312,139 @@ results.show_table(
 # :::
 
 # %% [markdown]
-# ## In depth
+# ## In more depth
 #
-# Each part is folded; its title says what is in it.
-#
-# ### Whose attacks
-
-# %% tags=["hide-input"]
-results.show_table(exhibits.sources_table(), name="compare-sources", caption="The attacks, in the order of what they need.")
-
-# %% [markdown]
-# ### All rates
-#
-# TPR at 1 % and 0.1 % FPR and precision at equal odds, case by case. A rate that the strangers cannot resolve is not printed. The
-# precision is that of a threshold drawn between two false alarms, and by lot among ties, so that its FPR is 1 % on average; it does
-# not follow from the TPR beside it, which is of a threshold that exists. Scores that are shares of few models, as Attack R's are, tie at
-# the top: then no threshold has so low a rate.
-
-# %% tags=["hide-input"]
-for place, (name, played) in enumerate(plays.items()):
-    results.show_table(
-        exhibits.rates_table(played), name="compare-rates" + (f"-{place}" if place else ""),
-        caption=f"{name}: rates in percent, with 95 % intervals.")
-
-# %% [markdown]
-# ### What each costs
+# ### AUC, targets and threat models
 
 # %% tags=["hide-input"]
 results.show_table(
-    exhibits.cost_table(plays), name="compare-costs",
-    caption="Against one target: models trained, queries to the target for each record judged and for public ones, operations, "
-            "seconds of one core as the clock had it, and the networks and matrices that are held at once. Counted from what each "
-            "attack asked for; the classifiers of the shadow models are not.")
-
-# %% [markdown]
-# ### From how many references on?
-
-# %% tags=["hide-input"]
+    exhibits.main_table(frame, compared, "auc"), name="compare-auc",
+    caption="{numref}`compare-table` with AUC in the place of the rate, in percent; guessing has 50.")
 results.show_table(
-    exhibits.least_table(swept), name="compare-least",
-    caption="The least number of references from which on an attack is ahead of MALT, its interval above zero there and at all "
-            "larger numbers. These are many comparisons, each at 95 % and not corrected for the others.")
-for place, (name, one) in enumerate(swept.items()):
-    results.show_table(
-        exhibits.swept_table(one), name="compare-swept" + (f"-{place}" if place else ""),
-        caption=f"{name}: AUC, and TPR in percent at 1 % FPR with a threshold drawn between two false alarms, with as many "
-                "references; each with half the width of its 95 % interval over pairs of targets.")
+    exhibits.regimes_table(cases), name="compare-regimes",
+    caption="The networks that are attacked: each was trained on half of the training records. *Others* are test images, by heart the other half.")
+results.show_table(
+    exhibits.access_table(), name="compare-access",
+    caption="What each attack needs, as declared by the function that computes it. Thresholds that are named there are for whoever must say "
+            "yes or no; rankings do without.")
 
 # %% [markdown]
-# ### Every attack against every other
-
-# %% tags=["hide-input"]
-plotting.show(
-    exhibits.matrix_figure(plays[first.name]), name="compare-matrix",
-    caption="{ours}`first`: paired differences of AUC, the attack of the row less that of the column, sorted by AUC. Grey: not "
-            "told apart after {term}`Holm's correction` over all pairs; attacks with like errors are told apart sooner. Each has "
-            "the references of {numref}`compare-costs`.",
-    alt="A square of cells, blue above the diagonal and red below it, where two attacks are told apart, and grey where they are not.")
-plotting.show(
-    exhibits.ranking_figure(plays), name="compare-ranking",
-    caption="Rank by AUC in each case (mark), and the ranks that the corrected differences leave open (bar), each with the "
-            "references of {numref}`compare-costs`.",
-    alt="A row for each attack and a panel for each case: a mark at its rank and a bar from the best to the worst rank it may have.")
-
-# %% [markdown]
-# ### Public records: how many
+# ### Tables
+#
+# The plays of [the calibration chapter](calibration.ipynb): targets are trained on 200 records of German credit or a quarter of Adult, and
+# references on public halves, as long as the targets.
 
 # %%
-by_public = {name: study.by_public(one, public_sizes)
-             for name, one in cases.items()}
+of_tables = pd.concat([study.tables(name, plays) for name in tables])
 
 # %% tags=["hide-input"]
-plotting.show(
-    exhibits.public_figure(by_public), name="compare-public",
-    caption="AUC of the Gaussian regression beyond MALT's, against the public records that it is fitted to. A fifth of all public "
-            "records besides always chooses the epoch. All are fitted for as many epochs, so fewer records are fewer steps, too. Bars: "
-            "95 % over targets and records.",
-    alt="A panel for each case: a curve against the number of public records on a logarithmic axis, and a dashed line at zero.")
+results.name({"tables-gain": rules.number_of("compare", "K13", of_tables)}, ".1f")
+results.show_table(
+    exhibits.by_references_table(of_tables, "tables"), name="compare-tables",
+    caption="Tables of records, in percent with 95 % intervals over plays. No reference knows a judged record. German credit with "
+            "cross-entropy, Adult with the second softmax of the released code.")
 
 # %% [markdown]
-# ### More members, more epochs
+# :::{finding}
+# :claims: K13 reproduced
+# With the most references RMIA's AUC is {ours}`tables-gain` points above that of the calibrated loss.
+# :::
+#
+# ### The norm of the gradient
+#
+# Whoever has the parameters can take the gradient of a record's loss. Its norm is known for 2,000 images.
 
 # %%
-growing = {"members": study.over_cases("members", sizes),
-           "epochs": study.over_cases("epochs", lengths)}
+of_gradients = pd.concat([study.parameters(name, targets, draws)
+                          for name in banks])
 
 # %% tags=["hide-input"]
-plotting.show(
-    exhibits.grown_figure(growing), name="compare-grown",
-    caption="{ours}`grown-case`: AUC against the members of a model, and against its epochs, with {param}`grown_models` models "
-            "each, all of them attacked by the others but their complement. Dashed: chance. Bars: 95 % over targets and records.",
-    alt="Two panels of curves of AUC, against the number of members and of epochs, both on logarithmic axes.")
+results.name({"gradient": rules.number_of("compare", "K11", of_gradients)}, ".1f")
+results.show_table(
+    exhibits.parameters_table(of_gradients), name="compare-parameters",
+    caption="The norm of the gradient and the loss as scores, without references, on 2,000 images, in percent with 95 % intervals.")
 
 # %% [markdown]
-# {says}`K11` {says}`K12`
-
-# %% [markdown]
-# ### One view and two
-# The papers of LiRA and of curvature ask about a picture and its mirror image. Here the same attacks have one view or two. The
-# models of this run saw no mirror images in training; what the second view is worth to models that did is in the chapter on
-# [curvature](curvature.ipynb).
+# :::{finding}
+# :claims: K11 contradicted
+# The norm has no more to say than the loss: the difference of AUC is {ours}`gradient` points on average.
+# :::
+#
+# ### Called again
+#
+# Call, under each target, the records above the threshold of 1 % false alarms. Other targets were trained on other halves. What is called under one
+# of them and again under others is a property of the record.
 
 # %%
-two = {name: study.views(one) for name, one in cases.items() if one.pool.is_image}
+some = max(count for count in counts if count % 2 == 0 and count <= targets - 2)
+repeated = pd.concat([
+    study.called_again(case, {name: scores[count][name]}, count)
+    for case, (_, scores) in zip(cases, played, strict=True)
+    for name, count in (("RMIA", some), ("LiRA", some), ("MALT", 0))])
 
 # %% tags=["hide-input"]
-for place, (name, one) in enumerate(two.items()):
-    results.show_table(
-        exhibits.views_table(one), name="compare-views" + (f"-{place}" if place else ""),
-        caption=f"{name}: with one view of each image, and with its mirror image beside it.")
-if not two:
-    results.say("*Not run: tables have no views.*")
-
-# %% [markdown]
-# ### Which records does each find?
-
-# %% tags=["hide-input"]
-plotting.show(
-    exhibits.agreement_figure(plays), name="compare-agreement",
-    caption="Of the members that either of two attacks calls at 1 % FPR, the share that both call, in percent. Of two that know "
-            "nothing of each other it would be about half of their rate.",
-    alt="A square of green cells for each case, darker where two attacks call the same members.")
-plotting.show(
-    exhibits.groups_figure(plays, {name: one.hardness for name, one in known.items()}), name="compare-quarters",
-    caption="Members found less strangers called, in points, at one threshold with 1 % FPR overall, in four equal parts of the "
-            "records, by their mean loss under the models of the bank that were not trained on them. Dashed: chance. Bars: 95 % over "
-            "targets and records.",
-    alt="A panel for each case: TPR less FPR from the easiest to the hardest quarter, a curve for each attack.")
+results.name({"some": some} | {f"{short}-{side}": number(repeated, name, "again", data=first, side=side)
+              for short, name in (("again", "RMIA"), ("again-malt", "MALT")) for side in ("members", "others")}, ".0%")
 results.show_table(
     exhibits.again_table(repeated), name="compare-again",
-    caption="Of the records called under one target, the share called again under other targets of which they are members (or "
-            "strangers) as well, less the share of all such records that are called there, in points. Records that vary much from "
-            "model to model are called again where nothing leaks, too: members found show in what the first column has over the second. Neither of two targets that are compared is a "
-            "reference of the other. Intervals: 95 % over targets, each of them on either side of a comparison, and records; they err on the wide side.")
-if first.pool.is_image:
-    plotting.show(
-        exhibits.classes_figure(plays[first.name], ["malt", "quantile", "lira"]), name="compare-classes",
-        caption="{ours}`first`: members found less strangers called, at one threshold with 1 % FPR overall, class by class. Dashed: "
-                "chance. Bars: 95 % over targets and records.",
-        alt="One column a class with three marks: one threshold, the regression, and LiRA.")
+    caption="Of the records that an attack calls under one target, the share that it calls again under others with the same membership, less "
+            "the share of all such records that it calls there; in points, with 95 % intervals over targets. RMIA and LiRA "
+            "have {ours}`some` references; neither of two targets is one of the other.")
 
 # %% [markdown]
+# :::{finding}
+# :claims: K12 reproduced
+# On {ours}`first` other targets call a member that RMIA called under one of them more often than members at large, by {ours}`again-members:value` of
+# the cases. For its false alarms this is {ours}`again-others:value`, so these are mostly chance of the one target. MALT's false alarms come again
+# ({ours}`again-malt-others:value`) as its hits do ({ours}`again-malt-members:value`): it calls the easy records, whoever was trained on them.
+# :::
+#
 # ### Records to guess
 #
-# A few records of the first target, as an attacker sees them; on their own page they are dealt to [you](../book/play.md).
+# Some records of the target by hand, as an attacker sees them; on [their own page](../book/play.md) they are dealt to you.
 
 # %% tags=["hide-input"]
-seen = case.Seen(first, 0)
-dealt = play.deal(
-    first.pool.x if first.pool.is_image else None, first.pool.y, first.pool.classes, seen.own("loss"), *seen.references("loss"),
-    first.members[0], {"MALT": plays[first.name].ranks["malt"][0].astype(float),
-                       "LiRA": plays[first.name].ranks["lira_offline"][0].astype(float)}, seed=seed)
+odds = log_odds(loss)
+lira = baselines.lira_offline(odds[0], odds[others], knows, fixed_variance=True)
+dealt = play.deal(pool.x, pool.y, pool.classes, loss[0], loss[others], knows, inside[0],
+                  {"MALT": by_hand["loss"], "LiRA": lira}, seed=seed)
 play.show(
     dealt, name="compare-game",
-    caption="Half of these records were used to train the target. Losses in nats; references are those that were not trained on "
-            "the record.")
+    caption="Half of these records were used to train the target. Losses in nats; references are those that were not trained on the record.")
+
+# %% [markdown]
+# ### The guide's numbers
+#
+# An attack of the [guide](../book/guide.md) is the one that finds most members at 1 % false alarms on average over {ours}`first` and
+# {ours}`second`, by every second target; what it finds is then reported on the other targets.
+
+# %% tags=["hide-input"]
+means, chosen = study.means_of(frame, compared), study.guide(frame, compared)
+results.name({f"guide-{what}": name for what, name in chosen.items()} | {f"guide-{what}-models": means[what][2] for what in chosen})
+for word, data_name in shown.items():
+    results.name({f"guide-{what}-{word}": study.reported(frame, name, means[what][2], data_name) for what, name in chosen.items()}, ".1%")
 
 # %% [markdown]
 # (compare-claims)=
 # ### Every claim, with its verdict
 #
-# Each claim is put as one or more numbers, its parts, that are to be above zero. None is a paper's; the verdict is computed
-# from their intervals ([how](../book/statistics.md)).
+# None of these claims is a paper's.
 
 # %%
-verdicts = exhibits.judge(plays, few_lira, together, repeated, growing,
-                          {name: one.hardness for name, one in known.items()})
+identity = pd.concat([study.softmin_is_rmia(case, compared) for case in cases])
+everything = pd.concat([frame, shared, public, of_tables, of_gradients, repeated,
+                        identity], ignore_index=True)
+verdicts = rules.judge_all("compare", everything, {})
 
 # %% tags=["hide-input"]
 claims.show("compare", verdicts)
 
 # %% [markdown]
-# ### The guide's numbers
-
-# %% tags=["hide-input"]
-chosen, sharp = (exhibits.choices(plays, swept, metric) for metric in ("auc", exhibits.SHARP))
-results.name({f"guide-{what}": exhibits.title(one.name) for what, one in chosen.items()})
-results.name({f"guide-{what}-auc": one.mean for what, one in chosen.items()})
-results.name({f"guide-{what}-sharp": sharp[what].said if sharp else "too few strangers" for what in chosen})
-results.name({f"guide-{what}-tpr": sharp[what].mean if sharp else "–" for what in chosen}, ".1%")
-results.name({f"guide-{what}-models": used for what, (_, used) in exhibits.counts_of(swept).items()})
-plotting.show(
-    exhibits.guide_figure(chosen, swept), name="compare-guide",
-    caption="What to use with what one has: in each box the attack with the highest mean AUC over the cases among those that it "
-            "permits, chosen on one half of the targets and judged on the other; on each arrow what more means add, with half the "
-            "width of its 95 % interval over targets and records. Intervals of cases are averaged end by end.",
-    alt="Boxes joined by arrows, from predicted labels to losses, outputs, public records, and on to reference models and to "
-        "parameters; each names an attack and its AUC.")
-
-# %% [markdown]
-# ### What this run trains, and where it stops short
+# ### Where this comparison stops short
 #
-# All cases are small. The label-only attack, and those on losses that leave one record out, have no place here. Attacks that need a Hessian are judged on small networks alone. Probes of the curvature number {param}`probes`,
-# in its paper ten; LiRA's paper trains up to a few hundred references; RMIA's offline form has the constant that its authors give for
-# CIFAR-10; regressions are not tuned. Intervals cover targets and judged records, those of the tables of sweeps and of accuracies, and of attacks with
-# fewer references in the picture of costs, targets alone, and none covers the choice of the bank or of the public records.
-
-# %% tags=["hide-input"]
-results.show_table(
-    study.plan(cases, {"members": sizes, "epochs": lengths}), name="compare-plan",
-    caption="What this run trains. Cases with the same data, network and recipe share their models, which are trained once.")
-results.show_table(
-    exhibits.accuracy_table(known), name="compare-accuracy",
-    caption="Accuracy of the targets, in percent: how far each case overfits. A target that did not come as far as the others widens "
-            "every interval of its case, and moves its means.")
+# Networks are small. Intervals cover targets and records, not the choice of the bank. Of 4,000 images half are members of a target, so a rate of
+# one in a thousand rests on two images: such rates, on all images, are on the page of [the banks](banks.ipynb). Quantile regression is not in the
+# main table, since it is fitted to records that are judged there.
+#
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1
+# https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

@@ -36,14 +36,14 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
               "attacks", "metrics", "evidence"},
     "papers": GROUND | {"progress", "data", "membership", "models", "store", "training", "signals", "published",
                "attacks", "metrics", "evidence"},
-    "papers.audit": GROUND | {"data", "membership", "store", "training", "signals", "attacks", "metrics", "evidence", "audit"},
-    "course": GROUND | {"standalone", "data", "membership", "store", "training", "signals", "metrics"},
+    "papers.audit": GROUND | {"data", "membership", "training", "signals", "published", "attacks", "metrics", "evidence",
+                              "audit"},
+    "course": GROUND | {"standalone", "data", "membership", "store", "training", "signals", "published", "metrics"},
     "publish": GROUND | {"standalone", "progress", "data", "membership", "own", "models", "store", "training",
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
 PRIVATE = {  # a module -> private names that it takes from others
-    "papers.compare.attacks": {"_known"},  # the only one of a module of ours
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
     "models": {"_mia_scaling"},  # which it writes to networks
     "processes": {"_forkserver", "_forkserver_pid", "_preload_modules"},  # Python's, which has no public name for them

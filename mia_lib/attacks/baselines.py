@@ -407,7 +407,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     tiny = np.finfo(np.float64).tiny  # for a record to which every reference gives probability 0
 
     def from_out(mean):
-        return mean if a is None else ((1 + a) * mean + 1 - a) / 2
+        return mean if a is None else ((1 + a) * mean + (1 - a)) / 2  # 1 - a first: a tiny mean would be lost in 1
 
     def typical(values, inside):
         out = (values * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.judging import Blind, Group, Judged
 from mia_lib.evidence import panels, plotting
 from mia_lib.metrics import Interval
@@ -48,13 +49,18 @@ def _rows(ax, names: list[str]) -> None:
     ax.grid(axis="y", visible=False)
 
 
+def _place(name: str) -> int:
+    """By which an attack without a look of its own has the same in all figures."""
+    return list(ATTACKS).index(name) if name in ATTACKS else len(ATTACKS)
+
+
 def roc(judged: tuple[Judged, ...], headline: str, members: int, others: int) -> Figure:
     """ROC on logarithmic axes with a band for the attack that speaks for the audit; the others that find most beside it."""
     shown = sorted((one for one in judged if not one.audits), key=lambda one: (one.name != headline, -one.auc.value))[:LINES]
     low = min(1 / members, 1 / others) / 1.5
     figure, [ax] = panels.grid(1, 5.9, width=5.4)
-    for place, one in enumerate(shown):
-        look, speaks = plotting.style_of(one.name, place), one.name == headline
+    for one in shown:
+        look, speaks = plotting.style_of(one.name, _place(one.name)), one.name == headline
         tpr, floor, ceiling = (np.maximum(part, low / 2) for part in (one.curve.tpr, one.curve.low, one.curve.high))
         ax.plot(one.curve.fpr, tpr, label=one.name, drawstyle="steps-post", color=look["color"], ls=look["linestyle"],
                 lw=2.4 if speaks else 1.6, zorder=5 if speaks else 3)
@@ -74,7 +80,7 @@ def areas(judged: tuple[Judged, ...], blind: Blind) -> Figure:
     rows = [(one.name, one.auc, one.audits) for one in judged] + [("without the model", blind.auc, False)]
     figure, [ax] = panels.grid(1, 0.9 + 0.3 * len(rows), width=5.4)
     for place, (name, auc, audits) in enumerate(rows):
-        colour = plotting.style_of(name, place)["color"]
+        colour = plotting.style_of(name, _place(name))["color"]
         _across(ax, auc, -place, color=colour, mfc="#ffffff" if audits else colour)
     _rows(ax, [name for name, *_ in rows])
     return figure

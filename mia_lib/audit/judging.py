@@ -328,11 +328,20 @@ def _numbers(score, inside, rates, seed, level) -> tuple[Interval, tuple[Rate, .
     names = ["auc", *(f"tpr_at_fpr={float(rate)!r}" for rate in rates)]
     found = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed)
     auc, *tprs = found.values()
+    tprs = [_exact(tpr, int(inside.sum()), level) for tpr in tprs]
     outside = np.sort(score[~inside])[::-1]
     together = int((outside == outside[0]).sum())
     return auc, tuple(
         Rate(rate, tpr, float(metrics.chance_tpr(inside, rate)), metrics.resolves(inside, rate),
              bool(together > max(1, rate * len(outside)))) for rate, tpr in zip(rates, tprs, strict=True))
+
+
+def _exact(tpr: Interval, members: int, level: float) -> Interval:
+    """A rate of none or of all members with its exact binomial interval, for resamples of it have no spread."""
+    if tpr.value not in (0.0, 1.0):
+        return tpr
+    ends = stats.binomtest(round(tpr.value * members), members).proportion_ci(level, "exact")
+    return Interval(tpr.value, float(ends.low), float(ends.high), level, f"{members} members, exact")
 
 
 def curve(score: np.ndarray, inside: np.ndarray, seed: int, level: float = 0.95) -> Curve:

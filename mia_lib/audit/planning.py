@@ -28,6 +28,7 @@ SHARE = 0.9  # of the budget is planned for
 FEW, LEAST_HALVES, LEAST_PUBLIC = 8, 4, 2  # references: wanted before anything dearer, and needed at all, of each kind
 RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
 BLIND = "control without the model"
+MOVED = "the model does not answer records in float64 that the audit has moved by a small step: {problem}"
 WHY_HALVES = "so each record has some that were trained on it and some that were not"
 
 
@@ -52,7 +53,7 @@ class Plan:
 
     Attributes:
         steps: in the order of what they are worth. minutes: the budget. references: R. variant: what they are trained on, ""
-            where there are none. probe: what was measured.
+            where there are none. probe: what was measured. records, public: that are judged, and besides.
     """
 
     steps: tuple[Step, ...]
@@ -60,6 +61,15 @@ class Plan:
     references: int
     variant: str
     probe: Probe
+    records: int = 0
+    public: int = 0
+
+    @property
+    def queries(self) -> int:
+        """Records that all that runs asks the model about, each as often as it is asked."""
+        runs = {step.name for step in self.steps if step.state == RUNS}
+        public = self.public * any(ATTACKS[name].public for name in runs & ATTACKS.keys())
+        return self.records * (1 + 4 * attacks.PROBES * ("curvature" in runs)) + public
 
     @property
     def needed(self) -> float:
@@ -77,7 +87,8 @@ class Plan:
             minutes = "" if step.minutes is None else f"{step.minutes:.2g}" if step.minutes >= 0.01 else "< 0.01"
             said = ": ".join(filter(None, [step.state, step.why]))
             lines.append(f"{step.name:{wide}}  {minutes:>8}  {said}")
-        return "\n".join([*lines, f"About {self.needed:.2g} of {self.minutes:g} minutes."])
+        return "\n".join([*lines, f"About {self.needed:.2g} of {self.minutes:g} minutes, and {self.queries:,} queries of the "
+                         "model, besides a few hundred of this plan."])
 
 
 def plan(given: Given) -> Plan:
@@ -129,7 +140,8 @@ def arranged(given: Given, probe: Probe) -> Plan:
     elif given.recipe:
         steps.append(Step("references", _training(given, probe, HALVES, LEAST_HALVES) / 60, TOO_DEAR, why))
     steps += rows
-    return Plan((*steps, fixing), given.minutes, count, variant if count else "", probe)
+    return Plan((*steps, fixing), given.minutes, count, variant if count else "", probe, len(given.pool),
+                0 if given.public is None else len(given.public))
 
 
 def _not_of_these(attack: Attack, count: int, variant: str, why: str) -> str:
@@ -212,7 +224,10 @@ def measure(given: Given) -> Probe:
         gradient = _seconds(lambda: list(signals.record_gradients(target.model, x[few], y[few], given.loss, "float64",
                                                                   scaling=target.scaling))) / len(few)
     if not rough:
-        curve = _seconds(lambda: attacks.traces(given, x[few], y[few], 1)) / len(few)
+        try:
+            curve = _seconds(lambda: attacks.traces(given, x[few], y[few], 1)) / len(few)
+        except MiaError as problem:
+            rough = MOVED.format(problem=_first_sentence(problem))
     if given.recipe:
         some = np.arange(min(len(given.members), 4 * given.recipe.batch_size))
         once, more = (_seconds(partial(training.fit, given.members.x[some], given.members.y[some], len(given.members.classes),
@@ -234,13 +249,20 @@ def _rough(given: Given, few: np.ndarray) -> str:
         return "needs derivatives, or outputs in float64; the program gives neither"
     if given.pool.is_image:
         return "needs records that can be moved by small steps, and bytes cannot"
-    here = given.target.ask(x[few].astype(np.float64), again=True)
-    if here.dtype != np.float64:
-        return f"outputs are {here.dtype}, too coarse for differences of losses"
-    there = given.target.ask(x[few].astype(np.float64) + attacks.STEP, again=True)
+    try:
+        here = given.target.ask(x[few].astype(np.float64), again=True)
+        if here.dtype != np.float64:
+            return f"outputs are {here.dtype}, too coarse for differences of losses"
+        there = given.target.ask(x[few].astype(np.float64) + attacks.STEP, again=True)
+    except MiaError as problem:  # one attack less, and no reason to refuse the model
+        return MOVED.format(problem=_first_sentence(problem))
     if (here == there).all(1).mean() > 0.5:
         return "outputs do not move with small steps of the records, as those of trees"
     return ""
+
+
+def _first_sentence(problem: MiaError) -> str:
+    return str(problem).split(". ")[0].strip()[:160]
 
 
 def _seconds(work: Callable, times: int = 2) -> float:

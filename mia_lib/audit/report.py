@@ -109,6 +109,7 @@ class Report:
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
                       "state": step.state, "why": step.why} for step in self.plan.steps],
             "references": {"count": self.plan.references, "trained_on": self.plan.variant},
+            "queries": self.given.target.queries,
             "shows": words.shows(self.given, self.plan, judged), "provenance": dict(self.provenance),
         }
 
@@ -135,7 +136,7 @@ class Report:
             exposure=words.exposure(given, judged), epsilon=words.epsilon(given, judged), kinds=kinds,
             said_of={kind: words.groups(judged, kind) for kind, found in kinds.items() if found},
             exposed=list(self._exposed()),
-            to_try=words.to_try(given, self.plan, self.prices),
+            to_try=words.to_try(given, self.plan, self.prices, self.accuracy[1]),
             pictures={name: figures.both(one) for name, one in pictures.items()},
             provenance=self.provenance,
             sources=ATTACKS, numbers=NUMBERS)

@@ -13,7 +13,7 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
 from mia_lib.signals import outputs as evaluation
 
-OUTPUTS = ("logits", "probabilities")
+OUTPUTS = ("logits", "probabilities", "labels")
 BATCH = 1000  # records of a function's call
 ASKED = 32  # records that the first look asks about
 COARSE = 1e-4  # least probability of a model that rounds
@@ -54,6 +54,12 @@ class Target:
     keep: Path | None = None
     _said: dict = field(default_factory=dict, repr=False)
     _compared: set = field(default_factory=set, repr=False)
+    _counted: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    @property
+    def queries(self) -> int:
+        """Records that the model was asked about so far, each as often as it was asked; answers that were kept are none."""
+        return self._counted[0]
 
     @property
     def kind(self) -> str:
@@ -93,11 +99,14 @@ class Target:
             MiaError: outputs of another form, a function that fails.
         """
         if self.kind == "network":
+            self._counted[0] += len(x)
             try:
                 found = plain(signals.model_outputs(self.model, x, self.scaling))
-            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
                 if isinstance(error, MiaError):
                     raise
+                if isinstance(error, AttributeError):  # no tensor comes back, which says itself
+                    self._refuse_packed(x)
                 half = sorted({str(one.dtype)[6:] for one in self.model.parameters()} & {"float16", "bfloat16"})
                 remedy = (f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()." if half
                           else "Give the network that was trained on such records, or wrap it in a function that prepares "
@@ -110,8 +119,20 @@ class Target:
             found = self._answers(x, again)
         return checked(found, len(x), self.classes)
 
+    def _refuse_packed(self, x: np.ndarray) -> None:
+        """Say what a network returns in the place of a tensor, such as an object with `logits`."""
+        first = evaluation.inputs(x, 0, 1, evaluation.device_of(self.model), torch.float32, self.fed)
+        with torch.no_grad():
+            packed = self.model(first)
+        if not isinstance(packed, torch.Tensor):
+            what = "['logits']" if isinstance(packed, dict) else "[0]" if isinstance(packed, tuple) else ".logits"
+            raise MiaError(f"model = {type(self.model).__name__} returns a {type(packed).__name__}: a tensor [N, K] is "
+                           f"needed. Wrap it in a torch.nn.Module whose forward returns self.model(x){what}; a function, "
+                           f"lambda x: model(x){what}, does as well for attacks without gradients.")
+
     def _through_program(self, x: np.ndarray) -> np.ndarray:
         parts = []
+        self._counted[0] += len(x)
         with torch.no_grad():
             for start in range(0, len(x), 500):
                 part = evaluation.inputs(x, start, min(start + 500, len(x)), evaluation.device_of(self._module),
@@ -134,12 +155,16 @@ class Target:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `declared` refuses
-                return signals.from_function(lambda part: plain(self.model(part)), x, self.outputs, BATCH, keep)
+                return signals.from_function(self._answer, x, self.outputs, BATCH, keep)
         except MiaError as problem:
             if getattr(problem, "answered", None) is None or keep is None:
                 raise
             raise MiaError(f"{problem} In an audit keep is the folder of that file: "
                            f"keep={str(self.folder)!r}.") from problem
+
+    def _answer(self, part: np.ndarray) -> np.ndarray:
+        self._counted[0] += len(part)
+        return plain(self.model(part))
 
     def _file(self, x: np.ndarray) -> Path:
         return self.folder / f"{store.fingerprint(x)[:32]}.npz"
@@ -234,7 +259,26 @@ def target(model, outputs: str, classes: int, scaling=None, keep=None) -> Target
         raise MiaError(f"keep = {keep!r}: the name of a folder for the answers is needed.")
     if keep is not None and Path(keep).exists() and not Path(keep).is_dir():
         raise MiaError(f"keep = {str(keep)!r} is a file: a folder for the answers is needed.")
+    if outputs == "labels":
+        if isinstance(model, nn.Module | torch.export.ExportedProgram):
+            raise MiaError("outputs = 'labels' is for a function that predicts classes, and a network says more: give "
+                           "outputs='logits'.")
+        model, outputs = partial(one_hot, model, classes), "probabilities"
     return Target(model, outputs, classes, scaling, None if keep is None else Path(keep))
+
+
+def one_hot(predict: Callable, classes: int, x: np.ndarray) -> np.ndarray:
+    """Predicted classes as probabilities of zero and one, [n, K].
+
+    Raises:
+        MiaError: something else than a class a record.
+    """
+    said = plain(predict(x))
+    if said.shape != (len(x),) or said.dtype.kind not in "iub" or not ((said >= 0) & (said < classes)).all():
+        raise MiaError(f"outputs = 'labels', but the model gives {said.dtype} of shape {said.shape} for {len(x)} records: a "
+                       f"class from 0 to {classes - 1} a record is needed, whole numbers [N], in the order of "
+                       "Dataset.classes.")
+    return np.eye(classes)[said.astype(int)]
 
 
 def plain(found) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mia_lib.audit.attacks import ATTACKS, HALVES
 from mia_lib.audit.given import Given
 from mia_lib.audit.judging import ALONE, Headline, Judgement, Rate
-from mia_lib.audit.planning import RUNS, Plan
+from mia_lib.audit.planning import RUNS, Plan, size
 from mia_lib.audit.remedies import AS_IT_IS, Price
 from mia_lib.metrics import Interval
 
@@ -147,7 +147,8 @@ def shows(given: Given, planned: Plan, judged: Judgement) -> list[str]:
                 "of public records, none of them judged")
         said.append(f"References were {planned.references} models trained on "
                     f"{'halves ' if planned.variant == HALVES else 'parts '}{what}. Attacks with references gain with "
-                    f"their number up to some tens.")
+                    f"their number up to some tens. Each had {size(given, planned.variant):,} records: if the model had many "
+                    f"more, it overfits less than they do, and they find less than references of its size would.")
     else:
         said.append("No references were trained, so each record was judged without knowing how hard it is. Attacks with "
                     "references, which know that, may find more.")
@@ -218,12 +219,17 @@ def remedy(price: Price) -> str:
     return f"{leak}, {cost}"
 
 
-def to_try(given: Given, planned: Plan, prices: tuple[Price, ...]) -> str:
-    """What to try, or where to find out."""
+def to_try(given: Given, planned: Plan, prices: tuple[Price, ...], accuracy: float) -> str:
+    """What to try, or where to find out; first whether the recipe makes a model as good as the audited one."""
     if prices:
         helped = [one.name for one in prices if one.less is not None and one.less.low > 0]
-        said = (f"Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals cover "
-                "the records and not the chance of training, so train a change again before you rely on it. ")
+        again = next((one.accuracy for one in prices if one.name == AS_IT_IS and one.accuracy is not None), None)
+        other = "" if again is None or again.low <= accuracy <= again.high else (
+            f"The recipe as it was given makes a model that is right about {percent(again.value)} of the non-members, and the "
+            f"audited one is right about {percent(accuracy)}. Look whether the recipe is the model's: references are trained "
+            "by it, and find little if it is not. ")
+        said = (f"{other}Each was trained once on the same members and judged by the loss alone, beside {AS_IT_IS}; intervals "
+                "cover the records and not the chance of training, so train a change again before you rely on it. ")
         return said + (f"Less was given away by the training with {', with '.join(helped)}." if helped else
                        "None gave away less by more than the chance of these records.")
     why = next(step.why for step in planned.steps if step.name.startswith("what to try"))
@@ -240,7 +246,8 @@ def epsilon(given: Given, judged: Judgement) -> str:
     condition = (f" With delta = {given.delta:g} above 0 this is no confidence bound of one training run, which may be the "
                  "rare one that gives everything away." if given.delta else "")
     return (f"{_records(judged)}If the training were (epsilon, {given.delta:g})-differentially private, no attack could "
-            f"have rates with TPR > exp(epsilon) FPR + delta. {bound}. All bounds hold together with a confidence of "
-            f"{percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records that do not "
-            f"judge it. They suppose that records were drawn into the training set independently, and that each is a "
-            f"trial of its own, which records of one training run are not strictly.{condition}")
+            f"have rates with TPR > exp(epsilon) FPR + delta, nor, in calling non-members, with 1 - FPR > "
+            f"exp(epsilon) (1 - TPR) + delta, which often gives the larger bound. {bound}. All bounds hold together with a "
+            f"confidence of {percent(given.confidence)}, one-sided, each with a threshold chosen on halves of the records "
+            f"that do not judge it. They suppose that records were drawn into the training set independently, and that each "
+            f"is a trial of its own, which records of one training run are not strictly.{condition}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import data, membership, signals, store, training
+from mia_lib import data, membership, published, signals, store, training
 from mia_lib.errors import MiaError, check_range
 from mia_lib.training.recipe import TrainConfig
 
@@ -83,6 +83,34 @@ def arrays(size: Size, seed: int = 0) -> dict[str, np.ndarray]:
             "public_features": public_features,
             "public_margin": signals.logit_scaled_confidence(models.part([0]), public)[0].astype(np.float32),
             "w1": w1.T, "b1": b1, "w2": w2.T, "b2": b2}
+
+
+def from_published(name: str, size: Size, seed: int = 0) -> dict[str, np.ndarray]:
+    """Signals of a published bank, in NumPy and without training: of `WHAT` members, loss, margin and public_margin.
+
+    Everybody has the published banks, and so what each model was trained on. These are for practice; a competition with a
+    secret needs `arrays`.
+
+    Args:
+        name: of the bank, such as "bank/cifar10-small". size: as for `arrays`, its epochs aside. seed: of the pairs of models,
+            of which the first is the target's, and of the records.
+
+    Raises:
+        MiaError: nothing such is published, or fewer models or records.
+    """
+    held = published.load(name, arrays=("margin", "members"))
+    trained, rng = held.members.any(0), np.random.default_rng([0x707562, seed])
+    for said, wanted, there in (("models", size.models, len(held)), ("records", size.records, int(trained.sum())),
+                                ("public", size.public, int((~trained).sum()))):
+        if wanted > there:
+            raise MiaError(f"{said} = {wanted}: {name} has {there}.")
+    pairs = rng.permutation(len(held) // 2)[:size.models // 2]
+    models = np.stack([2 * pairs, 2 * pairs + 1], 1).ravel()
+    records, public = (np.sort(rng.permutation(np.flatnonzero(side))[:count])
+                       for side, count in ((trained, size.records), (~trained, size.public)))
+    margin = held.margin[models]
+    return {"members": held.members[models][:, records], "loss": signals.loss_of(margin[:, records]).astype(np.float32),
+            "margin": margin[:, records], "public_margin": margin[0, public]}
 
 
 def _coordinates(x: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

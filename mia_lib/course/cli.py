@@ -62,11 +62,13 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
 def play(to: Path = TO, teams: int = typer.Option(..., help="How many take part."),
          tries: int = typer.Option(10, help="Files that a team may hand in."),
          seed: int | None = typer.Option(None, min=0, help="Who knows it knows the solution; drawn and kept secret by "
-                                                           "default.")) -> None:
+                                                           "default."),
+         source: str | None = typer.Option(None, "--bank", metavar="NAME", help="For practice: deal from a published bank, "
+                                           "such as bank/cifar10-small; everybody has its solution.")) -> None:
     """Deal a competition: for each team records, losses and references without the members; apart from it, the answers."""
     from mia_lib.course import game
 
-    game.deal(to, teams, seed, tries)
+    game.deal(to, teams, seed, tries, source=source)
     typer.echo(f"{to / 'teams'}: a folder for each team\n{to / 'lecturer'}: the answers, for you alone")
 
 

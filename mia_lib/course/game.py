@@ -85,7 +85,8 @@ class Answers:
     tries: int
 
 
-def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: bank.Size = SIZE) -> Path:
+def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: bank.Size = SIZE,
+         source: str | None = None) -> Path:
     """Write a folder `teams/TEAM` for each team, and `lecturer` with the answers.
 
     Args:
@@ -93,7 +94,8 @@ def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: b
         teams: how many.
         seed: of everything. Who knows it knows the solution, so by default it is drawn and kept in the lecturer's folder.
         tries: files that a team may hand in.
-        size: of the bank.
+        size: of the bank. source: a published bank to deal from, for practice, see `bank.from_published`; models are trained
+            when None.
 
     Raises:
         MiaError: other numbers, or a folder that is not empty.
@@ -103,7 +105,8 @@ def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: b
     empty_folder(to)
     seed = secrets.randbits(48) if seed is None else seed
     rng = np.random.default_rng([0x67616D, seed])
-    held = bank.arrays(size, int(rng.integers(2**62)))
+    own = int(rng.integers(2**62))
+    held = bank.arrays(size, own) if source is None else bank.from_published(source, size, own)
     members, names = held["members"][0], tuple(f"team-{number:0{max(2, len(str(teams)))}d}" for number in range(1, teams + 1))
     order = np.stack([rng.permutation(size.records) for _ in names])
     halves = _halves(members, rng)
@@ -111,12 +114,12 @@ def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: b
     answers = Answers(members, halves, order, names, tokens, tries)
     references = slice(2, None)  # neither the target, model 0, nor its counterpart
     for name, token, places in zip(names, tokens, order, strict=True):
-        of_target = {key: held[key][0] if key in ("loss", "margin") else held[key] for key in SHOWN}
+        of_target = {key: held[key][0] if key in ("loss", "margin") else held[key] for key in SHOWN if key in held}
         given = {key: one if key.startswith("public") else one[places] for key, one in of_target.items()}
         given |= {f"reference_{key}": held[key][references][:, places] for key in ("loss", "margin", "members")}
         given["team"] = np.array(f"{name} {token}")
         store.write(to / "teams" / name / DEAL, bank.packed(given))
-        table = "\n".join(f"| `{key}` | {what} |" for key, what in KNOWN.items())
+        table = "\n".join(f"| `{key}` | {what} |" for key, what in KNOWN.items() if key in given)
         text = README.format(team=name, records=size.records, table=table, tries=tries)
         store.write(to / "teams" / name / "README.md", text.encode())
     store.write(to / "lecturer" / ANSWERS, bank.packed({**vars(answers), "teams": np.array(names), "tokens": np.array(tokens),

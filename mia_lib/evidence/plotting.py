@@ -57,6 +57,8 @@ STYLE = {
     "Cal.-F": _style(GREEN, (0, (5, 1, 1, 1)), "D"),
     "LiRA": _style(SKY, "-", "h"),
     "LiRA, offline": _style(PINK, (0, (1, 1)), "H"),
+    "LiRA, own spreads": _style(SKY, (0, (5, 1, 1, 1)), "h"),
+    "Attack R": _style(GREEN, (0, (1, 1)), "*"),
     "RMIA": _style(ORANGE, "-", "<"),
     "RMIA, offline": _style(ORANGE, (0, (5, 1, 1, 1)), "<"),
     "Curvature": _style(PINK, "-", ">"),
@@ -110,8 +112,9 @@ def style_of(name: str, place: int = 0) -> dict:
 
     Twenty-eight spares differ from one another and from those of names also where no colour is seen.
     """
-    if name in STYLE:
-        return STYLE[name]
+    for known in (name, name[:1].upper() + name[1:]):  # "calibrated loss" in a registry, "Calibrated loss" in a table
+        if known in STYLE:
+            return STYLE[known]
     colors, lines, marks = SPARE
     return _style(colors[place % len(colors)], lines[place % len(lines)], marks[place % len(marks)])
 

@@ -256,7 +256,7 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           non_members: str | None = typer.Option(None, help="Others of the same distribution."),
           public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
           state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
-          outputs: str = typer.Option("logits", help="What the model gives: logits or probabilities."),
+          outputs: str = typer.Option("logits", help="Its outputs: logits, probabilities or labels (predicted classes)."),
           scaling: str | None = typer.Option(None, help="Of pixels: '0 to 1', '-1 to 1' or '0 to 255'."),
           recipe: str | None = typer.Option(None, help="How it was trained: YAML or JSON of TrainConfig's names."),
           minutes: float = typer.Option(10.0, help="What all may take."),

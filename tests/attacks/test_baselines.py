@@ -388,6 +388,13 @@ def test_a_greater_gamma_asks_for_more():
     assert (np.diff(scores, axis=0) <= 0).all()
 
 
+def test_rmia_offline_tells_tiny_means_apart():
+    """With a = 1 the typical probability is the mean over references, however small."""
+    p, typical = np.array([1e-30, 1e-20, 1e-30]), np.array([1e-17, 1e-19, 1e-31])
+    score = baselines.rmia(p, typical[None], np.zeros((1, 3), bool), p, typical[None], gamma=1.0, a=1.0)
+    assert score.argsort().tolist() == [0, 1, 2]  # ratios 1e-13, .1, 10
+
+
 def test_rmia_is_finite_where_every_probability_is_zero():
     nothing = np.zeros((R, N)), MEMBERS, POPULATION, REFERENCE_POPULATION
     assert (baselines.rmia(np.zeros(N), *nothing) == np.mean(POPULATION == 0)).all()

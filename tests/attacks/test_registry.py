@@ -46,13 +46,13 @@ DIRECT = {
     "Attack S": per_class.attack_s(V["loss"][0], LABELS, V["loss"][1:], INSIDE), "Attack R": baselines.attack_r(*LOSS),
     "calibrated loss": calibrated("loss"), "calibrated confidence": calibrated("least_loss"),
     "calibrated gradient norm": calibrated("gradient_norm"),
-    "MAST, softmin": bayes.mast(*LOSS, "softmin"), "MAST, best split": bayes.mast(*LOSS),
+    "MAST (softmin)": bayes.mast(*LOSS, "softmin"), "MAST (best split)": bayes.mast(*LOSS),
     "LiRA, offline": baselines.lira_offline(*ODDS, True), "LiRA offline, own spreads": baselines.lira_offline(*ODDS),
     "LiRA": baselines.lira_online(*ODDS, True), "LiRA, own spreads": baselines.lira_online(*ODDS),
     "RMIA": baselines.rmia(*RMIA), "RMIA, offline": baselines.rmia(*RMIA, a=0.3),
-    "curvature, likelihood ratio": curvature.nll(*LOG_CURVATURE),
-    "curvature, released LR": curvature.likelihood_ratio(*LOG_CURVATURE, "released_code"),
-    "curvature, released NLL": curvature.nll(*LOG_CURVATURE, "released_code"),
+    "Curv, log ratio": curvature.nll(*LOG_CURVATURE),
+    "Curv ZO LR": curvature.likelihood_ratio(*LOG_CURVATURE, "released_code"),
+    "Curv ZO NLL": curvature.nll(*LOG_CURVATURE, "released_code"),
 }
 
 
@@ -105,7 +105,7 @@ def test_queries_are_one_for_outputs_one_for_a_gradient_and_four_a_probe():
 
 def test_margins_alone_are_enough_for_what_reads_losses_and_options_stand_in_place_of_the_entrys():
     margins = ArraySignals({LOG_ODDS: V[LOG_ODDS]}, INSIDE, {LOG_ODDS: PUBLIC[LOG_ODDS]})
-    for name in ("MALT", "MAST, softmin", "RMIA, offline", "LiRA"):
+    for name in ("MALT", "MAST (softmin)", "RMIA, offline", "LiRA"):
         assert_allclose(registry.score(name, margins), DIRECT[name], atol=1e-6)
     assert_array_equal(registry.score("LiRA", VIEW, one_spread=False), DIRECT["LiRA, own spreads"])
     few = baselines.rmia(*RMIA[:3], RMIA[3][:10], RMIA[4][:, :10])

@@ -526,3 +526,123 @@ def test_command_line(sets, memorised, tmp_path, monkeypatch):
     ran = CliRunner().invoke(app, words_)
     assert ran.exit_code == 0 and (tmp_path / "out" / "audit.html").is_file()
     assert "chosen on one half" in ran.output
+
+
+# ------------------------------------------------------------------------------------------------- models as people have them
+
+
+class Packed(torch.nn.Module):
+    """A network that returns what libraries of language models return."""
+
+    def __init__(self, inside, pack):
+        super().__init__()
+        self.inside, self.pack = inside, pack
+
+    def forward(self, x):
+        return self.pack(self.inside(x))
+
+
+@pytest.mark.parametrize("pack, words_said", [
+    (lambda z: {"logits": z}, r"returns a dict: .*self.model\(x\)\['logits'\]"),
+    (lambda z: type("Out", (), {"logits": z})(), r"returns a Out: .*self.model\(x\).logits"),
+    (lambda z: (z, None), r"self.model\(x\)\[0\]")])
+def test_a_network_that_returns_no_tensor_is_refused_with_a_remedy(sets, memorised, pack, words_said):
+    with pytest.raises(audit_error(), match=words_said):
+        audit.plan(Packed(memorised, pack).eval(), *sets[:2])
+
+
+def audit_error():
+    from mia_lib.errors import MiaError
+
+    return MiaError
+
+
+def forward(memorised):
+    def function(x):
+        with torch.no_grad():
+            return torch.softmax(memorised(torch.from_numpy(x.astype(np.float32))), 1).numpy().astype(np.float64)
+
+    return function
+
+
+def test_a_model_that_refuses_moved_records_is_audited_without_curvature(sets, memorised):
+    """One attack's probe is no reason to refuse the model."""
+    known = {row.tobytes() for one in sets for row in one.x}
+    answer = forward(memorised)
+
+    def strict(x):
+        if not all(np.asarray(row, np.float32).tobytes() in known for row in x):
+            raise ValueError("not one of our records")
+        return answer(x)
+
+    found = audit.plan(strict, *sets[:2], outputs="probabilities")
+    step = next(step for step in found.steps if step.name == "curvature")
+    assert step.state == IMPOSSIBLE and "moved by a small step" in step.why and "not one of our records" in step.why
+    assert found.state("MALT") == RUNS
+
+
+def test_records_that_are_probabilities_are_not_blamed_for_the_audits_step():
+    rng = np.random.default_rng(0)
+    from mia_lib.data import from_arrays
+
+    p = rng.dirichlet(np.ones(3), 200)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    sides = [from_arrays(p[k:k + 100], y[k:k + 100], name, classes=("a", "b", "c")) for k, name in ((0, "in"), (100, "out"))]
+    assert audit.plan(lambda x: x, *sides, outputs="probabilities").state("MALT") == RUNS
+
+
+def test_predicted_classes_are_outputs_too(sets, memorised):
+    answer = forward(memorised)
+    found = audit.audit(lambda x: answer(x).argmax(1), *sets[:2], outputs="labels", minutes=5)
+    right = answer(found.given.pool.x).argmax(1) == found.given.pool.y
+    assert metrics.auc(found.scores["0-1"], found.members) == pytest.approx(metrics.auc(right.astype(float), found.members))
+    with pytest.raises(audit_error(), match="a class from 0 to"):
+        audit.plan(answer, *sets[:2], outputs="labels")
+    with pytest.raises(audit_error(), match="a network says more"):
+        audit.plan(memorised, *sets[:2], outputs="labels")
+
+
+def test_queries_are_planned_and_counted(sets, memorised):
+    answer, asked = forward(memorised), [0]
+
+    def counting(x):
+        asked[0] += len(x)
+        return answer(x)
+
+    found = audit.audit(counting, *sets[:2], outputs="probabilities", minutes=5)
+    records = sum(map(len, sets[:2]))
+    runs = found.plan.state("curvature") == RUNS
+    assert found.plan.queries == records * (1 + 4 * attacks.PROBES * runs)
+    assert found.data()["queries"] == found.given.target.queries == asked[0] >= found.plan.queries
+    assert f"asked about {asked[0]:,} records" in found.html() and f"{found.plan.queries:,} queries" in str(found.plan)
+
+
+def test_a_rate_of_nobody_has_its_exact_interval():
+    """Of 50 members none was found: up to seven in a hundred are not excluded, so nothing is below chance."""
+    score = np.r_[np.zeros(50), np.linspace(0, 1, 300)]
+    _, (rate,) = judging._numbers(score, np.arange(350) < 50, (0.01,), 0, 0.95)
+    assert rate.found.value == 0 and rate.found.high == pytest.approx(1 - 0.025 ** (1 / 50))
+    said = words.low(judging.Headline("MALT", "", np.arange(3), Interval(0.5, 0.4, 0.6), (rate,)))
+    assert "not told from" in said
+
+
+def test_the_report_says_both_conditions_of_privacy_and_how_large_references_are(report):
+    said = words.epsilon(report.given, report.judged)
+    assert "TPR > exp(epsilon) FPR" in said and "1 - FPR > exp(epsilon) (1 - TPR)" in said
+
+
+def test_a_regression_is_told_that_audits_are_for_classifiers():
+    from mia_lib.data import from_arrays
+
+    with pytest.raises(audit_error(), match="for classifiers"):
+        from_arrays(np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) * 7, "a regression")
+
+
+def test_a_recipe_that_makes_another_model_is_said(report):
+    """One epoch in the place of many: references would be no models like the audited one."""
+    def said(accuracy):
+        prices = (remedies.Price(remedies.AS_IT_IS, accuracy=Interval(0.8, 0.75, 0.85), auc=Interval(0.6, 0.5, 0.7)),)
+        return words.to_try(report.given, report.plan, prices, accuracy)
+
+    assert "Look whether the recipe is the model's" in said(0.5) and "80 %" in said(0.5)
+    assert "Look whether" not in said(0.82)

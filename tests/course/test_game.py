@@ -54,6 +54,21 @@ def test_a_deal_holds_no_answer(dealt):
         assert sorted(path.name for path in (dealt / "teams" / team).iterdir()) == ["README.md", game.DEAL]
 
 
+def test_a_deal_for_practice_is_of_published_models_and_trains_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(bank.training, "train", lambda *args, **options: pytest.fail("trained"))
+    folder = game.deal(tmp_path / "dealt", 1, seed=5, size=SMALL, source="bank/cifar10-small")
+    deal, kept = _deal(folder, "team-01"), game.answers(folder)
+    assert set(deal) == {"team", "loss", "margin", "public_margin", "reference_loss", "reference_margin", "reference_members"}
+    assert deal["reference_margin"].shape == (4, 200) and deal["public_margin"].shape == (40,)
+    signals = bank.from_published("bank/cifar10-small", SMALL, 3)
+    assert np.array_equal(signals["members"][0], ~signals["members"][1])
+    assert metrics.auc(signals["margin"], signals["members"]).min() > 0.5 and kept.members.shape == (200,)
+    assert np.allclose(signals["loss"], np.log1p(np.exp(-signals["margin"].astype(float))), atol=1e-6)
+    assert "`features`" not in (folder / "teams" / "team-01" / "README.md").read_text()
+    with pytest.raises(MiaError, match="models = 80: bank/cifar10-small has 64"):
+        bank.from_published("bank/cifar10-small", bank.Size(models=80))
+
+
 def test_every_team_has_the_same_records_in_its_own_order(dealt):
     kept = game.answers(dealt)
     deals = [_deal(dealt, team) for team in kept.teams]

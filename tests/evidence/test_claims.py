@@ -109,9 +109,9 @@ def test_a_claim_without_a_sentence_says_itself_with_its_verdict_and_numbers():
     ((1.0, 1.0), "reproduced", ""), ((1.0, 0.0), "inconclusive", " (1 of 2 parts hold.)"),
     ((1.0, -1.0), "contradicted", " (1 of 2 parts hold.)"), ((-1.0, -1.0), "contradicted", " (0 of 2 parts hold.)")])
 def test_a_sentence_says_how_many_parts_hold_where_not_all_do(parts, verdict, share):
-    record = claims.judge("compare", "K1", dict(zip("ab", map(around, parts), strict=True))).record()
+    record = claims.judge("iha", "C5", dict(zip("ab", map(around, parts), strict=True))).record()
     assert record["verdict"] == verdict
-    written = next(one["says"] for one in claims.claims("compare").values() if one["id"] == "K1")[verdict]
+    written = next(one["says"] for one in claims.claims("iha").values() if one["id"] == "C5")[verdict]
     assert claims.sentence(record) == " ".join(written.split()) + share
 
 

@@ -49,7 +49,7 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
     scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
     scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, **options)
     if inside.any(0).all():
-        scores |= {"MAST": registry.score("MAST, best split", whole), "LiRA": registry.score("LiRA", whole),
+        scores |= {"MAST": registry.score("MAST (best split)", whole), "LiRA": registry.score("LiRA", whole),
                    "RMIA": registry.score("RMIA", whole, population=None)}
     return scores
 

@@ -1,558 +1,365 @@
-"""Experiments of the chapter that compares: every attack on every target of a case, and what follows from their rankings.
+"""Results of the chapter that compares attacks: tidy frames, from published arrays alone.
 
-T targets, N records, A attacks. Of scores ranks within a target are kept, from which all metrics follow.
+A row is an attack, a metric and a target. Column `references` counts the models that a score compares a record with: of an
+attack without models that were trained on the record all of them left it out, of one with such models half of them did.
+Column `queries` counts what a score asks the target about one record. The target's partner, which was trained on the other
+half of the records, is never among the references of a bank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from mia_lib import metrics, signals, store
-from mia_lib.attacks import registry
-from mia_lib.attacks.registry import Attack
-from mia_lib.errors import MiaError, check_range
-from mia_lib.evidence import tables
-from mia_lib.metrics import interval as intervals
-from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.resampling import resampled
-from mia_lib.papers import costs
-from mia_lib.papers.compare.attacks import ATTACKS, SWEPT, by_regression, lacks
-from mia_lib.papers.compare.case import Case, Seen
-from mia_lib.papers.numbers import number, packed_ranks
+from mia_lib import metrics, signals
+from mia_lib.attacks import ACCESS, baselines, bayes, registry
+from mia_lib.attacks.registry import LOG_ODDS, Attack
+from mia_lib.data.sets import TITLES
+from mia_lib.errors import MiaError
+from mia_lib.metrics import by_repetition, by_target
+from mia_lib.published import Bank, load
 
-CALL = 0.01  # false positive rate at which records are called members
-GROWN = ("malt", "calibrated", "lira_offline", "lira", "rmia")  # against the number of members, and of epochs
+METRICS = ("auc", "tpr_at_fpr=0.01")
+POPULATION = 2000  # records that no model was trained on, with which RMIA compares
+FLOOR = 1e-22  # that is added to a curvature before its logarithm is kept
+CONSTANTS = (0.0, 0.3, 0.6, 0.9, 1.0)  # that a rehearsal of RMIA, offline, chooses from
+BY_HEART = "by heart"  # networks that know 2,000 images of CIFAR-100 by heart
+Scores = dict[int, dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What an attack costs against one target, the records being there.
+class Entry:
+    """An attack of the comparison.
 
     Attributes:
-        models: it trains. queries: to the target for each record it judges. public: further queries, of public records.
-        operations: of training and computing before the first record is judged. seconds: of that, on one core, as the clock
-            had it. held: bytes of networks and matrices that it holds.
+        attack: of the registry. queries: about a record. reads: what is measured -> the signal of the attack in whose place
+            that stands, where it is not the usual one.
     """
 
-    models: int
-    queries: int
-    public: int
-    operations: float
-    seconds: float
-    held: int
+    attack: Attack
+    queries: int = 1
+    reads: tuple[str, str] | None = None
 
-    @staticmethod
-    def of(case: Case, asked) -> Cost:
-        """From what an attack asked for."""
-        queries = 0
-        for where in ("pool", "mirrored"):
-            names = {name for whose, name, place in asked.signals if whose == "target" and place == where}
-            queries += registry.queries(names, case.limits.probes)
-        config, size = case.models.config, int(case.bank.members[0].sum())
-        each = costs.training(config, case.pool.shape, len(case.pool.classes), size)
-        seconds = sum(map(case.seconds, asked.references))
-        return Cost(len(asked.references) + sum(one.models for one in asked.made.values()), queries,
-                    asked.public,
-                    len(asked.references) * each + sum(one.operations for one in asked.made.values()),
-                    seconds + sum(one.seconds for one in asked.made.values()),
-                    4 * case.parameters * (1 + len(asked.references)) + sum(one.held for one in asked.made.values()))
+    @property
+    def kind(self) -> str:
+        """References that it needs, of `attacks.REFERENCES`."""
+        return self.attack.needs.references
+
+
+def _entropy(view: registry.TargetSignals) -> np.ndarray:
+    return -view.own("probabilities")
+
+
+_ENTROPY = replace(registry.ATTACKS["modified entropy"], scorer=_entropy)
+ATTACKS: dict[str, Entry] = {
+    **{name: Entry(registry.ATTACKS[name]) for name in (
+        "0-1", "MALT", "confidence")},
+    "modified entropy": Entry(_ENTROPY),
+    **{name: Entry(registry.ATTACKS[name]) for name in (
+        "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline", "MAST (best split)", "LiRA",
+        "LiRA, own spreads", "RMIA")},
+    **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
+    "LiRA, 18 views": Entry(registry.ATTACKS["LiRA"], 18, ("18 views", LOG_ODDS)),
+    "LiRA, 80 views": Entry(registry.ATTACKS["LiRA"], 80, ("80 views", LOG_ODDS)),
+    "Curv, two views": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature")),
+}
+LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
 
 
 @dataclass(frozen=True, eq=False)
-class Play:
-    """All attacks that a case is for, against all of its targets.
+class Case:
+    """Models of one regime, and what they say of the records that are judged.
 
     Attributes:
-        case: what was attacked.
-        members: bool [T, N].
-        ranks: attack -> [T, N], higher for members.
-        costs: attack -> its cost.
+        name: what tables call it. study: "bank", or "by heart". members: bool [M, N].
+        values: signal -> [M', N] or [M', N, A]; a costly one is known of the first models alone.
+        public: log odds of records that no model was trained on, [M, Q]; of the judged records where there are no such.
+        accuracy: of each model on its members and on the others, [M, 2].
     """
 
-    case: Case
+    name: str
+    study: str
     members: np.ndarray
-    ranks: dict[str, np.ndarray]
-    costs: dict[str, Cost]
-
-
-def play(case: Case, attacks: Iterable[str] | None = None, references: int | None = None) -> Play:
-    """Run attacks on a case, each kept in the store by itself.
-
-    Args:
-        attacks: names of `ATTACKS`, those that the case is for by default.
-        references: how many they have; the most by default.
-
-    Raises:
-        MiaError: an attack that the case is not for.
-    """
-    chosen = [name for name in ATTACKS if not lacks(name, case)] if attacks is None else list(attacks)
-    for name in chosen:
-        if reason := lacks(name, case):
-            raise MiaError(f"attack = {name!r} is not for {case.name}: {reason}.")
-    count = case.counts[-1] if references is None else references
-    found = {name: _attacked(case, name, ATTACKS[name], count) for name in chosen}
-    return Play(case, case.members, {name: arrays["ranks"] for name, arrays in found.items()},
-                {name: _cost(arrays) for name, arrays in found.items()})
-
-
-def _attacked(case: Case, name: str, attack: Attack, references: int) -> dict[str, np.ndarray]:
-    def compute() -> dict[str, np.ndarray]:
-        seen = [Seen(case, target, references) for target in case.bank.attacked]
-        ranks = np.stack([packed_ranks(attack.score(one)) for one in seen])
-        each = [Cost.of(case, one.asked) for one in seen]
-        return {"ranks": ranks, **{name: np.mean([getattr(one, name) for one in each]) for name in Cost.__annotations__}}
-
-    spec = {**case.spec, "attack": name, "options": dict(attack.options), "references": references}
-    return store.study("compare.attack", spec, compute)
-
-
-def _cost(arrays: Mapping[str, np.ndarray]) -> Cost:
-    whole = ("models", "queries", "public", "held")
-    return Cost(**{name: int(arrays[name]) if name in whole else float(arrays[name]) for name in Cost.__annotations__})
-
-
-@dataclass(frozen=True, eq=False)
-class Records:
-    """What is known of a case's records and targets.
-
-    Attributes:
-        hardness: mean loss under the models that were not trained on a record, [N].
-        train, test: accuracy of the targets on members and on others, [T].
-    """
-
-    hardness: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
-
-
-def records(case: Case) -> Records:
-    """Of a case, kept in the store."""
-    def compute() -> dict[str, np.ndarray]:
-        loss = signals.loss(case.models, case.pool)
-        right = signals.correctness(case.models, case.pool)[list(case.bank.attacked)]
-        return {"hardness": np.average(loss, 0, ~case.bank.members).astype(np.float32),
-                "train": np.array([row[inside].mean() for row, inside in zip(right, case.members, strict=True)]),
-                "test": np.array([row[~inside].mean() for row, inside in zip(right, case.members, strict=True)])}
-
-    return Records(**store.study("compare.records", case.spec, compute))
-
-
-# ------------------------------------------------------------------------------------------- with more of everything
-
-
-@dataclass(frozen=True, eq=False)
-class Swept:
-    """Attacks with more and more of something, by name.
-
-    Attributes:
-        what: of the axis. values: on it, [S].
-        auc: [S, T]. tpr: `metrics.conformal_tpr_at_fpr` at `CALL`, [S, T].
-        leads: AUC beyond MALT's at each value, with intervals over targets and records.
-        plays: where the targets change, what was played at each value.
-    """
-
-    what: str
-    values: np.ndarray
-    auc: dict[str, np.ndarray]
-    tpr: dict[str, np.ndarray]
-    leads: dict[str, list[Interval]]
-    plays: tuple[Play, ...] = ()
-
-    def beyond(self, name: str) -> list[Interval]:
-        """AUC beyond MALT's at each value, with intervals over targets and records."""
-        return self.leads[name]
-
-    def first(self, name: str) -> float | None:
-        """The least value from which on an attack is ahead of MALT at all larger ones, too; None where there is none."""
-        ahead = np.array([one.sign > 0 for one in self.beyond(name)])
-        kept = np.logical_and.accumulate(ahead[::-1])[::-1]
-        return float(self.values[kept.argmax()]) if kept.any() else None
-
-
-def by_references(case: Case) -> Swept:
-    """Attacks with few and with many references."""
-    found = {name: _with_references(case, name, ATTACKS[name]) for name in SWEPT}
-    return _swept("references", np.array(case.counts), found)
-
-
-def _with_references(case: Case, name: str, attack: Attack) -> dict[str, np.ndarray]:
-    def compute() -> dict[str, np.ndarray]:
-        return _measured(case, [np.stack([attack.score(Seen(case, target, count)) for target in case.bank.attacked])
-                                for count in case.counts])
-
-    return store.study("compare.references", {**case.spec, "attack": name, "options": dict(attack.options)}, compute)
-
-
-def _measured(case: Case, scores: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Of the scores [T, N] of an attack with more and more of something: "auc", "tpr", [S, T], and "lead", [S, 3], the AUC
-    beyond MALT's with the ends of its interval."""
-    malt = play(case, ["malt"]).ranks["malt"]
-    leads = [number(np.stack([packed_ranks(row) for row in one]), case.members, "auc", malt) for one in scores]
-    return {"auc": np.array([metrics.auc(one, case.members) for one in scores]),
-            "tpr": np.array([metrics.conformal_tpr_at_fpr(one, case.members, CALL) for one in scores]),
-            "lead": np.array([[one.value, one.low, one.high] for one in leads])}
-
-
-def _swept(what: str, values: np.ndarray, found: Mapping[str, dict[str, np.ndarray]]) -> Swept:
-    """From what `_measured` gave for each attack."""
-    leads = {name: [Interval(*map(float, row), covers="targets and records") for row in one["lead"]]
-             for name, one in found.items()}
-    return Swept(what, values, {name: one["auc"] for name, one in found.items()},
-                 {name: one["tpr"] for name, one in found.items()}, leads)
-
-
-def by_public(case: Case, sizes: Sequence[int]) -> Swept:
-    """The Gaussian quantile regression with few and with many public records to learn from.
-
-    Args:
-        sizes: ascending; those not well below what there is are left out, and all there is comes last.
-    """
-    most = len(case.splits["fit"])
-    values = [*(size for size in sizes if size < 0.8 * most), most]
-    for size in values:
-        check_range("sizes", size, 20)
-
-    def compute() -> dict[str, np.ndarray]:
-        return _measured(case, [np.stack([by_regression(Seen(case, target), "gauss", None if size == most else size)
-                                          for target in case.bank.attacked]) for size in values])
-
-    return _swept("public records", np.array(values), {
-        "quantile": store.study("compare.public", {**case.spec, "sizes": values}, compute)})
-
-
-def over_cases(what: str, cases: Mapping[int, Case]) -> Swept:
-    """`GROWN` on cases that differ in one number.
-
-    Args:
-        what: of the axis. cases: number -> case.
-    """
-    played = [play(one, GROWN) for one in cases.values()]
-    auc = {name: np.array([metrics.auc(one.ranks[name], one.members) for one in played]) for name in GROWN}
-    tpr = {name: np.array([metrics.conformal_tpr_at_fpr(one.ranks[name], one.members, CALL) for one in played])
-           for name in GROWN}
-    leads = {name: [number(one.ranks[name], one.members, "auc", one.ranks["malt"]) for one in played] for name in GROWN}
-    return Swept(what, np.array(list(cases)), auc, tpr, leads, tuple(played))
-
-
-VIEWED = ("lira", "curvature")
-
-
-@dataclass(frozen=True, eq=False)
-class Views:
-    """Attacks with one view of each image and with two, its mirror image beside it: attack -> ranks [T, N]."""
-
-    members: np.ndarray
-    one: dict[str, np.ndarray]
-    two: dict[str, np.ndarray]
-
-
-def views(case: Case) -> Views:
-    """LiRA and curvature as their papers have them, with the image and its mirror image."""
-    def compute() -> dict[str, np.ndarray]:
-        both: dict[str, list] = {name: [] for name in VIEWED}
-        for target in case.bank.attacked:
-            seen = Seen(case, target)
-            for name in VIEWED:
-                [signal] = ATTACKS[name].signals
-                values = np.stack([np.concatenate([seen.own(signal, where)[None], seen.references(signal, where)[0]])
-                                   for where in ("pool", "mirrored")], -1)
-                two_views = registry.ArraySignals({signal: values}, seen.references(signal)[1])
-                both[name].append(packed_ranks(ATTACKS[name].score(two_views)))
-        return {name: np.stack(rows) for name, rows in both.items()}
-
-    found = play(case, VIEWED)
-    return Views(case.members, {name: found.ranks[name] for name in VIEWED}, store.study("compare.views", case.spec, compute))
-
-
-# ------------------------------------------------------------------------------------------------ which records, by whom
-
-
-def called(ranks: np.ndarray, members: np.ndarray, rate: float = CALL) -> np.ndarray:
-    """Which records are called members at a false positive rate of at most `rate`, bool [T, N]."""
-    out = np.zeros(members.shape, bool)
-    for row, score, inside in zip(out, ranks, members, strict=True):
-        strangers = np.sort(score[~inside])[::-1]
-        row[:] = score > strangers[int(rate * len(strangers) + 1e-9)]
-    return out
-
-
-def agreement(played: Play, attacks: Sequence[str]) -> np.ndarray:
-    """Of the members that either of two attacks calls, the share that both call; mean over targets, [A, A]."""
-    found = {name: called(played.ranks[name], played.members) & played.members for name in attacks}
-    out = np.eye(len(attacks))
-    for i, one in enumerate(attacks):
-        for j, other in enumerate(attacks):
-            if i != j:
-                both, either = (found[one] & found[other]).sum(1), (found[one] | found[other]).sum(1)
-                out[i, j] = np.mean(both / np.maximum(either, 1))
-    return out
-
-
-@dataclass(frozen=True, eq=False)
-class Combined:
-    """Attacks together: name -> ranks [T, N].
-
-    Attributes:
-        best: metric, "auc" or "tpr" at `CALL` -> of the attacks, for each target the one that is best by it on other targets.
-        vote: mean of normal scores of ranks. logistic: a logistic regression on them, learned on the other targets.
-        chosen: metric -> name of the best, for each target. weights: of the regression, mean over targets.
-    """
-
-    members: np.ndarray
-    best: dict[str, np.ndarray]
-    vote: np.ndarray
-    logistic: np.ndarray
-    chosen: dict[str, tuple[str, ...]]
-    weights: dict[str, float]
-
-
-def combined(played: Play, attacks: Sequence[str]) -> Combined:
-    """What attacks give together. What is chosen or learned is so on other targets, of which the complement is none: it is
-    trained on all the records that the target is not.
-
-    Args:
-        attacks: whose ranks are put together.
-    """
-    def compute() -> dict[str, np.ndarray]:
-        from sklearn.linear_model import LogisticRegression
-
-        normal = np.stack([[stats.norm.ppf(stats.rankdata(row) / (len(row) + 1)) for row in played.ranks[name]]
-                           for name in attacks], -1)
-        logistic, weights = [], []
-        for t, target in enumerate(played.case.bank.attacked):
-            others = [u for u, one in enumerate(played.case.bank.attacked) if one // 2 != target // 2]
-            model = LogisticRegression(C=1.0, max_iter=1000).fit(normal[others].reshape(-1, len(attacks)),
-                                                                 played.members[others].ravel())
-            logistic.append(packed_ranks(model.decision_function(normal[t])))
-            weights.append(model.coef_[0])
-        return {"vote": np.stack([packed_ranks(row) for row in normal.mean(-1)]), "logistic": np.stack(logistic),
-                "weights": np.mean(weights, 0)}
-
-    if len({target // 2 for target in played.case.bank.attacked}) < 2:
-        raise MiaError("combining attacks takes targets of two pairs at least: one to learn from, one to judge.")
-    spec = {**played.case.spec, "attacks": list(attacks),
-            "ranks": [store.fingerprint(played.ranks[name]) for name in attacks]}
-    found = store.study("compare.combined", spec, compute)
-    chosen = {metric: _chosen(played, attacks, metric) for metric in ("auc", "tpr")}
-    best = {metric: np.stack([packed_ranks(played.ranks[name][t]) for t, name in enumerate(names)])
-            for metric, names in chosen.items()}
-    return Combined(played.members, best, found["vote"], found["logistic"], chosen,
-                    dict(zip(attacks, map(float, found["weights"]), strict=True)))
-
-
-def _chosen(played: Play, attacks: Sequence[str], metric: str) -> tuple[str, ...]:
-    """For each target the attack that has the highest mean of a metric over the targets of other pairs."""
-    values = np.stack([metrics.auc(played.ranks[name], played.members) if metric == "auc" else
-                       metrics.tpr_at_fpr(played.ranks[name], played.members, CALL) for name in attacks])
-    pair = np.array(played.case.bank.attacked) // 2
-    return tuple(attacks[int(values[:, pair != own].mean(1).argmax())] for own in pair)
-
-
-@dataclass(frozen=True, eq=False)
-class Again:
-    """Whether the records that an attack calls under one target are called under another, by attack, with intervals over pairs
-    of targets and over records.
-
-    Attributes:
-        members: of the members called under a target, the share called again under other targets that were trained on them,
-            less the share of all its members that are called there.
-        strangers: the same of false alarms, under other targets that were not trained on them.
-        beyond: the first less the second.
-    """
-
-    members: dict[str, Interval]
-    strangers: dict[str, Interval]
-    beyond: dict[str, Interval]
-
-
-def again(played: Play, attacks: Sequence[str]) -> Again:
-    """Repeatability: whether the same records are found under other targets.
-
-    Of two targets that are compared neither serves as a reference against the other, and no complement of theirs: a member
-    that was called under one would raise what is typical of members in the eyes of the other, and be called again where
-    nothing leaks.
-    """
-    pair = np.array(played.case.bank.attacked) // 2
-    found = {}
-    for name in attacks:
-        calls = (np.broadcast_to(called(played.ranks[name], played.members)[:, None], (len(pair), *played.members.shape))
-                 if ATTACKS[name].needs.references == "none" else _without_each_other(played.case, name, ATTACKS[name]))
-        found[name] = repeated(calls, played.members, pair)
-    return Again(*({name: three[k] for name, three in found.items()} for k in range(3)))
-
-
-def repeated(calls: np.ndarray, members: np.ndarray, pair: np.ndarray) -> tuple[Interval, Interval, Interval]:
-    """The three parts of `Again` of one attack.
-
-    Every comparison is of two targets, so the units of chance are not its rows: intervals are those of the jackknife that
-    leaves a pair of targets out in both roles, records being drawn again for all. It errs on the wide side where what two
-    targets share is theirs alone; where hardly a record is called twice, none is narrower than counting allows.
-
-    Args:
-        calls: bool [T, T, N], under the first target where it is compared with the second. members: bool [T, N].
-        pair: int [T], of which pair of complements each target is; those of one pair are not compared.
-    """
-    apart = pair[:, None] != pair
-
-    def parts(weights: np.ndarray) -> np.ndarray:
-        of_members, of_strangers = (_called_again(calls, side, apart, weights) for side in (members, ~members))
-        return np.stack([_without_a_pair(one, pair) for one in (of_members, of_strangers, of_members - of_strangers)])
-
-    least = [_least_error(calls, side, apart) for side in (members, ~members)]
-    found = resampled(parts, members.shape[1], "pairs of targets", bounds=(-2, 2))
-    return tuple(map(_no_surer, found, [*least, np.hypot(*least)]))
-
-
-def _least_error(calls: np.ndarray, side: np.ndarray, apart: np.ndarray) -> float:
-    """Standard error that counting gives the share called twice: a record that is, counts in both roles, and none found says
-    less than one would."""
-    once = twice = 0
-    for t, u in zip(*np.nonzero(apart), strict=True):
-        first = side[t] & side[u] & calls[t, u]
-        once, twice = once + first.sum(), twice + (first & calls[u, t]).sum()
-    return float(np.sqrt(2 * max(twice, 2)) / max(once, 1))
-
-
-def _no_surer(interval: Interval, least: float) -> Interval:
-    """The same with a standard error of `least` at least."""
-    if np.isnan(interval.low) or interval.se >= least:
-        return interval
-    return intervals.combined(interval.value, [least**2], [np.inf], interval.level, interval.covers, interval.bounds)
-
-
-def _called_again(calls: np.ndarray, side: np.ndarray, apart: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Of the records of one side that are called under a target the share called under the other, less the share of all that
-    are called there, [B, T, T]; 0 where none is called, not a number where two targets are not compared.
-
-    Args:
-        side: bool [T, N]. apart: bool [T, T]. weights: [B, N].
-    """
-    out = np.full((len(weights), *apart.shape), np.nan)
-    for t, u in zip(*np.nonzero(apart), strict=True):
-        shared, first, second = side[t] & side[u], calls[t, u], calls[u, t]
-        twice, once, there, all_shared = (weights[:, rows].sum(1) for rows in (
-            shared & first & second, shared & first, shared & second, shared))
-        out[:, t, u] = np.where(once > 0, twice / np.maximum(once, 1) - there / np.maximum(all_shared, 1), 0)
-    return out
-
-
-def _without_a_pair(excess: np.ndarray, pair: np.ndarray) -> np.ndarray:
-    """Pseudo-values [B, G] of the mean of a statistic of two targets, [B, T, T], when each of G pairs is left out; of fewer
-    than three pairs the means of its rows."""
-    groups = np.unique(pair)
-    rows = np.nanmean(excess, 2)
-    if len(groups) < 3:
-        return np.stack([rows[:, pair == g].mean(1) for g in groups], 1)
-    whole, count = rows.mean(1), len(groups)
-    without = np.stack([np.nanmean(excess[:, pair != g][:, :, pair != g], 2).mean(1) for g in groups], 1)
-    return count * whole[:, None] - (count - 1) * without
-
-
-def _without_each_other(case: Case, name: str, attack: Attack) -> np.ndarray:
-    """What an attack calls under each target without each other one among the references, bool [T, T, N]; nothing where the
-    other is of the same pair."""
-    targets = case.bank.attacked
-    count = min(case.counts[-1], len(case.bank.members) - 4)
-
-    def compute() -> dict[str, np.ndarray]:
-        calls = np.zeros((len(targets), *case.members.shape), bool)
-        for t, target in enumerate(targets):
-            for u, other in enumerate(targets):
-                if target // 2 != other // 2:
-                    calls[t, u] = called(attack.score(Seen(case, target, count, (other,)))[None], case.members[t][None])[0]
-        return {"calls": np.packbits(calls, -1)}
-
-    spec = {**case.spec, "attack": name, "options": dict(attack.options), "references": count}
-    return np.unpackbits(store.study("compare.again", spec, compute)["calls"], -1, len(case.pool)).astype(bool)
-
-
-def by_group(played: Play, name: str, groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the members and of the strangers of each group that an attack calls at one threshold for all: the group's TPR
-    and FPR, [T, G] each. It finds members of a group only as far as the first is above the second.
-
-    Args:
-        groups: int [N]. count: G.
-    """
-    return tuple(one[0] for one in _rates(played, name, groups, count, np.ones((1, len(groups)))))
-
-
-def _rates(played: Play, name: str, groups: np.ndarray, count: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`by_group` of records drawn as often as `weights` [B, N] says, thresholds anew: [B, T, G] each; not a number for a group
-    without such records."""
-    of_group = np.eye(count)[groups]
-    rates = np.empty((2, len(weights), len(played.members), count))
-    for t, (score, inside) in enumerate(zip(played.ranks[name], played.members, strict=True)):
-        strangers = np.flatnonzero(~inside)
-        falling = strangers[np.argsort(-score[strangers].astype(np.float64), kind="stable")]
-        drawn = np.cumsum(weights[:, falling], 1)
-        level = [score[falling[min(np.searchsorted(row, CALL * row[-1] + 1e-9, "right"), len(falling) - 1)]] for row in drawn]
-        found = score > np.array(level)[:, None]
-        for place, side in enumerate((inside, ~inside)):
-            with np.errstate(invalid="ignore"):
-                rates[place, :, t] = (weights * found * side) @ of_group / ((weights * side) @ of_group)
-    return rates[0], rates[1]
-
-
-def over_groups(played: Play, name: str, groups: np.ndarray, contrasts: np.ndarray) -> list[Interval]:
-    """Weighted sums over groups of the TPR less the FPR of `by_group`, with intervals over pairs of targets (over targets
-    where there are fewer than four pairs) and records.
-
-    Args:
-        contrasts: [K, G], the weights of each.
-    """
-    paired = len(played.members) >= 8 and len(played.members) % 2 == 0
-
-    def sums(weights: np.ndarray) -> np.ndarray:
-        found, alarms = _rates(played, name, groups, contrasts.shape[1], weights)
-        beyond = [(found - alarms)[..., row != 0] @ row[row != 0] for row in contrasts]  # other groups may have no value
-        return np.stack([one.reshape(len(one), -1, 2).mean(2) if paired else one for one in beyond])
-
-    return resampled(sums, len(groups), "pairs of targets" if paired else "targets", bounds=(-2, 2))
-
-
-def quarters(hardness: np.ndarray) -> np.ndarray:
-    """Four equal parts of the records by hardness, 0 the easiest, int [N]."""
-    return (stats.rankdata(hardness, method="ordinal") - 1).astype(int) * 4 // len(hardness)
-
-
-def exposure(played: Play, attacks: Sequence[str]) -> pd.DataFrame:
-    """How exposed each record is: under how many of the targets that were trained on it attacks call it, beyond the others.
+    values: Mapping[str, np.ndarray]
+    public: np.ndarray
+    accuracy: np.ndarray
+
+    @property
+    def fewest(self) -> int:
+        """Models of which every signal is known."""
+        return min(map(len, self.values.values()))
+
+
+def of_bank(dataset: str, records: int, models: int | None = None) -> Case:
+    """The small published bank of a data set, on its first records."""
+    bank, curved = load(f"bank/{dataset}-small", models), load(f"curvature/{dataset}-small", models and min(models, 32))
+    rows, tested = np.arange(records), np.flatnonzero(~bank.members.any(0))
+    right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
+    return Case(TITLES[dataset], "bank", bank.members[:, rows], {
+        LOG_ODDS: bank.margin[:, rows].astype(float), "correctness": bank.correct[:, rows], **_curved(curved, records)},
+        bank.margin[:, tested[:POPULATION]].astype(float), np.array(right))
+
+
+def by_heart(records: int, models: int | None = None) -> Case:
+    """Networks that know their 2,000 members by heart; no record is left over, so RMIA compares with those that are judged."""
+    held = load("curvature/memorised", models)
+    odds, right = held.true[:, :records, 0].astype(float), (held.true == held.top)[:, :records, 0]
+    members = held.members[:, :records]
+    fit = [(row[inside].mean(), row[~inside].mean()) for row, inside in zip(right, members, strict=True)]
+    values = {LOG_ODDS: odds, "correctness": right, **_curved(held, records)}
+    return Case(BY_HEART, "by heart", members, values, odds, np.array(fit))
+
+
+def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
+    bent = np.maximum(np.exp(curved.released[:, :records].astype(float)) - FLOOR, 0)
+    found = {"curvature": bent[..., 0], "least_loss": signals.loss_of(curved.top[:, :records, 0]),
+             "probabilities": curved.entropy[:, :records].astype(float)}
+    if "shifted" in curved.arrays:
+        views = curved.shifted[:, :records].astype(float)
+        found |= {"two curvatures": bent, "18 views": views[..., 0], "80 views": views[..., 1]}
+    return found
+
+
+def references(target: int, pairs: int, models: int, first: int) -> np.ndarray:
+    """The models of so many pairs other than the target's.
+
+    Those after its own among the first models, of which every signal is known, then the others; so all attacks have the same,
+    and no two targets the same few."""
+    own = target // 2
+    near, far = np.roll(np.arange(first // 2), -own - 1)[:-1], np.roll(np.arange(first // 2, models // 2), -own)
+    chosen = np.concatenate([near, far])[:pairs]
+    if len(chosen) < pairs:
+        raise MiaError(f"{pairs} pairs of references: there are {models // 2 - 1} besides the target's.")
+    return np.stack([2 * chosen, 2 * chosen + 1], 1).ravel()
+
+
+def pairs_for(entry: Entry, count: int) -> int:
+    """Pairs of models of which each record finds so many references: one a pair, or both."""
+    return {"none": 0, "out only": count, "in and out": count // 2}[entry.kind]
+
+
+def fits(entry: Entry, case: Case, count: int) -> bool:
+    """Whether a case has what an attack with so many references needs."""
+    kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
+    least = 4 if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals else LEAST[kind]
+    known = case.values.get(LOG_ODDS if signal == "loss" else signal)
+    return known is not None and (kind == "none" or least <= count and (kind == "out only" or count % 2 == 0) and
+                                  2 * pairs_for(entry, count) <= len(known) - 2)
+
+
+def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
+    """Of each record, higher for members, [N]."""
+    others = references(target, pairs_for(entry, count), len(case.members), case.fewest)
+    rows = [target, *others]
+    values = {signal: case.values[signal][rows] for signal in entry.attack.signals if signal in case.values}
+    if "loss" in entry.attack.signals:
+        values[LOG_ODDS] = case.values[LOG_ODDS][rows]
+    if entry.reads:
+        values[entry.reads[1]] = case.values[entry.reads[0]][rows]
+    view = registry.ArraySignals(values, case.members[others], {LOG_ODDS: case.public[rows]})
+    options = {"a": rehearsed_constant(view)} if entry.attack.name == "RMIA, offline" else {}
+    return entry.attack.score(view, **options)
+
+
+def rehearsed_constant(view: registry.ArraySignals) -> float:
+    """The constant of RMIA, offline, as an attacker finds it without the target: with it the others but its partner attack the
+    first reference best, on a fifth of the records. With one pair the authors' value for CIFAR-10."""
+    odds, members = view.values[LOG_ODDS][1:, ::5], view.reference_members[:, ::5]
+    if len(odds) < 4:
+        return registry.OFFLINE_A
+    rest = np.r_[0, 2:len(odds)]
+    rehearsal = registry.ArraySignals({LOG_ODDS: odds[rest]}, members[rest[1:]],
+                                      {LOG_ODDS: view.public_values[LOG_ODDS][1:][rest]})
+    return max(CONSTANTS, key=lambda a: metrics.auc(registry.score("RMIA, offline", rehearsal, a=a), members[0]))
+
+
+def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100) -> tuple[pd.DataFrame, Scores]:
+    """All attacks on one model of each of the first pairs.
 
     Returns:
-        DataFrame, a row a record that was in at least two targets and out of two, most exposed first: "record", "targets" that
-        were trained on it, and for each attack the share of these under which it is called less that of the others; "mean" of
-        them.
+        column `references`, 0 of attacks that have none; and scores [T, N] by number of references and name.
+
+    Raises:
+        MiaError: more targets than pairs.
     """
-    inside, outside = played.members.sum(0), (~played.members).sum(0)
-    rows = np.flatnonzero((inside >= 2) & (outside >= 2))
-    shares = {}
-    for name in attacks:
-        calls = called(played.ranks[name], played.members)
-        shares[name] = ((calls & played.members).sum(0)[rows] / inside[rows]
-                        - (calls & ~played.members).sum(0)[rows] / outside[rows])
-    frame = pd.DataFrame({"record": rows, "targets": inside[rows], **shares})
-    frame["mean"] = frame[list(attacks)].mean(axis=1)
-    return frame.sort_values(["mean", "targets", "record"], ascending=[False, False, True], ignore_index=True)
+    if 2 * targets > case.fewest:
+        raise MiaError(f"targets = {targets}: of the {case.fewest} models of {case.name} one of each pair is attacked, "
+                       f"{case.fewest // 2} at most.")
+    attacked, scores = range(0, 2 * targets, 2), {}
+    for count in (0, *counts):
+        able = [name for name, one in ATTACKS.items() if fits(one, case, count) and (one.kind == "none") == (count == 0)]
+        scores[count] = {name: np.stack([score(ATTACKS[name], case, target, count) for target in attacked]) for name in able}
+    members = case.members[list(attacked)]
+    frame = pd.concat([by_target(found, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
+                       for count, found in scores.items() if found], ignore_index=True)
+    return frame.assign(queries=frame["attack"].map({name: one.queries for name, one in ATTACKS.items()})), scores
 
 
-def plan(cases: Mapping[str, Case], more: Mapping[str, Mapping[int, Case]]) -> pd.DataFrame:
-    """What a run trains, before anything is trained.
+def softmin_is_rmia(case: Case, count: int = 8) -> pd.DataFrame:
+    """Study "identity": by how much RMIA's score, offline with the constant one, ever falls where that of the soft minimum
+    rises, on the first target."""
+    softmin = score(ATTACKS["MAST (softmin)"], case, 0, count)
+    others = references(0, count, len(case.members), case.fewest)
+    rows = [0, *others]
+    view = registry.ArraySignals({LOG_ODDS: case.values[LOG_ODDS][rows]}, case.members[others], {LOG_ODDS: case.public[rows]})
+    rmia = registry.score("RMIA, offline", view, a=1.0)[np.argsort(softmin, kind="stable")]
+    falls = float(np.maximum(rmia[:-1] - rmia[1:], 0).max())
+    return by_repetition({"MAST (softmin)": {"falls": falls}}, study="identity", data=case.name)
+
+
+def called_again(case: Case, scores: Mapping[str, np.ndarray], count: int, rate: float = 0.01) -> pd.DataFrame:
+    """Study "again": of the records that an attack calls under one target, the share that it calls again under others of the
+    same membership, less the share of all such records that it calls there; column `side`, members or, for its false alarms,
+    others. No target that is a reference of the other is compared with it.
 
     Args:
-        more: what grows -> number -> case.
+        scores: [T, N], of models 0, 2, 4, ... with so many references.
     """
-    rows = [_planned(name, one) for name, one in cases.items()]
-    rows += [_planned(f"{what}: {number:,}", one) for what, several in more.items() for number, one in several.items()]
-    return pd.DataFrame(rows)
+    frames = []
+    for name, found in scores.items():
+        targets = range(0, 2 * len(found), 2)
+        used = {t: set(references(t, pairs_for(ATTACKS[name], count), len(case.members), case.fewest)) for t in targets}
+        members, values = case.members[list(targets)], {"members": [], "others": []}
+        called = np.stack([row > np.sort(row[~inside])[::-1][int(rate * (~inside).sum())]
+                           for row, inside in zip(found, members, strict=True)])
+        for side, of_side in (("members", members), ("others", ~members)):
+            for k, t in enumerate(targets):
+                apart = [j for j, u in enumerate(targets) if u != t and u not in used[t] and t not in used[u]]
+                both = [of_side[k] & of_side[j] for j in apart]
+                values[side].append(np.mean([called[j][kept & called[k]].mean() - called[j][kept].mean()
+                                             for j, kept in zip(apart, both, strict=True) if (kept & called[k]).any()]))
+        frames += [by_repetition({name: {"again": np.array(one)}}, study="again", data=case.name, side=side)
+                   for side, one in values.items()]
+    return pd.concat(frames, ignore_index=True)
 
 
-def _planned(name: str, one: Case) -> dict:
-    return {"case": name, "models": len(one.models), "targets": len(one.bank.attacked),
-            "members of each": tables.cell(int(one.bank.members[0].sum()), ","),
-            "public records": tables.cell(len(one.public), ","), "parameters": tables.cell(one.parameters, ","),
-            "epochs": one.models.config.epochs, "optimizer": one.models.config.optimizer}
+def parameters(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
+    """Study "parameters": the norm of the gradient beside the loss, on the records whose gradients are published."""
+    further, bank = load(f"calibration/{dataset}-small"), load(f"bank/{dataset}-small", 2 * targets)
+    attacked = range(0, 2 * targets, 2)
+    members = further.members[list(attacked)]
+    scores = {"gradient norm": -further.gradient[list(attacked)], "MALT": bank.margin[list(attacked)][:, :members.shape[1]]}
+    return by_target(scores, members, METRICS, draws=draws, study="parameters", data=TITLES[dataset], references=0)
+
+
+# ------------------------------------------------------------------------------------ references that know no judged record
+
+WITHOUT = ("calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline")
+SHARP = (*METRICS, "tpr_at_fpr=0.001")
+
+
+def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.ndarray]:
+    """Scores [N] from log odds [1 + R, N] of a target and of references that know no record. RMIA has its authors' constant
+    and compares with the judged records: which these are moves no rank."""
+    view = registry.ArraySignals({LOG_ODDS: odds}, np.zeros((len(odds) - 1, odds.shape[1]), bool), {LOG_ODDS: odds})
+    return {name: registry.score(name, view) for name in names}
+
+
+def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
+    """Study "sharing": one reference that was trained on half of the target's members, and one that was trained on none of
+    them; column `overlap`. Judged are the members that neither knows, and all records that no model was trained on."""
+    bank = load(f"bank/{dataset}-small", 2 * targets + 2)
+    tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {"half": [], "nothing": []}
+    size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in range(0, 2 * targets, 2))
+    for target in range(0, 2 * targets, 2):
+        kept = np.flatnonzero(bank.members[target] & ~bank.members[target + 2])[:size]
+        rows.append(np.r_[kept, tested])
+        for overlap, reference in (("half", target + 2), ("nothing", target + 1)):
+            scores[overlap].append(out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float)))
+    members = np.tile(np.arange(len(rows[0])) < size, (targets, 1))
+    return pd.concat([by_target({name: np.stack([one[name] for one in found]) for name in WITHOUT}, members, SHARP,
+                                draws=draws, records=np.stack(rows), study="sharing", data=TITLES[dataset], references=1,
+                                overlap=overlap) for overlap, found in scores.items()], ignore_index=True)
+
+
+def find(name: str, **parameters) -> Bank | None:
+    """What is published of a measurement, or None."""
+    try:
+        return load(name, **parameters)
+    except MiaError:
+        return None
+
+
+def public_records(dataset: str, targets: int, regression: Bank | None, further: Bank | None, judged: int = 10_000,
+                   draws: int = 100) -> pd.DataFrame:
+    """Study "public": attackers who own records like the target's members, and no record that is judged. They train one model
+    on them, four models, or a regression of the target's log odds.
+
+    These records are the other half of the bank's, so the target's partner is the one model. Judged are the first members, and
+    the records that no model was trained on.
+
+    Args:
+        regression: quantile/DATASET-small, of targets 0, 2, 4, ... of the bank. further: quantile/public-references, three
+            more models against each. None of what is not there.
+    """
+    targets = min([targets, *(len(one) for one in (regression, further) if one is not None)])
+    bank = load(f"bank/{dataset}-small", 2 * targets)
+    tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {0: [], 1: [], 4: []}
+    for k, target in enumerate(range(0, 2 * targets, 2)):
+        rows.append(np.r_[np.flatnonzero(bank.members[target])[:judged], tested])
+        odds = bank.margin[[target, target + 1]][:, rows[-1]].astype(float)
+        scores[1].append(out_only(odds))
+        alone = {"MALT": bayes.malt(signals.loss_of(odds[0]))}
+        if regression is not None:
+            spread = np.exp(regression.log_spread[k, :odds.shape[1]].astype(float))
+            alone["quantile regression"] = (odds[0] - regression.mean[k, :odds.shape[1]]) / spread
+        scores[0].append(alone)
+        if further is not None:
+            scores[4].append(out_only(np.concatenate([odds, further.margin[k].astype(float)])))
+    members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
+    return pd.concat([by_target({name: np.stack([one[name] for one in found]) for name in found[0]}, members, SHARP,
+                                draws=draws, records=np.stack(rows), study="public", data=TITLES[dataset], references=count)
+                      for count, found in scores.items() if found], ignore_index=True)
+
+
+TABLES = {"german_credit": {"loss": "cross_entropy"}, "adult": {}}
+
+
+def tables(dataset: str, plays: int) -> pd.DataFrame:
+    """Study "tables": the plays of the calibration chapter, whose references are trained on public halves, by their number."""
+    held = load("calibration/tables", dataset=dataset, **TABLES[dataset])
+    plays, where = min(plays, len(held)), {"study": "tables", "data": TITLES[dataset]}
+    target, others = held.target_margin[:plays].astype(float), held.ended_margin[:plays].astype(float)
+    alone = {"0-1": baselines.gap(held.correct[:plays]), "MALT": bayes.malt(signals.loss_of(target))}
+    frames = [by_target(alone, held.members[:plays], METRICS, shared=False, references=0, **where)]
+    for count in (n for n in (1, 2, 4, 8) if n <= others.shape[1]):
+        each = [out_only(np.concatenate([own[None], these[:count]])) for own, these in zip(target, others, strict=True)]
+        scores = {name: np.stack([one[name] for one in each]) for name in WITHOUT}
+        frames.append(by_target(scores, held.members[:plays], METRICS, shared=False, references=count, **where))
+    return pd.concat(frames, ignore_index=True)
+
+
+# ------------------------------------------------------------------------------------------------------------------ the guide
+
+
+def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
+    """What finds most members at 1 % false alarms with given means, on average over the banks and every second target: the
+    name of the attack by what one has. The other targets are for reporting it, see `reported`.
+
+    Args:
+        frame: of `attack_case`, of all cases. count: of a few references.
+    """
+    rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1]) & (frame["repetition"] % 2 == 0)]
+    mean, found = rows.groupby(["references", "attack"])["value"].mean(), {}
+    for means, (access, kinds, references) in means_of(frame, count).items():
+        able = [name for name, one in ATTACKS.items() if one.kind in kinds and (references, name) in mean.index
+                and ACCESS.index(one.attack.needs.access) <= ACCESS.index(access)]
+        found[means] = max(able, key=lambda name: mean[references, name])
+    return found
+
+
+def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str, ...], int]]:
+    """Rows of the guide: access to the target, kinds of references, and how many."""
+    most = frame.groupby("data", sort=False)["references"].max().min()
+    return {"labels": ("label", ("none",), 0), "losses": ("loss", ("none",), 0), "outputs": ("output vector", ("none",), 0),
+            "one": ("output vector", ("out only",), 1), "apart": ("output vector", ("out only",), count),
+            "few": ("output vector", ("in and out",), count), "many": ("output vector", ("in and out",), int(most))}
+
+
+def reported(frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]) -> metrics.Interval:
+    """An attack on the targets that did not choose it."""
+    rows = frame[(frame["repetition"] % 2 == 1) & frame["study"].isin(("bank", "by heart"))]
+    return metrics.estimate(rows, attack, metric, references=references, data=data).interval((0.0, 1.0))

@@ -1,0 +1,183 @@
+"""What the chapter that audits measures: one question about several models of a pool, each trained on half of it.
+
+PyTorch and scikit-learn are imported within, so that this can be read without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mia_lib.errors import check_range, choose
+from mia_lib.published import measurement
+
+if TYPE_CHECKING:
+    from mia_lib.data import Dataset
+
+SURER = 0.9  # of what is missing to certainty, a planted leak adds
+CALL = 0.01  # false positive rate at which few accusations are asked about
+LEVEL = 0.95
+BANK = {"epochs": 20, "batch_size": 64, "learning_rate": 0.15, "weight_decay": 5e-4, "schedule": "one_cycle",
+        "optimizer": "sgd", "momentum": 0.9, "nesterov": True}  # the recipe of the small published banks, on smaller batches
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Records that are dealt anew to each of M models: pool [N], half of which trains each; apart, members of none;
+    and members, who trains which, bool [M, N]."""
+
+    pool: Dataset
+    apart: Dataset
+    members: np.ndarray
+
+    def sides(self, model: int = 0) -> tuple[Dataset, Dataset]:
+        """Members and non-members of a model."""
+        inside = self.members[model]
+        return self.pool.take(np.flatnonzero(inside)), self.pool.take(np.flatnonzero(~inside))
+
+
+def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) -> Records:
+    """Deal records of a data set, each content once, as audits demand.
+
+    Args:
+        dataset: by name. members: of a model, half of the pool. apart: records besides. models: M. seed: of the order.
+
+    Raises:
+        MiaError: the data set has too few.
+    """
+    from mia_lib import data, membership
+    from mia_lib.audit.given import digests
+
+    found = data.load(dataset)
+    once = np.unique(digests(found), return_index=True)[1]
+    check_range("members", 2 * members + apart, 100, len(once))
+    order = np.random.default_rng([61, seed]).permutation(len(found))
+    order = order[np.isin(order, once)]
+    return Records(found.take(order[:2 * members]), found.take(order[2 * members:2 * members + apart]),
+                   membership.balanced_halves(2 * members, models + models % 2, seed))
+
+
+def forest(members: Dataset, trees: int, leaf: int = 1, seed: int = 0):
+    """A random forest of scikit-learn; arguments: records that it is fitted to, trees, least records of a leaf."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=seed).fit(members.x, members.y)
+
+
+def forests(index: range, dataset: str = "german_credit", members: int = 300, trees: int = 100, leaves: list | None = None,
+            seed: int = 0) -> dict[str, np.ndarray]:
+    """Forests with small and with large leaves.
+
+    Args:
+        dataset, members: as for `records`. trees: of a forest. leaves: least records of a leaf; [1, 5, 20] when None.
+
+    Returns:
+        loss: of each record, float32 [M, L, N]; right: share of the non-members that each is right about, [M, L]; blind: score
+        of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
+    """
+    from mia_lib import signals
+    from mia_lib.audit import blind
+    from mia_lib.audit.given import given
+
+    dealt, rows = records(dataset, members, 300, index.stop, seed), {"loss": [], "right": [], "blind": []}
+    for k in index:
+        inside = dealt.members[k]
+        fitted = [forest(dealt.sides(k)[0], trees, leaf, seed + k) for leaf in leaves or [1, 5, 20]]
+        each = [signals.scalars(_logs(one.predict_proba(dealt.pool.x)), dealt.pool.y) for one in fitted]
+        rows["loss"].append([one["loss"] for one in each])
+        rows["right"].append([one["correctness"][~inside].mean() for one in each])
+        looked, found = blind.scores(given(fitted[0].predict_proba, *dealt.sides(k), outputs="probabilities"))
+        score = np.zeros(len(inside))
+        score[np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])[looked]] = found
+        rows["blind"].append(score)
+    return {**{name: np.array(one, np.float32) for name, one in rows.items()}, "members": dealt.members[list(index)]}
+
+
+def twins(index: range, dataset: str = "fashion_mnist_20k", members: int = 800, architecture: str = "mlp:32", epochs: int = 20,
+          batch_size: int = 64, learning_rate: float = 0.1, epsilon: float = 8.0, seed: int = 0) -> dict[str, np.ndarray]:
+    """Models trained by DP-SGD, and their twins by the same recipe without clipping or noise.
+
+    Returns:
+        loss: of the twin and of the private model, float32 [M, 2, N]; right: share of the non-members that each is right
+        about, [M, 2]; members: bool [M, N].
+    """
+    from mia_lib import signals
+
+    dealt = records(dataset, members, 0, index.stop, seed)
+    both = [models.part(index) for models in pair(dealt, architecture, epochs, batch_size, learning_rate, epsilon, seed)]
+    inside = dealt.members[list(index)]
+    right = [[row[~held].mean() for row, held in zip(signals.correctness(one, dealt.pool), inside, strict=True)]
+             for one in both]
+    return {"loss": np.stack([signals.loss(one, dealt.pool) for one in both], 1).astype(np.float32),
+            "right": np.array(right, np.float32).T, "members": inside}
+
+
+def pair(dealt: Records, architecture: str, epochs: int, batch_size: int, learning_rate: float, epsilon: float, seed: int = 0):
+    """Twins and private models of all that records were dealt to, two ensembles."""
+    from mia_lib import training
+    from mia_lib.training import private
+
+    recipe = training.TrainConfig(architecture, epochs, batch_size, "sgd", learning_rate, 0.9, seed=seed)
+    return (training.train(dealt.pool, dealt.members, recipe, label="twins"),
+            private.train(dealt.pool, dealt.members, recipe, private.Privacy(epsilon), label="private models"))
+
+
+def tested(index: range, kind: str = "forest", dataset: str = "german_credit", members: int = 300, apart: int = 300,
+           share: float = 0.2, games: int = 100, seed: int = 0) -> dict[str, np.ndarray]:
+    """Audits, by outputs alone, of models that were trained on records apart and never saw the "members".
+
+    Args:
+        kind: "forest", or "network", an mlp:32. share: of the members whom a leak makes surer. games: audits of each model,
+            all with other "members".
+
+    Returns:
+        share of the games that find something, [M, 2], without a leak and with one; and members of the first, bool [M, N].
+    """
+    from mia_lib import signals, training
+
+    dealt = records(dataset, members, apart, index.stop, seed)
+    if choose("kind", kind, ("forest", "network")) == "forest":
+        said = [forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index]
+    else:
+        recipe = training.TrainConfig("mlp:32", 20, 64, "sgd", 0.1, 0.9, seed=seed)
+        everyone = np.ones((index.stop, len(dealt.apart)), bool)
+        strangers = training.train(dealt.apart, everyone, recipe, label="strangers").part(index)
+        said = list(signals.probabilities(strangers, dealt.pool))
+    alarms = [[share_of_alarms(p, dealt.pool.y, games, seed + k, leak) for leak in (0.0, share)]
+              for k, p in zip(index, said, strict=True)]
+    return {"alarms": np.array(alarms, np.float32), "members": dealt.members[list(index)]}
+
+
+def share_of_alarms(probabilities: np.ndarray, y: np.ndarray, games: int, seed: int, share: float = 0.0) -> float:
+    """Share of audits by outputs that find something in a model [N, K], where half of the records are drawn as "members" anew
+    each time, and the model is made surer of a `share` of these."""
+    from mia_lib import metrics, signals
+    from mia_lib.attacks import baselines
+    from mia_lib.audit import judging
+
+    chance, leak, count = np.random.default_rng([71, seed]), np.random.default_rng([73, seed]), 0
+    for _ in range(games):
+        inside = np.zeros(len(y), bool)
+        inside[chance.permutation(len(y))[:len(y) // 2]] = True
+        known = np.flatnonzero(inside & (leak.random(len(y)) < share))
+        told = np.array(probabilities, np.float64)
+        told[known] *= 1 - SURER
+        told[known, y[known]] += SURER
+        found = signals.scalars(_logs(told), y)
+        scores = [-found["loss"], baselines.modified_entropy(told, y), -found["least_loss"], found["correctness"]]
+        count += bool(metrics.holm(judging.tests(scores, inside, CALL)).min() < 1 - LEVEL)
+    return count / games
+
+
+def _logs(probabilities: np.ndarray) -> np.ndarray:
+    """Logarithms, in which a probability of zero counts as the smallest number."""
+    return np.log(np.maximum(np.asarray(probabilities, np.float64), np.finfo(np.float64).tiny))
+
+
+forest_models = measurement("audit/forests", block=8, probe={
+    "index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]})(forests)
+private_models = measurement("audit/twins", block=8, probe={
+    "index": range(1, 2), "members": 60, "architecture": "mlp:4", "epochs": 2, "batch_size": 30})(twins)
+audits = measurement("audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4})(tested)

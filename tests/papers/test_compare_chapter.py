@@ -1,0 +1,170 @@
+"""The chapter that compares: what attacks see, beside plain loops, and what the guide chooses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from mia_lib import metrics, signals
+from mia_lib.attacks import baselines, bayes, calibration, registry
+from mia_lib.attacks.registry import LOG_ODDS
+from mia_lib.errors import MiaError
+from mia_lib.papers.compare import exhibits, study
+from mia_lib.papers.compare.study import ATTACKS
+from mia_lib.published import Bank, load
+
+RECORDS, TARGETS = 600, 8
+
+
+@pytest.fixture(scope="module")
+def case():
+    return study.of_bank("cifar10", RECORDS, 20)
+
+
+@pytest.fixture(scope="module")
+def attacked(case):
+    return study.attack_case(case, TARGETS, [1, 2, 4, 8], draws=10)
+
+
+def test_references_are_pairs_that_leave_out_the_targets_own_and_differ_between_targets():
+    for target in range(0, 32, 2):
+        found = study.references(target, 31, 64, 32)
+        assert sorted(found) == sorted(set(range(64)) - {target, target + 1})
+        assert max(study.references(target, 15, 64, 32)) < 32  # of these every signal is known
+    assert len({tuple(study.references(t, 2, 64, 32)) for t in range(0, 32, 2)}) == 16
+    with pytest.raises(MiaError, match="31 besides"):
+        study.references(0, 32, 64, 32)
+
+
+def test_as_many_references_are_compared_with_a_record_whichever_kind_an_attack_takes(case):
+    for name, entry in ATTACKS.items():
+        others = study.references(4, study.pairs_for(entry, 4), len(case.members), case.fewest)
+        knows, left = case.members[others].sum(0), (~case.members[others]).sum(0)
+        if entry.kind == "out only":
+            assert set(left) == {4}, name
+        elif entry.kind == "in and out":
+            assert set(knows) == set(left) == {2}, name
+
+
+def test_scores_are_those_of_the_library_on_the_bank(case, attacked):
+    _, scores = attacked
+    bank = load("bank/cifar10-small", 20)
+    odds, members = bank.margin[:, :RECORDS].astype(float), bank.members[:, :RECORDS]
+    loss, tested = signals.loss_of(odds), np.flatnonzero(~bank.members.any(0))[:study.POPULATION]
+    for k, target in enumerate(range(0, 2 * TARGETS, 2)):
+        both, out = (study.references(target, pairs, 20, 20) for pairs in (2, 4))
+        assert_allclose(scores[0]["MALT"][k], bayes.malt(loss[target]))
+        assert_allclose(scores[4]["LiRA"][k], baselines.lira_online(odds[target], odds[both], members[both], True))
+        assert_allclose(scores[4]["calibrated loss"][k], calibration.calibrate(-loss[target], -loss[out], members[out]))
+        p, public = np.exp(-loss), np.exp(-signals.loss_of(bank.margin[:, tested].astype(float)))
+        assert_allclose(scores[4]["RMIA"][k], baselines.rmia(p[target], p[both], members[both], public[target], public[both]))
+
+
+def test_curvature_is_the_published_one(case, attacked):
+    released = load("curvature/cifar10-small", 20).released[:, :RECORDS, 0].astype(float)
+    both = study.references(2, 4, 20, 20)
+    expected = registry.by_curvature.nll(released[2], released[both], case.members[both])
+    assert_allclose(attacked[1][8]["Curv, log ratio"][1], expected, rtol=1e-5)
+
+
+def test_a_rehearsal_does_not_see_the_target(case):
+    rows = np.arange(12)
+    view = registry.ArraySignals({LOG_ODDS: case.values[LOG_ODDS][rows]}, case.members[2:12], {LOG_ODDS: case.public[rows]})
+    view = registry.ArraySignals({LOG_ODDS: np.delete(view.values[LOG_ODDS], 1, 0)}, view.reference_members,
+                                 {LOG_ODDS: np.delete(case.public[rows], 1, 0)})
+    other = {LOG_ODDS: view.values[LOG_ODDS].copy()}
+    other[LOG_ODDS][0] = 0
+    chosen = study.rehearsed_constant(view)
+    assert chosen in study.CONSTANTS
+    assert chosen == study.rehearsed_constant(registry.ArraySignals(other, view.reference_members, view.public_values))
+
+
+def test_the_soft_minimum_is_rmia_with_constant_one(case):
+    assert study.softmin_is_rmia(case, 4)["value"].tolist() == [0]
+    assert study.softmin_is_rmia(study.by_heart(RECORDS), 4)["value"].tolist() == [0]
+
+
+def test_more_targets_than_pairs_are_refused(case):
+    with pytest.raises(MiaError, match="targets = 11"):
+        study.attack_case(case, 11, [2])
+
+
+def test_calls_come_again_as_a_loop_finds(case, attacked):
+    score = attacked[1][2]["RMIA"]
+    members = case.members[:2 * TARGETS:2]
+    called = [row > np.sort(row[~inside])[::-1][int(0.01 * (~inside).sum())]
+              for row, inside in zip(score, members, strict=True)]
+    used = [set(study.references(2 * k, 1, 20, 20)) for k in range(TARGETS)]
+    values = []
+    for k in range(TARGETS):
+        shares = []
+        for j in range(TARGETS):
+            both = members[k] & members[j]
+            if j != k and 2 * j not in used[k] and 2 * k not in used[j] and (both & called[k]).any():
+                shares.append(called[j][both & called[k]].mean() - called[j][both].mean())
+        values.append(np.mean(shares))
+    found = study.called_again(case, {"RMIA": score}, 2)
+    assert_allclose(found[found["side"] == "members"]["value"], values)
+
+
+def test_both_references_of_the_sharing_study_know_no_judged_record():
+    found = study.sharing("cifar10", 2, draws=4)
+    bank = load("bank/cifar10-small", 6)
+    size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in (0, 2))
+    kept = np.flatnonzero(bank.members[0] & ~bank.members[2])[:size]
+    assert not bank.members[[1, 2]][:, kept].any() and abs((bank.members[0] & bank.members[2]).sum() - 12_500) < 500
+    rows = np.r_[kept, np.flatnonzero(~bank.members.any(0))]
+    loss = signals.loss_of(bank.margin[[0, 2]][:, rows].astype(float))
+    value = metrics.auc(loss[1] - loss[0], np.arange(len(rows)) < size)
+    assert metrics.estimate(found, "calibrated loss", "auc", overlap="half").values[0] == pytest.approx(value)
+
+
+def test_a_regression_on_public_records_is_a_row_where_it_is_published():
+    bank = load("bank/cifar10-small", 4)
+    judged, tested = 100, (~bank.members.any(0)).sum()
+    shape = (2, judged + tested + 30)  # those that are held back follow
+    regression = Bank("quantile", {}, {"mean": np.zeros(shape, np.float16), "log_spread": np.zeros(shape, np.float16)}, [])
+    further = Bank("more", {}, {"margin": np.random.default_rng(0).normal(size=(2, 3, judged + tested))}, [])
+    found = study.public_records("cifar10", 8, regression, further, judged, draws=4)
+    assert set(found["references"]) == {0, 1, 4} and found["repetition"].max() == 1  # as many targets as there are regressions
+    rate = {name: metrics.estimate(found, name, "auc", references=0).value for name in ("MALT", "quantile regression")}
+    assert rate["MALT"] == pytest.approx(rate["quantile regression"])  # a regression that says nothing
+    assert "quantile regression" not in set(study.public_records("cifar10", 2, None, None, judged, 4)["attack"])
+    assert study.find("quantile/of-nothing") is None
+
+
+def test_tables_have_the_references_of_the_plays():
+    found = study.tables("german_credit", 3)
+    held = load("calibration/tables", dataset="german_credit", loss="cross_entropy")
+    loss, others = signals.loss_of(held.target_margin[0].astype(float)), signals.loss_of(held.ended_margin[0].astype(float))
+    value = metrics.auc(others[:2].mean(0) - loss, held.members[0])
+    assert metrics.estimate(found, "calibrated loss", "auc", references=2).values[0] == pytest.approx(value)
+
+
+def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
+    frame, _ = attacked
+    means, chosen = study.means_of(frame, 4), study.guide(frame, 4)
+    assert chosen["labels"] == "0-1" and means["many"][2] == 8 and list(means) == list(chosen)
+    for what, name in chosen.items():
+        rows = frame[(frame["attack"] == name) & (frame["metric"] == study.METRICS[1])]
+        rows = rows[rows["references"] == means[what][2]]
+        found = study.reported(frame, name, means[what][2], "CIFAR-10")
+        assert found.value == pytest.approx(rows["value"].to_numpy()[1::2].mean())
+        assert ATTACKS[name].kind in means[what][1]
+
+
+def test_every_exhibit_has_a_row_an_attack(case, attacked):
+    frame, scores = attacked
+    table = exhibits.main_table(frame, 8)
+    names = {name for count in (0, 8) for name in scores[count]}
+    assert set(table.index.get_level_values("attack")) == names
+    queries = dict(zip(table.index.get_level_values("attack"), table.index.get_level_values("queries"), strict=True))
+    assert queries["Curv, log ratio"] == 40 and queries["LiRA"] == 1
+    assert len(exhibits.access_table()) == 2 + sum(one.reads is None for one in ATTACKS.values())
+    figure = exhibits.ranking_figure(frame, 8)
+    assert {text.get_text() for text in figure.axes[0].get_yticklabels()} == names - {"RMIA"}
+    drawn = exhibits.references_figure(frame)
+    assert [axis.get_title() for axis in drawn.axes] == ["CIFAR-10"]
+    beside = exhibits.beside([case], [scores], 8)
+    assert set(beside["CIFAR-10"][0]) == set(exhibits.BESIDE)
+    assert isinstance(exhibits.regimes_table([case]), pd.DataFrame)
