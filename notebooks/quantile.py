@@ -337,7 +337,7 @@ results.show_table(exhibits.table_3(everything), name="quantile-table-3",
 results.show_table(
     exhibits.rates_table(everything), name="quantile-rates",
     caption="False positive rates on the judged non-members, in percent, of thresholds for 1 % and 0.1 %: as fitted, and moved by one constant "
-            "that gives the rate on the {param}`held` held records. [How exact](../book/statistics.md#promised-fpr) such a threshold is.")
+            "that gives the rate on the {param}`held` held records. Such a threshold is [itself uncertain](#promised-fpr).")
 
 # %% [markdown]
 # :::{finding}
