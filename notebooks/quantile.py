@@ -271,8 +271,8 @@ plotting.show(
 # **What held.** One regression finds more members than one threshold for all, at the cost of one model, and fewer than LiRA with eight references. On CIFAR-10 all
 # three come to about the paper's numbers.
 #
-# **What did not.** The pinball loss as fitted does not order the attacks, on tables not even after thresholds are moved. Of one model against one model the reference, trained on the same public records, finds more
-# members. What speaks for the regression: it needs no recipe of the target, as LiRA does ({numref}`quantile-figure-4`).
+# **What did not.** The pinball loss as fitted does not order the attacks, on tables not even after thresholds are moved. Of one model against one model the
+# reference, trained on the same public records, finds more members. The regression needs no recipe of the target, as LiRA does ({numref}`quantile-figure-4`).
 #
 # **What stays open.** The paper's strongest result is on ImageNet, where the regression beats eight references. Its regression there has seen millions of
 # images in pretraining; ours have seen none. Whether that makes the difference is not measured.
@@ -337,7 +337,7 @@ results.show_table(exhibits.table_3(everything), name="quantile-table-3",
 results.show_table(
     exhibits.rates_table(everything), name="quantile-rates",
     caption="False positive rates on the judged non-members, in percent, of thresholds for 1 % and 0.1 %: as fitted, and moved by one constant "
-            "that gives the rate on the {param}`held` held records. [How exact](../book/statistics.md#promised-fpr) such a threshold is.")
+            "that gives the rate on the {param}`held` held records. Such a threshold is [itself uncertain](#promised-fpr).")
 
 # %% [markdown]
 # :::{finding}

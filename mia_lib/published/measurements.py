@@ -55,7 +55,7 @@ class Measurement:
 
     # -------------------------------------------------------------------------------------------------------------- finding
 
-    def __call__(self, models: int | None = None, /, *, index: range | None = None, **parameters) -> Bank:
+    def __call__(self, models: int | None = None, *, index: range | None = None, **parameters) -> Bank:
         """The arrays of models 0 to `models` - 1, or of those in `index`: published, cached, or measured now.
 
         Raises:
@@ -348,7 +348,7 @@ class Measurement:
 
     def _refuse_costly(self, models: int, parameters: dict) -> None:
         # Of another network, or a regression on other targets, nothing tells well enough to refuse a run.
-        alike = ("architecture", "backbone", "models")
+        alike = ("architecture", "backbone", "recipe")
         limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, alike)
         if limit and estimate and estimate > float(limit):
             most = progress.duration(float(limit))

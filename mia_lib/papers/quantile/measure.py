@@ -60,7 +60,7 @@ def targets_of(index: range, bank: str, **parameters) -> tuple[list[int], Bank]:
     return list(numbers[::2]), replace(both, arrays={name: array[::2] for name, array in both.arrays.items()})
 
 
-def regressions(index: range, bank: str, models: dict | None = None, label: bool = True, mirrored: bool = True,
+def regressions(index: range, bank: str, recipe: dict | None = None, label: bool = True, mirrored: bool = True,
                 public: int | None = None, judged: int = 10_000, held: int = 2500, backbone: str = "batchnorm_cnn:24,48,96",
                 image_size: int | None = None, hidden: list | None = None, epochs: int = 10, batch_size: int = 128,
                 learning_rate: float = 2e-3, weight_decay: float = 1e-3, seed: int = 0) -> dict[str, np.ndarray]:
@@ -71,7 +71,7 @@ def regressions(index: range, bank: str, models: dict | None = None, label: bool
 
     Args:
         index: of the targets; number k is model 2k of the bank.
-        bank: a measurement whose models are the targets, such as "bank/cifar10-small". models: its parameters other than the
+        bank: a measurement whose models are the targets, such as "bank/cifar10-small". recipe: its parameters other than the
             usual.
         label: whether the regression is told the record's label, q(x, y).
         mirrored: whether it is fitted to mirror images as well, with the log odds of the image itself.
@@ -90,7 +90,7 @@ def regressions(index: range, bank: str, models: dict | None = None, label: bool
     check_whole("seed", seed, 0)
     if missing := networks.lacking(backbone):  # before the bank is measured
         raise MiaError(missing)
-    numbers, targets = targets_of(index, bank, **(models or {}))
+    numbers, targets = targets_of(index, bank, **(recipe or {}))
     records, pool = data.load(targets.parameters["dataset"]), targets.parameters["records"]
     pool = records.n_train if pool is None else pool
     records = records.take(np.arange(targets.margin.shape[1]))
@@ -132,13 +132,13 @@ def _fit_and_predict(config, fitted: tuple, asked: tuple, held: int, classes: in
     return {"mean": coarse(mean), "log_spread": coarse(np.log(spread))}
 
 
-def public_references(index: range, bank: str, models: dict | None = None, count: int = 3, judged: int = 10_000,
+def public_references(index: range, bank: str, recipe: dict | None = None, count: int = 3, judged: int = 10_000,
                       held: int = 2500, seed: int = 0) -> dict[str, np.ndarray]:
     """References that are trained on all records which the regression has: on the half of the pool that did not train the
     target, by the target's recipe. None of them knows a judged record.
 
     Args:
-        index: of the targets. bank, models: as for `regressions`. count: references against each target, besides its
+        index: of the targets. bank, recipe: as for `regressions`. count: references against each target, besides its
             complement in the bank, which is one. judged, held: as for `split`.
 
     Returns:
@@ -148,15 +148,15 @@ def public_references(index: range, bank: str, models: dict | None = None, count
 
     from mia_lib import signals, training
 
-    numbers, targets = targets_of(index, bank, **(models or {}))
+    numbers, targets = targets_of(index, bank, **(recipe or {}))
     of_models = {name: targets.parameters[name] for name in signature(models_of).parameters if name in targets.parameters}
     bank_models, records = models_of(range(2), **of_models)
     first, last = index.start * check_whole("count", count, 1), index.stop * count
     public = np.zeros((last, len(records)), bool)
     public[:first, 0] = True  # models against other targets, which are not trained here
     public[first:, :records.n_train] = np.repeat(~targets.members[:, :records.n_train], count, 0)
-    recipe = replace(bank_models.config, seed=bank_models.config.seed + 17 + seed)
-    trained = training.train(records, public, recipe, label="references on public records").part(range(first, last))
+    config = replace(bank_models.config, seed=bank_models.config.seed + 17 + seed)
+    trained = training.train(records, public, config, label="references on public records").part(range(first, last))
     margin = []
     for row, (number, members) in enumerate(zip(numbers, targets.members, strict=True)):
         rows = split(members, records.n_train, number, judged, held, seed).judged
@@ -258,9 +258,9 @@ def _grown(fitted: tuple, asked: tuple, held: int, classes: int | None, how: dic
 
 TINY = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200, "unused": 40, "epochs": 2,
         "batch_size": 64, "learning_rate": 0.05}
-PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "models": TINY, "backbone": "strided_cnn:4,4,8", "hidden": [8],
+PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "recipe": TINY, "backbone": "strided_cnn:4,4,8", "hidden": [8],
          "image_size": None, "epochs": 2, "judged": 50, "held": 20}
-REFERENCES_PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "models": TINY, "count": 2, "judged": 50, "held": 20}
+REFERENCES_PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "recipe": TINY, "count": 2, "judged": 50, "held": 20}
 TREES_PROBE = {"index": range(1, 3), "dataset": "german_credit", "records": 400, "unused": 100, "iterations": 20, "depth": 3}
 TABLES_PROBE = TREES_PROBE | {"judged": 100, "held": 50, "regression_iterations": 20}
 cifar10 = measurement("quantile/cifar10", probe=PROBE, block=8, chunk=8, bank="bank/cifar10")(regressions)

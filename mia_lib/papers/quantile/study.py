@@ -114,7 +114,7 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
     measurement = catalogue()[f"bank/{piece}"]
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}
-    bank, how = measurement(models, **recipe), {"models": recipe or None, "judged": judged, "held": held}
+    bank, how = measurement(models, **recipe), {"recipe": recipe or None, "judged": judged, "held": held}
     usual = catalogue()[f"quantile/{piece}"].usual()
     own = {name: value for name, value in {**how, **regression}.items() if usual[name] != value}
     asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
