@@ -333,6 +333,7 @@ def test_runs_in_class_are_runs_that_are_allowed(chapter):
 def test_a_look_at_a_result_that_is_none_says_what_is_wrong(repo, monkeypatch, capsys):
     monkeypatch.syspath_prepend(repo / "course")
     import checks
+    import numpy as np
 
     checks.tell("mine", 0.5, np.arange(10) < 5)
     assert "scores of shape () for 10 records" in capsys.readouterr().out
