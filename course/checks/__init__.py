@@ -176,6 +176,9 @@ def auc(scores, members) -> float:
 def tell(name: str, scores, members) -> None:
     """Print the AUC of scores, and the share of members found where one non-member in twenty is accused."""
     scores, members = np.asarray(scores, float), np.asarray(members, bool)
+    if scores.shape != members.shape:
+        print(f"{name}: scores of shape {scores.shape} for {len(members)} records, and one number a record is needed")
+        return
     allowed = int(0.05 * (~members).sum())
     bar = np.sort(scores[~members])[::-1][allowed]
     print(f"{name}: AUC {auc(scores, members):.3f}, TPR at 5 % FPR {np.mean(scores[members] > bar):.1%}")

@@ -54,7 +54,7 @@ def mast(loss, reference_loss, reference_members):
     """
     ### BEGIN SOLUTION
     outside = ~reference_members
-    typical = (reference_loss * outside).sum(0) / outside.sum(0)
+    typical = -np.log((np.exp(-reference_loss) * outside).sum(0) / outside.sum(0))  # the soft minimum
     return typical - loss
     ### END SOLUTION
 
@@ -73,6 +73,13 @@ loss, members = bank["loss"], bank["members"]
 references = [m for m in range(len(loss)) if m // 2 != target // 2]  # neither the target nor the other model of its pair
 checks.tell("MALT", malt(loss[target]), members[target])
 checks.tell("MAST", mast(loss[target], loss[references], members[references]), members[target])
+checks.tell("all references", loss[references].mean(0) - loss[target], members[target])
+
+# %% [markdown]
+# The last line is what the checks refuse: a mean over all references, those that were trained on the record as well. If it finds more than
+# yours, ask what it knows. Half of its references have seen the record, so its threshold lies between the losses with and without it, where the best
+# threshold is. Only an attacker who has the record before training the references can have them. The mean without them sets the threshold too
+# high for most records. The soft minimum sets it lower, and needs no such references.
 
 # %% tags=["right"]
 # a loop and a median
@@ -92,10 +99,10 @@ def mast(loss, reference_loss, reference_members):
     return masked.mean(axis=0).filled(0) - loss.astype(np.float32)
 
 # %% tags=["right"]
-# the soft minimum
+# the mean
 def mast(loss, reference_loss, reference_members):
-    weights = np.where(reference_members, 0, np.exp(-reference_loss))
-    return -np.log(weights.sum(0) / (~reference_members).sum(0)) - loss
+    outside = ~reference_members
+    return (reference_loss * outside).sum(0) / outside.sum(0) - loss
 
 # %% tags=["wrong"]
 # wrong sign: the loss itself is the score

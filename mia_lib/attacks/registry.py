@@ -2,8 +2,8 @@
 
 To add one, write its score function where the others are (`mia_lib.attacks`), declare what it needs, and add an entry to
 `ATTACKS`. An audit, a chapter or a class then runs it by name on whatever shows it signals, see `TargetSignals`. Attacks that
-train models or compute gradients are entries of the same kind where that is done: `mia_lib.audit.attacks` and
-`mia_lib.papers.compare.attacks`. CONTRIBUTING.md shows it with Attack S.
+train models or compute gradients are entries of the same kind where that is done, in `mia_lib.audit.attacks`. CONTRIBUTING.md
+shows it with Attack S.
 """
 
 from __future__ import annotations

@@ -328,3 +328,14 @@ def test_runs_in_class_are_runs_that_are_allowed(chapter):
     key, value = given.split(" ")
     assert name == chapter and re.fullmatch(r"\w+", key)
     validate(chapter, {key: value}, "quick", ROOT)
+
+
+def test_a_look_at_a_result_that_is_none_says_what_is_wrong(repo, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(repo / "course")
+    import checks
+    import numpy as np
+
+    checks.tell("mine", 0.5, np.arange(10) < 5)
+    assert "scores of shape () for 10 records" in capsys.readouterr().out
+    checks.tell("mine", np.arange(10), np.arange(10) > 4)
+    assert "AUC 1.000" in capsys.readouterr().out
