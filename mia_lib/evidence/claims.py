@@ -2,7 +2,7 @@
 
 A claim is a statement about one or more estimates, its parts, each oriented so that the claim says "greater
 than zero". The claims of a paper are in `data/papers/NAME_claims.yaml`, and nowhere else: the rule and the margins of each,
-the data that the paper shows it on, and the sentence that a page says for each verdict.
+and the data that the paper shows it on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Verdict:
         estimate: our numbers, as text.
         parts: part -> Interval, or None where that part was not run.
         reason: why it, or a part of it, was not run.
-        points: whether estimates are shown in percentage points. times: whether they are ratios.
+        points: whether estimates are shown in percentage points.
         intervals: what `estimate` prints as text: part -> its number, "" where it is alone, of a check what was checked.
         data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
     """
@@ -51,7 +51,6 @@ class Verdict:
     parts: Mapping[str, Interval | None] = field(default_factory=dict)
     reason: str = ""
     points: bool = False
-    times: bool = False
     data: str = ""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
 
@@ -75,18 +74,18 @@ class Verdict:
         run = {name: interval for name, interval in self.parts.items() if interval is not None}
         if len(run) <= 2:
             return self.estimate
-        places = {CONTRADICTED: lambda part: part.high if self.times else widened(part, len(run)).high,  # ratios are counts
+        places = {CONTRADICTED: lambda part: widened(part, len(run)).high,
                   NO_DIFFERENCE: lambda part: -max(-part.low, part.high)}
         place = places.get(self.verdict, lambda part: part.low)
         name = min(run, key=lambda part: np.nan_to_num(place(run[part]), nan=-np.inf))
-        return f"decided by {name} (of {len(run)}): {_number(run[name], self.points, self.times)}"
+        return f"decided by {name} (of {len(run)}): {_number(run[name], self.points)}"
 
     @property
     def numbers(self) -> list[dict]:
         """Its numbers in the units in which they are printed: [{"part", "value", "low", "high", "unit"}], where the unit is
-        "points", "times" or "", and ends are None where no interval is printed."""
-        unit = "points" if self.points else "times" if self.times else ""
-        cells = {part: tables.cell(100 * interval if self.points else interval.value if self.times else interval)
+        "points" or "", and ends are None where no interval is printed."""
+        unit = "points" if self.points else ""
+        cells = {part: tables.cell(100 * interval if self.points else interval)
                  for part, interval in self.intervals.items()}
         return [{"part": part, **tables.ends_of(shown), "unit": unit} for part, shown in cells.items()]
 
@@ -154,19 +153,11 @@ def margin(paper: str, claim_id: str, name: str) -> float:
 
 
 def sentence(record: Mapping) -> str:
-    """What a page says of a claim, by its verdict: the claims file's sentence, or the claim with the verdict and the numbers.
+    """What a page says of a claim: its text with the verdict and the numbers.
 
     Args:
         record: of a verdict, from `Verdict.record`.
     """
-    said = next((claim.get("says", {}) for claim in _file(record["paper"])["claims"] if claim["id"] == record["claim"]), {})
-    if record["verdict"] in said:
-        text = " ".join(said[record["verdict"]].split())
-        counted = record["verdict"] not in (CONTRADICTED, INCONCLUSIVE) or "-all`" in text  # the sentence says it itself
-        share = "" if counted else _share(record)
-        lacking = f"in part not run: {record['reason']}" if record["reason"] and record["verdict"] != NOT_RUN else ""
-        notes = "; ".join(filter(None, [share, lacking]))
-        return f"{text} ({notes}.)" if notes else text
     number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
     verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
                NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",
@@ -223,61 +214,9 @@ def _same(claim: Mapping) -> float:
     return margin(claim["paper"], claim["id"], names[0]) if names else 0.0
 
 
-def _number(interval: Interval, points: bool, times: bool = False) -> str:
-    if times:
-        return f"{interval.value:.2g} times"
+def _number(interval: Interval, points: bool) -> str:
     tiny = 0 < max(abs(interval.value), abs(interval.low), abs(interval.high)) < 0.001
     return f"{100 * interval:.1f} points" if points else f"{interval:.1g}" if tiny else f"{interval:.3f}"
-
-
-class WorkVerdict(Verdict):
-    """A verdict on counts of work (`judge_work`): a part holds where its ratio is above the claim's margin."""
-
-    def record(self) -> dict:
-        return super().record() | {"hold": sum(part is not None and part.low > 1 for part in self.parts.values())}
-
-
-def judge_work(paper: str, claim_id: str, ratios: Mapping[str, float | None] | None, reason: str | None = None) -> Verdict:
-    """Judge that one thing costs more than another, by counts of work (`papers.costs`), which no load of a machine changes.
-
-    Operations of different kinds take a processor different times, so counts must differ by the claim's margin "times":
-
-    - reproduced: every ratio is above the margin;
-    - contradicted: some ratio is below one over the margin;
-    - inconclusive: anything else;
-    - not run: there are no ratios.
-
-    Args:
-        paper, claim_id: a claim with a margin, for example "quantile", "C10".
-        ratios: name -> work of what the claim says costs more over that of what costs less; None for what was not run.
-        reason: why something was not run; needed exactly then.
-
-    Raises:
-        MiaError: unknown claim, or one without that margin; a ratio that is not above zero; something not run without a
-            reason.
-    """
-    claim, ratios = _claim(paper, claim_id), dict(ratios or {})
-    if "times" not in claim.get("margins", {}):
-        raise MiaError(f"{paper} {claim_id} has no margin \"times\" in {paper}_claims.yaml: counts of work cannot judge it.")
-    times, run = margin(paper, claim_id, "times"), {name: ratio for name, ratio in ratios.items() if ratio is not None}
-    if len(run) < max(len(ratios), 1) and not reason:
-        raise MiaError(f"{paper} {claim_id}: reason is empty though something was not run. Say why.")
-    for name, ratio in run.items():
-        if not 0 < ratio < float("inf"):
-            raise MiaError(f"{paper} {claim_id}: the ratio of {name!r} is {ratio!r}: a number above zero is needed.")
-    covers = f"a factor of {times:g} either way, for operations of different kinds"
-    parts = {name: None if ratio is None else Interval(ratio, ratio / times, ratio * times, covers=covers)
-             for name, ratio in ratios.items()}
-    if not run:
-        return WorkVerdict(paper, claim_id, claim["text"], "not run", "", parts, reason, times=True)
-    if all(ratio > times for ratio in run.values()):
-        verdict = "reproduced"
-    else:
-        verdict = "contradicted" if any(ratio < 1 / times for ratio in run.values()) else "inconclusive"
-    estimate = "; ".join(f"{name}: {_number(parts[name], False, True)}" for name in run)
-    return WorkVerdict(paper, claim_id, claim["text"], verdict, estimate, parts,
-                       reason or "" if len(run) < len(ratios) else "",
-                       times=True, intervals={name: part for name, part in parts.items() if part is not None})
 
 
 def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
@@ -302,18 +241,12 @@ def judge_identity(paper: str, claim_id: str, residual: float, tolerance: float,
                    intervals={what: Interval(residual, np.nan, np.nan)})
 
 
-def _share(record: Mapping) -> str:
-    """How many parts hold, where not all do."""
-    hold, parts = record.get("hold", 0), record.get("parts", 0)
-    return f"{hold} of {parts} parts hold" if parts > 1 and hold < parts else ""
-
-
 def _table(records: Iterable[Mapping]) -> pd.DataFrame:
     return pd.DataFrame([{
         "claim": f"**{one['claim']}** {'(ours) ' if kind_of(one) == 'ours' else ''}{one['text']}",
         "exhibit": one["exhibit"],
         "verdict": f"**{one['said']}**" + (f" ({one['reason']})" if one["verdict"] == "not run" else ""),
-        "ours": "\n".join(filter(None, [one["brief"].replace("; ", "\n") or tables.NOTHING, _share(one)])),
+        "ours": one["brief"].replace("; ", "\n") or tables.NOTHING,
         "paper": one["evidence"],
     } for one in records])
 

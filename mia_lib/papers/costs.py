@@ -4,7 +4,7 @@ Of networks and matrices floating-point operations of products and convolutions 
 for a multiplication and its addition. Of boosted trees visits are: a level of a tree looks at every record and column.
 
 A count does not say how long something takes. Large products run at several times the speed of the small ones that training
-consists of, so claims about cost ask for a factor between counts (`claims.judge_work`), and tables give seconds as well.
+consists of, so tables give seconds as well.
 """
 
 from __future__ import annotations

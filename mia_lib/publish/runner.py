@@ -60,19 +60,8 @@ def digest(paths, base: Path) -> str:
     """Hash of the names (relative to `base`) and contents of files, as 64 hexadecimal digits."""
     total = hashlib.sha256()
     for path in sorted(paths):
-        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(bearing_part(path)).hexdigest()}\n".encode())
+        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
-
-
-def bearing_part(path: Path) -> bytes:
-    """What of a file bears on a run: all, but of claims not the sentences that pages say, which are put in afterwards."""
-    if not path.name.endswith("_claims.yaml"):
-        return path.read_bytes()
-    import yaml
-
-    content = yaml.safe_load(path.read_bytes())
-    claims = [{key: value for key, value in claim.items() if key != "says"} for claim in content.pop("claims")]
-    return json.dumps([content, claims], sort_keys=True).encode()
 
 
 def versions(*packages: str) -> dict[str, str]:

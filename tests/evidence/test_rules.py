@@ -40,7 +40,8 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0}
 STRENGTH_OF = {
-    "audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "gradient norm": 2.0},
+    "audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "RMIA": 3.2,
+              "LiRA, own spreads": 3.0, "gradient norm": 2.0},
     "compare": {"calibrated loss": 2.2, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.6,
                 "gradient norm": 2.0},
     "iha": {"IHA": 3.6, "LOSS": 0.6, "SIF": 0.6, "RMIA": 2.9, "LiRA, the target among its references": 3.4, "SGD": 3.0,

@@ -72,7 +72,7 @@ def test_what_was_not_run_says_why_and_what_was_run_in_part_says_which():
 @pytest.mark.parametrize("interval, shown, unit", [
     (claims.judge("bayes", "C7", {"n = 400": around(0.02, 0.01), "n: 2; m": around(-0.5)}, points=True), 2, "points"),
     (claims.judge("bayes", "C6", around(1.0)), 1, ""),
-    (claims.judge_work("quantile", "C10", {"a": 2.0, "b": 120.0}), 2, "times"),
+    
     (claims.judge_identity("bayes", "C1", 3e-13, 1e-10), 1, ""), (claims.judge("bayes", "C14", None, "no"), 0, "")])
 def test_numbers_for_programs_are_those_of_the_verdict_in_the_units_that_are_printed(interval, shown, unit):
     verdict = interval.record()
@@ -82,7 +82,7 @@ def test_numbers_for_programs_are_those_of_the_verdict_in_the_units_that_are_pri
     for number, (name, part) in zip(numbers, interval.intervals.items(), strict=True):
         factor = 100 if unit == "points" else 1
         assert number["part"] == name and number["value"] == factor * part.value
-        ends = (None, None) if unit == "times" or np.isnan(part.low) else (factor * part.low, factor * part.high)
+        ends = (None, None) if np.isnan(part.low) else (factor * part.low, factor * part.high)
         assert (number["low"], number["high"]) == ends
 
 

@@ -208,13 +208,6 @@ def test_the_table_is_what_the_pages_show(swept):
     assert list(of_claims.loc["C2"]) == ["claims", "", "", "", "", "", "not run"]
 
 
-def test_a_claim_judged_by_counts_of_work_and_a_check_have_their_numbers():
-    records = [claims.judge_work("quantile", "C10", {"a": 2.0, "b": None}, "no").record(),
-               claims.judge_identity("quantile", "C2", 0.0003, 0.0, "change").record()]
-    frame = sweep.tidy([sweep.Cell({"steps": 1}, claims=records)])
-    assert frame[["row", "column", "value"]].to_numpy().tolist() == [["a", "C10", 2.0], ["change", "C2", 0.0003]]
-
-
 def test_rows_are_named_by_the_columns_before_the_numbers():
     interval = {"value": 0.5, "low": 0.4, "high": 0.6}
     network = table("net", ["network", "augmentation", "auc"], ("a", "none", interval), ("a", "crop", interval), labels=2)
