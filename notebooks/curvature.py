@@ -130,15 +130,7 @@ config = training.TrainConfig("strided_cnn:4,8,32", epochs=hand_epochs, batch_si
                               seed=seed)
 networks = training.train(images, inside, config)
 bent = curvature.of(networks, images, "released_code", ITERATIONS, measure.STEP)
-
-# %% tags=["hide-input"]
 log_bent = attack.log_curvature(bent)  # [models, images]
-unseen = np.average(log_bent, 0, ~inside)
-plotting.show(
-    exhibits.extremes(images, unseen), name="curvature-figure-1",
-    caption="**Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature under networks "
-            "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
-    alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")
 
 # %% [markdown]
 # ## One target by hand
@@ -155,7 +147,7 @@ by_hand = {"Curv, log ratio": ratio, "LiRA": lira, "Yeom": margin[0]}
 {name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing. The curvature attack has {ours}`hand-curvature`, for {ours}`asks` queries an image. LiRA is the same comparison for the
+# The curvature attack has an {term}`AUC` of {ours}`hand-curvature`, for {ours}`asks` queries an image. LiRA is the same comparison for the
 # log odds of the true class and has {ours}`hand-lira`, for one query. The networks come in pairs that share no image; the partner of the target stays
 # out, because counting which references hold an image would give the answer away.
 #
@@ -221,7 +213,7 @@ plotting.explore(
 # \mathrm{NLL} = \log \mathrm{LR} .
 # $$ (curvature-lr)
 #
-# NLL is here the logarithm of LR. The attack is LiRA with another signal. Since the logarithm rises strictly, *LR and NLL must rank all records alike*. In the paper they do not: on CIFAR-100
+# NLL is here the logarithm of LR. Since the logarithm rises strictly, *LR and NLL must rank all records alike*. In the paper they do not: on CIFAR-100
 # their AUCs are {printed}`table1 | CIFAR100 | Curv ZO LR | auroc` and {printed}`table1 | CIFAR100 | Curv ZO NLL | auroc` %. The released code computes
 # two other scores under these names ({ref}`below <curvature-ladder-section>`).
 #
@@ -321,13 +313,13 @@ results.show_table(
 #
 # :::{finding}
 # :claims: C1 reproduced, C4 reproduced, C5 reproduced, C6 reproduced, C13 checked, C3 inconclusive, A1 contradicted, A2 reproduced, A4 reproduced
-# **What held.** The loss curves more around images that the network was not trained on. Of the eight methods as released LR finds the most members at few
+# **What held.** The loss curves more around images that the network was not trained on. Of the eight methods as released LR finds most members at few
 # false alarms; NLL has the better AUC of the two, and the mirror image helps both.
 #
 # **What did not.** NLL is not clearly ahead of the plain loss. LiRA as in its own paper does with one or two queries what the curvature does with forty or eighty.
 # What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`), which LiRA sees directly.
 #
-# **What stays open.** Whether ResNets with 25,000 members give the same picture, and Figures 5 to 7, of whose networks only the bank's own are trained.
+# **What stays open.** Whether ResNets with 25,000 members give the same picture, and Figure 5.
 # :::
 #
 # ## Exercises
@@ -395,9 +387,14 @@ results.show_table(
 # %% [markdown]
 # ## In more depth
 #
-# ### Figures 2 and 3: many records, one record
+# ### Figures 1 to 3: which images bend, many records, one record
 
 # %% tags=["hide-input"]
+plotting.show(
+    exhibits.extremes(images, np.average(log_bent, 0, ~inside)), name="curvature-figure-1",
+    caption="**Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature under networks "
+            "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
+    alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")
 gaussian = pd.concat([study.gaussian(name, curved[name], games) for name in sets])
 results.name({"threshold-auc": number(table_1[table_1["protocol"] == "one view"], study.CURVATURE, "auc")})
 results.name({"distance": number(gaussian, study.CURVATURE, "distance")}, ".1%")

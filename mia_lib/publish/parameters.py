@@ -34,8 +34,6 @@ from mia_lib.errors import MiaError, check_range, choose
 PUBLISHED, QUICK = "published", "quick"
 PRESETS = {  # what each is for; a notebook may have others
     PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
-    "cpu": "what of the paper's sizes a CPU reaches, twenty minutes to two hours",
-    "paper": "the paper's sizes, a GPU or hours",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}

@@ -90,7 +90,7 @@ def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_si
     given = {**entry.parameters, **entry.trial}
     entries = [{"measurement": entry.measurement.name, "models": 2, "parameters": given}]
     if "bank" in given:  # what it is made from is published first
-        entries.insert(0, {"measurement": given["bank"], "models": 2, "parameters": given["models"]})
+        entries.insert(0, {"measurement": given["bank"], "models": 2, "parameters": given["recipe"]})
     (own_folder / "queue.yaml").write_text(yaml.safe_dump(entries))
     for killed, code in ((True, {-signal.SIGKILL}), (False, {0, None})):
         process = processes.context().Process(target=worked_through, args=(own_folder, killed))

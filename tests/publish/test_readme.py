@@ -44,7 +44,9 @@ def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_le
 
 def test_its_examples_run_as_they_stand(tmp_path):
     """Each block of Python in a process of its own, in a folder with the modules that the page shows."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    pages = (ROOT / "README.md", ROOT / "book" / "own.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names = [found[1] if (found := re.match(r"# (\w+\.py)\n", block)) else f"block_{k}.py" for k, block in enumerate(blocks)]
     assert {"my_models.py", "my_audit.py"} < set(names)
     for name, block in zip(names, blocks, strict=True):
