@@ -11,7 +11,7 @@
 # %% [markdown]
 # # Audit your own model
 #
-# **An audit attacks a model with all that is at hand, and says what that finds beyond chance. A random forest of ours gives its members away to
+# **An audit attacks a model with all that is at hand. A random forest of ours gives its members away to
 # anyone
 # who may ask it for probabilities, with an AUC of {ours}`forest-auc:value`; a network that is right on {ours}`network-right:value` of new images with
 # {ours}`network-auc:value`. With a planted leak {ours}`found-forests:value` of the audits of forests raise an alarm, without one
