@@ -80,3 +80,9 @@ def test_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
 def test_what_is_no_estimate_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()
+
+
+def test_a_summary_of_nothing_has_its_columns():
+    frame = metrics.by_repetition({"a": {"auc": np.linspace(0.4, 0.6, 3)}}, size=3)
+    assert list(metrics.summary(frame.iloc[:0], ["size", "attack", "metric"])) == [
+        "size", "attack", "metric", "value", "low", "high", "interval"]
