@@ -216,4 +216,4 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
         if metric == "balanced_accuracy":
             interval = interval.without("a peak, which has no interval")
         rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})
-    return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "interval"])  # also where there are no rows
+    return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "interval"])

@@ -1,6 +1,7 @@
 """Numbers made of tidy results have the values and the intervals of the metrics that they are made of."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mia_lib import membership, metrics
@@ -83,6 +84,6 @@ def test_what_is_no_estimate_is_refused(call, words):
 
 
 def test_a_summary_of_nothing_has_its_columns():
-    frame = metrics.by_repetition({"a": {"auc": np.linspace(0.4, 0.6, 3)}}, size=3)
-    assert list(metrics.summary(frame.iloc[:0], ["size", "attack", "metric"])) == [
-        "size", "attack", "metric", "value", "low", "high", "interval"]
+    empty = pd.DataFrame(columns=["kind", "attack", "metric", "repetition", "value", "resampled", "unit", "trials"])
+    table = metrics.summary(empty, ["kind", "attack", "metric"])
+    assert list(table) == ["kind", "attack", "metric", "value", "low", "high", "interval"] and table.empty
