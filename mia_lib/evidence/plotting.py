@@ -11,7 +11,6 @@ import base64
 import io
 import json
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -19,13 +18,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.evidence import panels as pieces
 from mia_lib.evidence import tables
-from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED, set_style
+from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED
 from mia_lib.hints import Members
 from mia_lib.metrics import ranking
 from mia_lib.metrics.interval import Interval
@@ -454,59 +452,3 @@ def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[di
     return ({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt},
             {"image/png": {"width": width, "height": height},
              "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
-
-
-def lines(rows: pd.DataFrame, x: str, values: list, names: list[str], ends: tuple[float, float],
-          zero: bool = False) -> Figure:
-    """A small chart against one parameter: a line a name, with intervals as bars.
-
-    Args:
-        rows: with columns x, row, value, low, high.
-        values: of x, in the order of a categorical axis.
-        names: of the lines; what stands where keeps its colour from chart to chart.
-        ends: lowest and highest number, of all charts that are to be compared.
-        zero: draw a line at zero.
-    """
-    set_style()
-    direct = len(names) <= 5 and max(map(len, names)) <= 16
-    legend = {} if direct else {name: textwrap.fill(name, 46) for name in names}
-    figure = Figure(figsize=(3.7, 2.8 + 0.16 * sum(text.count("\n") + 1 for text in legend.values())))
-    ax = figure.subplots()
-    numeric = not isinstance(values[0], str)
-    log = numeric and min(values) > 0 and max(values) >= 10 * min(values)
-    places = {v: math.log10(v) if log else v if numeric else place for place, v in enumerate(values)}
-    between = np.diff(np.sort(list(places.values())))
-    gap = min(0.02 * between.sum(), 0.6 * between.min() / len(names))
-    last = {}
-    for place, name in enumerate(names):
-        line, look = rows[rows.row == name], style_of(name, place)
-        if line.empty:
-            continue
-        at = line[x].map(places).to_numpy(float) + gap * (place - (len(names) - 1) / 2)  # bars side by side
-        order = np.argsort(at)
-        value, low, high = line[["value", "low", "high"]].to_numpy(float)[order].T
-        pieces.whiskers(ax, at[order], value, low, high, markersize=5, **look)
-        last[name] = value[-1], look
-    if zero:
-        ax.axhline(0, **CHANCE)
-    margin = 0.06 * (ends[1] - ends[0] or abs(ends[0]) or 1)
-    ticks = values[::math.ceil(len(values) / 8)]
-    ax.set(xlabel=x, ylim=(ends[0] - margin, ends[1] + margin))
-    ax.set_xticks([places[v] for v in ticks], [f"{v:g}" if numeric else v for v in ticks])
-    if sum(len(str(v)) for v in ticks) > 32:
-        ax.set_xticks(ax.get_xticks(), ax.get_xticklabels(), rotation=25, ha="right", rotation_mode="anchor")
-    ax.margins(x=0.08)
-    if direct:
-        figure.draw_without_rendering()
-        size = ax.get_window_extent()
-        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end, _ in last.values()]
-        places = _spread(heights, 16 / size.height, 0, 1)
-        texts = [_label(ax, name, (1.03, height), look["color"], "left", "center")
-                 for (name, (_, look)), height in zip(last.items(), places, strict=True)]
-    else:
-        marks = [Line2D([], [], markersize=5, **look) for _, look in last.values()]
-        texts = figure.legend(marks, [legend[name] for name in last], loc="outside upper left", handlelength=3,
-                              fontsize=8).get_texts()
-    for text in [*texts, ax.xaxis.label, *ax.get_xticklabels()]:
-        text.set_parse_math(False)  # a name with a dollar in it is no formula
-    return figure

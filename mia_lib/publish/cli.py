@@ -158,11 +158,11 @@ def sweep(name: str = NOTEBOOK,
           output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
           yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
-    from mia_lib.publish.sweep import cells, page
+    from mia_lib.publish import sweep as grids
 
     _limit_measuring(yes)
-    ran, folder = cells.run(name, _pairs(name, parameter), preset, output)
-    typer.echo(page.write(name, ran, preset, folder))
+    cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
+    typer.echo(grids.write(name, cells, preset, folder))
 
 
 @app.command(cls=WithPairs)
@@ -334,10 +334,10 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 @app.command()
 def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
     """Make each notebooks/NAME.ipynb from NAME.py, without outputs, what README.md says of recorded runs, and what
-    book/machines.md says of cards and of what was measured."""
-    from mia_lib.publish import measured, readme, runner, selftest
+    book/machines.md says of what was measured."""
+    from mia_lib.publish import measured, readme, runner
 
-    stale = [*runner.sync_pairs(check), *readme.sync(check), *dict.fromkeys([*selftest.sync(check), *measured.sync(check)])]
+    stale = [*runner.sync_pairs(check), *readme.sync(check), *measured.sync(check)]
     for pair in stale:
         typer.echo(f"{'out of step' if check else 'written'}: {pair}")
     if check and stale:
@@ -354,37 +354,22 @@ def key(preset: str = PRESET) -> None:
 
 
 @app.command()
-def doctor(device: str | None = typer.Option(None, help="Compare a graphics card with the processor instead: cuda or cuda:1."),
-           keep: bool = typer.Option(False, "--keep", help="Note in data/cards.json, and on the page of machines, what agreed "
-                                                           "on this card.")) -> None:
+def doctor(device: str | None = typer.Option(
+        None, help="Compare a graphics card with the processor instead: cuda or cuda:1.")) -> None:
     """Look whether this machine has what the book needs; with --device, whether its card computes what the processor does."""
     from mia_lib.publish import doctor as health
 
-    if keep and device is None:
-        raise MiaError("--keep notes what ran on a card: give --device cuda with it.")
-    if device is not None:
-        _compare(device, keep)
-        return
     good = True
-    for finding in health.examine():
-        good &= finding.good or not finding.essential
-        mark = "ok" if finding.good else ("MISSING" if finding.essential else "without")
-        typer.echo(f"{mark:8}{finding.what}: {finding.found}")
+    if device is not None:
+        for row in health.compare_probes(device):
+            good &= row.agrees
+            typer.echo(row)
+    else:
+        for finding in health.examine():
+            good &= finding.good or not finding.essential
+            mark = "ok" if finding.good else ("MISSING" if finding.essential else "without")
+            typer.echo(f"{mark:8}{finding.what}: {finding.found}")
     if not good:
-        raise typer.Exit(1)
-
-
-def _compare(device: str, keep: bool) -> None:
-    from mia_lib.publish import selftest
-
-    rows = []
-    for row in selftest.compare(selftest.card(device)):
-        typer.echo(row.text())
-        rows.append(row)
-    if keep:
-        typer.echo(f"noted in {selftest.keep(device, rows)}")
-        selftest.sync()
-    if not all(row.good or row.lacks for row in rows):
         raise typer.Exit(1)
 
 

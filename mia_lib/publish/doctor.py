@@ -1,4 +1,4 @@
-"""What `mia doctor` looks at."""
+"""What `mia doctor` looks at; with `--device`, whether a card gives the numbers of the processor at every probe."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import duration
 from mia_lib.publish.parameters import find_root
 from mia_lib.publish.runner import free_bytes
 
+ALLOWED = 2e-2  # difference of a card at a probe, relative to the largest value of an array: see book/machines.md
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -103,3 +108,93 @@ def _kernel() -> str:
         record = execute("probe", {}, Path(folder) / "probe.ipynb", root=Path(folder),
                          bars=Bars(Console(quiet=True)))
     return f"started, ran a cell and ended in {duration(record['seconds'])}"
+
+
+# ------------------------------------------------------------------------------------------------ a card against the processor
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Numbers that a card and the processor gave.
+
+    Attributes:
+        what: what was run, as a measurement's name.
+        difference: the largest one, relative to the largest value of its array; None where it could not run.
+        allowed: the largest that is no failure.
+        seconds: what both took.
+        problem: why it could not run.
+    """
+
+    what: str
+    difference: float | None
+    allowed: float
+    seconds: float
+    problem: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both ran and the difference is allowed."""
+        return self.difference is not None and self.difference <= self.allowed
+
+    def __str__(self) -> str:
+        if self.difference is None:
+            return f"{'FAILED':8}{self.what}: {self.problem}"
+        return (f"{'ok' if self.agrees else 'DIFFERS':8}{self.what}: apart by {self.difference:.1e}, allowed "
+                f"{self.allowed:.0e}; {self.seconds:.1f} s")
+
+
+def compare_probes(device: str, names: Sequence[str] | None = None) -> Iterator[Comparison]:
+    """The probes of all measurements on the processor and on a card, one after the other.
+
+    Args:
+        device: "cuda" or "cuda:NUMBER". names: of measurements, instead of all.
+
+    Raises:
+        MiaError: no card, or a name that is none.
+    """
+    from mia_lib import published
+    from mia_lib.training import devices
+
+    if not devices.is_card(devices.pick(device)):
+        raise MiaError(f"device = {device!r} is the processor, with which a card is compared: give 'cuda' or 'cuda:NUMBER'.")
+    measurements = published.catalogue()
+    for name in measurements if names is None else names:
+        yield compare(name, measurements[name].run_probe, device)
+
+
+def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, allowed: float = ALLOWED) -> Comparison:
+    """The arrays that `run` gives with `$MIA_DEVICE` the processor and with `device`, both from an empty cache. Who was in
+    which model is no question to a card, so arrays of real numbers alone are compared."""
+    began, results = time.perf_counter(), []
+    try:
+        for where in ("cpu", device):
+            with _alone(where):
+                results.append({name: array for name, array in run().items() if np.asarray(array).dtype.kind == "f"})
+    except (RuntimeError, TypeError, NotImplementedError, MiaError) as error:
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return Comparison(what, None, allowed, time.perf_counter() - began, problem)
+    most = max((_difference(array, results[1][name]) for name, array in results[0].items()), default=0.0)
+    return Comparison(what, most, allowed, time.perf_counter() - began)
+
+
+def _difference(here: np.ndarray, there: np.ndarray) -> float:
+    here, there = (np.asarray(array, float) for array in (here, there))
+    if not (np.isfinite(here).all() and np.isfinite(there).all()):
+        return float("inf")
+    return float(np.abs(there - here).max(initial=0.0) / max(np.abs(here).max(initial=0.0), 1e-12))
+
+
+@contextmanager
+def _alone(device: str):
+    """An empty cache, and `device` where none is named."""
+    before = {name: os.environ.get(name) for name in ("MIA_CACHE", "MIA_DEVICE", "MIA_CLUSTER")}
+    with tempfile.TemporaryDirectory(prefix="mia-doctor-") as folder:
+        os.environ |= {"MIA_CACHE": folder, "MIA_DEVICE": device}
+        os.environ.pop("MIA_CLUSTER", None)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value

@@ -156,8 +156,6 @@ def drawn():
     frame = pd.DataFrame([{"n": n, "auc": 0.5 + 0.01 * place, "attack": name, "low": 0.4, "high": 0.7}
                           for place, name in enumerate(many) for n in (10, 20)])
     yield plotting.against(frame, "n", "auc", "attack")
-    rows = pd.DataFrame([{"x": x, "row": name, "value": 0.5, "low": 0.4, "high": 0.6} for name in many for x in (1, 2)])
-    yield plotting.lines(rows, "x", [1, 2], list(many), (0, 1))
     yield versus.picture({"a case": (many, members)}, fpr=0.1)
 
 

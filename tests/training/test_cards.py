@@ -2,6 +2,7 @@
 waiting."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +11,18 @@ import torch
 
 if torch.cuda.is_available():  # PyTorch's automatic differentiation takes one kind of card in a process
     pytest.skip("a card is here, which the tests that name it ask instead", allow_module_level=True)
-sys.path.append(str(Path(__file__).resolve().parents[1]))
+sys.path += [str(Path(__file__).resolve().parents[k]) for k in (0, 1)]
 
 import cards
+import ways
 
-from mia_lib import membership
+from mia_lib import membership, published
 from mia_lib.attacks.quantile import networks
-from mia_lib.publish import selftest
+from mia_lib.publish import doctor
 from mia_lib.training import devices, private
-from mia_lib.training.backends import loop
+from mia_lib.training.backends import gpu, loop
 
-TABLE, CONFIG = selftest._recipes()["mlp"]
+TABLE, CONFIG = ways.recipes()["mlp"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +31,9 @@ def _own_cache(isolated_cache):
 
 
 def group(stacked: bool = True, recipe: str = "mlp", **changes) -> loop.Group:
-    records, config = selftest._recipes()[recipe]
+    records, config = ways.recipes()[recipe]
     rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)][:2 if stacked else 1]
-    config, numbers = selftest.replace(config, **changes), list(range(len(rows)))
+    config, numbers = replace(config, **changes), list(range(len(rows)))
     return loop.Group(records.x, records.y, rows, 3, config, numbers, devices.pick(), stacked)
 
 
@@ -42,14 +44,29 @@ def waits(run, card: cards.Fake) -> int:
     return card.syncs.total() - before
 
 
-@pytest.mark.parametrize("check", selftest.CHECKS, ids=lambda check: check.what)
-def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(check, monkeypatch):
-    if check.lacking():
-        pytest.skip(check.lacking())
+@pytest.mark.parametrize("way", ways.WAYS, ids=lambda way: way.what)
+def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatch):
+    if way.lacking():
+        pytest.skip(way.lacking())
     with cards.fake(monkeypatch) as card:
-        [row] = selftest.compare("cuda", (check,))
-    assert row.good, row.text()
+        row = ways.compare(way, "cuda")
+    assert row.agrees, row
     assert card.sent, "nothing went to the card"
+
+
+@pytest.mark.parametrize("name", sorted(published.catalogue()))
+def test_each_measurement_gives_its_numbers_on_a_card(name, monkeypatch):
+    monkeypatch.setattr(gpu, "at_once", lambda *_: 1)  # else the clock decides, and with it the rounding
+    with cards.fake(monkeypatch):
+        assert published.catalogue()[name].check_probe() == ""
+
+
+def test_the_doctor_asks_the_card(monkeypatch):
+    with cards.fake(monkeypatch) as card:
+        monkeypatch.setattr(devices, "is_card", lambda device: device == cards.DEVICE)
+        [row] = doctor.compare_probes("cuda", ["bank/fashion-small"])
+        assert row.agrees and row.what == "bank/fashion-small" and str(row).startswith("ok"), row
+    assert card.sent
 
 
 @pytest.mark.parametrize("stacked, recipe", [(True, "mlp"), (False, "cnn"), (True, "dropout")])
@@ -97,7 +114,7 @@ def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatc
             found["regressor", size] = waits(lambda config=config: networks.fit(
                 TABLE.x, np.arange(96.0), config, 2, networks.gaussian_loss), card)
             if not private.lacking():
-                config = selftest.replace(CONFIG, epochs=1, batch_size=size)
+                config = replace(CONFIG, epochs=1, batch_size=size)
                 found["private", size] = waits(lambda config=config: private.fit(
                     TABLE.x, TABLE.y, 3, config, private.Privacy(4.0), device=cards.DEVICE), card)
     for what in {name for name, _ in found}:

@@ -1,0 +1,281 @@
+"""Sweeps: one notebook over a grid of parameters, one tidy table of what its runs displayed, and one page that draws it.
+
+Each cell of the grid is a run of its own in `runs/NAME-KEY`, so what has finished is found again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import itertools
+import json
+import math
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mia_lib import standalone
+from mia_lib.errors import MiaError, choose
+from mia_lib.progress import Bars, duration
+from mia_lib.publish import outputs, prose, run_page, runner
+from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, validate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LIMIT = 200  # cells of a grid
+COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
+CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
+LINES, PANELS = 8, 6  # at most, of a chart
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep.
+
+    Args:
+        given: swept parameter -> value.
+        page: of the run, in HTML.
+        record: of the run; None when it failed.
+        tables, claims: what the run displayed, as plain data.
+        error: why it failed.
+    """
+
+    given: Mapping
+    page: Path | None = None
+    record: Mapping | None = None
+    tables: Sequence[Mapping] = ()
+    claims: Sequence[Mapping] = ()
+    error: str = ""
+
+    @property
+    def at(self) -> tuple:
+        """Its place in the grid: a number or a word for each swept parameter."""
+        return tuple(map(plain, self.given.values()))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.given, self.at, strict=True))
+
+
+def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, root: Path | None = None) -> list[dict]:
+    """The cells of a grid, the last parameter running fastest, each {parameter: value} and checked.
+
+    Args:
+        name: of the notebook.
+        axes: parameter -> its values, or text with `|` between them; commas will do for what is not a list.
+        preset: name of the preset, None for "published".
+        root: folder of the book.
+
+    Raises:
+        MiaError: nothing to sweep, unknown name, wrong type, not allowed, a value twice, more than `LIMIT` cells.
+    """
+    known = {p.name: p for p in parameters(name, preset, root)}
+    if not axes:
+        raise MiaError(f"There is nothing to sweep: give a parameter and its values, -p NAME a,b,c; "
+                       f"`mia params {name}` lists them.")
+    values = {}
+    for axis, given in axes.items():
+        choose("parameter", axis, known)
+        if isinstance(given, str):
+            between = "|" if "|" in given or _is_list(known[axis]) else ","
+            given = [part.strip() for part in given.split(between) if part.strip()]
+        values[axis] = list(given)
+        if not values[axis]:
+            raise MiaError(f"{axis} has no values. Give them as -p {axis} a,b,c.")
+    sizes = [len(given) for given in values.values()]
+    if math.prod(sizes) > LIMIT:
+        product = f"{' x '.join(map(str, sizes))} = " if len(sizes) > 1 else ""
+        raise MiaError(f"The grid has {product}{math.prod(sizes)} cells. Allowed: up to {LIMIT}.")
+    for axis, given in values.items():
+        values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in given]
+        for place, value in enumerate(values[axis]):  # as read: "1e3" and "1000" are the same
+            if value in values[axis][:place]:
+                raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
+    return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
+
+
+def _is_list(parameter) -> bool:
+    return parameter.type.startswith(("list", "tuple"))
+
+
+def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
+        root: Path | None = None, bars: Bars | None = None) -> tuple[list[Cell], Path]:
+    """Run a notebook in each cell of a grid, except where that has been done.
+
+    Args:
+        name, axes, preset, root: as in `grid`.
+        output: folder of the result, None for `runs/NAME-sweep-HASH`.
+        bars: where progress is drawn.
+
+    Returns:
+        The cells, for `write` to draw, and the folder. There lies results.csv, which grows with every cell.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+    """
+    root, bars = find_root(root), bars or Bars()
+    wanted = grid(name, axes, preset, root)
+    # The key of one cell stands for source, library and data.
+    spec = [runner.key(name, validate(name, wanted[0], preset, root), root), wanted]
+    code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
+    folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
+    runner.check_output(folder)
+    cells = []
+    for given in wanted:
+        bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(given)}")
+        try:
+            notebook = runner.run(name, given, preset, root=root, bars=bars)
+            cells.append(read(given, run_page.write(notebook, root, bars), root))
+        except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
+            cells.append(Cell(given, error=str(error)))
+            bars.say(str(error))
+        runner.write_whole(folder / "results.csv", tidy(cells).to_csv(index=False))
+    return cells, folder
+
+
+def read(given: Mapping, page: Path, root: Path) -> Cell:
+    """What the notebook beside `page` displayed when it was run with `given`, its captions as its numbers have them."""
+    notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    shown, _ = outputs.displayed_outputs(prose.told(notebook, prose.run_of(notebook, root)))
+    return Cell(given, page, notebook["metadata"]["mia"], list(shown["tables"].values()), shown["claims"])
+
+
+# ------------------------------------------------------------------------------------------------------ one table of results
+
+
+def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
+    """The results of all cells, one row a number or text.
+
+    Returns:
+        DataFrame with a column for each swept parameter, then `COLUMNS`: exhibit, the name of a table; row, what its
+        leading columns say; column; value, low, high; or text, where a cell of the table is no number. The numbers of
+        claims have the exhibit "claims", the claim as column, its part as row, and the verdict.
+    """
+    import pandas as pd
+
+    rows = [{**dict(zip(cell.given, cell.at, strict=True)), **row} for cell in cells for row in _rows(cell)]
+    return pd.DataFrame(rows, columns=[*cells[0].given, *COLUMNS]).astype(dict.fromkeys(("value", "low", "high"), float))
+
+
+def _rows(cell: Cell):
+    """Yield what a cell's run displayed, as `COLUMNS` says."""
+    for table in cell.tables:
+        labels, above, taken = table["labels"], "", set()
+        columns = [column.replace("*", "") for column in table["columns"]]
+        for number, row in enumerate(table["rows"], 1):
+            above = row[0] if row[0] != "" else above  # an empty cell stands for the one above it
+            label = ", ".join(map(_label, columns[:labels], [above, *row[1:labels]]))
+            label = f"{label} (row {number})" if label in taken else label
+            taken.add(label)
+            for column, value in list(zip(columns, row, strict=True))[labels:]:
+                yield {"exhibit": table["name"], "row": label, "column": column, **_value(value)}
+    for claim in cell.claims:
+        for part in claim["numbers"] or [{}]:
+            name = part and (part["part"] or "estimate")
+            yield {"exhibit": CLAIMS, "row": name or "", "column": claim["claim"], **_value(part), "verdict": claim["verdict"]}
+
+
+def _label(column: str, cell) -> str:
+    number = cell.get("text", cell["value"]) if isinstance(cell, Mapping) else cell
+    return cell.replace("*", "") if isinstance(cell, str) else f"{column} = {number}"
+
+
+def _value(cell) -> dict:
+    if isinstance(cell, Mapping):
+        return {name: cell.get(name) for name in ("value", "low", "high")}
+    return {"text" if isinstance(cell, str) else "value": cell}
+
+
+# -------------------------------------------------------------------------------------------------------------- and its page
+
+
+def write(name: str, cells: Sequence[Cell], preset: str | None, folder: Path, root: Path | None = None) -> Path:
+    """Write the page of a sweep into its folder.
+
+    Args:
+        name, preset, root: as for `run`.
+        cells, folder: what it returned.
+
+    Returns:
+        Path of index.html, one page that needs no network.
+
+    Raises:
+        NotebookFailed: some cells failed; the page says why and shows the others.
+    """
+    index = folder / "index.html"
+    runner.write_whole(index, page(name, cells, preset or PUBLISHED, folder, find_root(root)))
+    failed = [cell for cell in cells if cell.error]
+    if failed:
+        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: " + "; ".join(map(str, failed))
+                                    + f". {index} says why and shows the others.")
+    return index
+
+
+def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path) -> str:
+    """The page as HTML.
+
+    Args:
+        name: of the notebook.
+        cells: of the grid, in its order.
+        preset: that the runs began from.
+        folder: where the page will lie, for links.
+        root: folder of the book.
+    """
+    known, ran = {p.name: p for p in parameters(name, preset, root)}, [cell for cell in cells if cell.record]
+    words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
+    for place, axis in enumerate(cells[0].given):
+        values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
+        between = "|" if _is_list(known[axis]) or any("," in value for value in values) else ","
+        # A single word that holds a comma is told from a list of words by a bar at its end.
+        alone = between == "|" and len(values) == 1 and not _is_list(known[axis])
+        words += ["-p", axis, between.join(values) + "|" * alone]
+        swept[axis] = known[axis].meaning, (" | " if between == "|" else ", ").join(values)
+    verdicts = {claim["claim"]: [one["verdict"] for cell in ran for one in cell.claims if one["claim"] == claim["claim"]]
+                for cell in ran for claim in cell.claims}
+    figures, same = charts(tidy(cells), list(cells[0].given)) if len(ran) > 1 else ([], [])
+    return standalone.page(
+        Path(__file__).with_name("sweep.html"), {"duration": duration}, name=name, preset=preset, cells=cells, ran=ran,
+        swept=swept, command=shlex.join(words), figures=figures, same=same,
+        verdicts=dict(sorted(verdicts.items(), key=lambda one: len(set(one[1])) == 1)),
+        texts={claim["claim"]: claim["text"] for cell in ran for claim in cell.claims},
+        link={cell.at: os.path.relpath(cell.page, folder) for cell in ran if cell.page})
+
+
+def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[str]]:
+    """A chart for each column of a table and each claim whose numbers are not the same in all cells: the first parameter along
+    the axis, a panel for each setting of the others, a line a row.
+
+    Args:
+        frame: of `tidy`. axes: the swept parameters.
+
+    Returns:
+        charts, each {"title", "alt", "svg"}, SVG in base64; and the titles of what stays the same.
+    """
+    import matplotlib.pyplot as plt
+
+    from mia_lib.evidence import plotting
+
+    drawn, same = [], []
+    for (exhibit, column), part in frame.dropna(subset="value").groupby(["exhibit", "column"], sort=False):
+        title = f"{exhibit}: {column}"
+        if (part.groupby("row")[["value", "low", "high"]].nunique() <= 1).all(axis=None):
+            same.append(title)
+            continue
+        x, *others = axes
+        panel = part[others].astype(str).apply(lambda row: ", ".join(map(" = ".join, row.items())), axis=1) if others else ""
+        part = part.assign(panel=panel, line=part["row"].str.replace("$", r"\$"))  # a name with a dollar in it is no formula
+        part = part[part["row"].isin(part["row"].unique()[:LINES]) & part["panel"].isin(part["panel"].unique()[:PANELS])]
+        svg = io.BytesIO()
+        figure = plotting.against(part, x, "value", "line", panel="panel" if others else None,
+                                  ylabel=column.replace("$", r"\$"))
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        plt.close(figure)
+        ends = [f"{row} from {line['value'].iloc[0]:.4g} at {line[x].iloc[0]} to {line['value'].iloc[-1]:.4g} at "
+                f"{line[x].iloc[-1]}" for row, line in part.groupby("row", sort=False)]
+        drawn.append({"title": title, "alt": f"{column} against {x}: {'; '.join(ends)}.",
+                      "svg": base64.b64encode(svg.getvalue()).decode()})
+    return drawn, same

@@ -1,1 +1,0 @@
-"""Grids of runs, and one page of what they found."""
