@@ -11,11 +11,9 @@
 # %% [markdown]
 # # Audit your own model
 #
-# **An audit attacks a model with all that is at hand, and says what that finds beyond chance. A random forest of ours gives its members away to
-# anyone
-# who may ask it for probabilities, with an AUC of {ours}`forest-auc:value`; a network that is right on {ours}`network-right:value` of new images with
-# {ours}`network-auc:value`. With a planted leak {ours}`found-forests:value` of the audits of forests raise an alarm, without one
-# {ours}`false-forests:value`.**
+# **An audit attacks a model with all that is at hand. A random forest of ours gives its members away to anyone who may ask it for probabilities,
+# with an AUC of {ours}`forest-auc:value`; a network that is right on {ours}`network-right:value` of new images with {ours}`network-auc:value`. With
+# a planted leak {ours}`found-forests:value` of the audits of forests raise an alarm, without one {ours}`false-forests:value`.**
 
 # %% tags=["parameters", "hide-input"]
 network_data: str = "fashion_mnist_20k"  # of the network; images (see `mia data ls`) [data set]
@@ -89,9 +87,8 @@ plotting.show(
 
 # %% [markdown]
 # The chapters before attack models that this book has trained to be attacked. Here three models stand for yours: a random forest of scikit-learn
-# that is
-# only asked for probabilities, a network with its training recipe, and a network trained with differential privacy beside its twin. Run it again:
-# `mia run audit`, or with other settings, `mia run audit -p leaf 10` ([how to rerun](../book/rerun.md)). Of a model of your own: `mia audit --help`.
+# that is only asked for probabilities, a network with its training recipe, and a network trained with differential privacy beside its twin. Run it
+# again: `mia run audit`, or with other settings, `mia run audit -p leaf 10` ([how to rerun](../book/rerun.md)). Of a model of your own: `mia audit --help`.
 #
 # ## What an audit asks
 #
@@ -150,8 +147,8 @@ exhibits.show_report(reports["forest"], "audit-forest")
 #   there the number of non-members sets the limit: with $n$ of them no rate between $0$ and $1/n$ exists. What is not resolved is not printed.
 # - **Epsilon is a lower bound.** An $(\epsilon, \delta)$-private training allows no attack with
 #   $\mathrm{TPR} > e^\epsilon\,\mathrm{FPR} + \delta$, and none with $1 - \mathrm{FPR} > e^\epsilon (1 - \mathrm{TPR}) + \delta$. The second
-# condition is about
-#   calling non-members, and often gives the larger bound: an attack that is wrong about half of the non-members may hardly ever miss a member.
+#   condition is about calling non-members, and often gives the larger bound: an attack that is wrong about half of the non-members may hardly ever
+#   miss a member.
 #
 # By hand the AUC is {ours}`hand`; the row MALT has {ours}`row`.
 #
@@ -183,10 +180,9 @@ exhibits.show_report(reports["network"], "audit-network")
 
 # %% [markdown]
 # The network is right on {ours}`network-own:value` of its own images and on {ours}`network-right:value` of others. The recipe buys two things.
-# Reference models, {param}`references`
-# at most, are trained on random halves of all records that are judged: each record has some that know it and some that do not. That is more than an
-# outsider
-# has, whose own references [find less](compare.ipynb). And the report retrains the model with one thing changed at a time, so that advice has a price
+# Reference models, {param}`references` at most, are trained on random halves of all records that are judged: each record has some that know it and
+# some that do not. That is more than an outsider has, whose own references [find less](compare.ipynb). And the report retrains the model with one
+# thing changed at a time, so that advice has a price
 # ({numref}`audit-prices`).
 #
 # :::{finding}
@@ -197,10 +193,9 @@ exhibits.show_report(reports["network"], "audit-network")
 #
 # ## A private model beside its twin
 #
-# Differential privacy is the one remedy with a guarantee. It bounds what *any* attack can find, those included that nobody has thought
-# of. Here a small network is trained by DP-SGD {cite:p}`abadi2016deep` with $\epsilon$ of at most {param}`epsilon`, and its twin by the same recipe
-# without clipping
-# or noise. The audit is given both with their weights, so gradients are tried, too.
+# Differential privacy is the one remedy with a guarantee. It bounds what *any* attack can find, those included that nobody has thought of. Here a
+# small network is trained by DP-SGD {cite:p}`abadi2016deep` with $\epsilon$ of at most {param}`epsilon`, and its twin by the same recipe without
+# clipping or noise. The audit is given both with their weights, so gradients are tried, too.
 
 # %%
 dealt = measure.records(network_data, private_members, 0, 2, seed)
@@ -236,10 +231,8 @@ for kind in pair:
 # :::{finding}
 # :claims: A3 reproduced, A4 reproduced, A5 inconclusive
 # Over {param}`models` pairs of models privacy lowers the AUC of the loss by {ours}`points-dp:value` points. Whether it costs accuracy cannot be
-# told here: without noise the twins are
-# {ours}`points-price` points more accurate on average, and the interval covers zero. The forests of the first audit are more talkative than either:
-# the AUC of their loss is {ours}`points-forest` points
-# above what the records say by themselves.
+# told here: without noise the twins are {ours}`points-price` points more accurate on average, and the interval covers zero. The forests of the
+# first audit are more talkative than either: the AUC of their loss is {ours}`points-forest` points above what the records say by themselves.
 # :::
 #
 # The lower bound on $\epsilon$ is for the $\delta$ that was promised. It is mostly far below the $\epsilon$ promised: one run with records as they
@@ -266,10 +259,8 @@ results.show_table(
 # :::{finding}
 # :claims: A1 reproduced, A2 reproduced
 # Without a leak {ours}`false-forests` of the audits of forests and {ours}`false-networks` of those of small networks raise an alarm, where their
-# level allows 5 %.
-# With one, {ours}`found-forests` and {ours}`found-networks` do. On the networks a leak among a fifth of the members is near the limit of what so
-# few records can show: they are unsure of
-# their answers, and who is made surer is not yet surer than all others.
+# level allows 5 %. With one, {ours}`found-forests` and {ours}`found-networks` do. A leak among a fifth of the members is
+# near the limit of what so few records of the networks can show.
 # :::
 #
 # ## What an audit does not show
@@ -309,11 +300,10 @@ results.show_table(
 #
 # ````{solution} audit-exercise-leaf
 # :class: dropdown
-# A leaf of one record answers with that record's own label; a leaf of twenty with a mean of twenty labels, of which the member's is one.
-# So the loss of members rises towards that of others. What it costs is in {numref}`audit-leaves`: little as long as what is
-# given up is what was learned by heart, more where leaves mix records that differ. AUCs of attacks on outputs tend to fall together, for they see
-# the same
-# numbers. A TPR at few alarms need not: where leaves are pure many losses tie, and a threshold that calls one of them calls them all.
+# A leaf of one record answers with that record's own label; a leaf of twenty with a mean of twenty labels, of which the member's is one. So the
+# loss of members rises towards that of others. What it costs is in {numref}`audit-leaves`: little as long as what is given up is what was learned
+# by heart, more where leaves mix records that differ. AUCs of attacks on outputs tend to fall together, for they see the same numbers. A TPR at few
+# alarms need not: where leaves are pure many losses tie, and a threshold that calls one of them calls them all.
 # ````
 #
 # ````{exercise} An alarm that means nothing
@@ -406,9 +396,8 @@ claims.show("audit", verdicts)
 # ### Where this chapter stops short
 #
 # Models are small, so that the page can be run anywhere. DP-SGD draws batches by chance and its twin in turns. The accountant's $\epsilon$ holds
-# for one training, not for the choice of the recipe. All
-# models of a kind share one pool, which intervals do not cover. Claims on forests and twins are about the loss alone; the reports try all
-# attacks.
+# for one training, not for the choice of the recipe. All models of a kind share one pool, which intervals do not cover. Claims on forests and twins
+# are about the loss alone; the reports try all attacks.
 #
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1
 # https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
