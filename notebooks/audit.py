@@ -399,5 +399,4 @@ claims.show("audit", verdicts)
 # for one training, not for the choice of the recipe. All models of a kind share one pool, which intervals do not cover. Claims on forests and twins
 # are about the loss alone; the reports try all attacks.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1
-# https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

@@ -446,5 +446,4 @@ claims.show("compare", verdicts)
 # one in a thousand rests on two images: such rates, on all images, are on the page of [the banks](banks.ipynb). Quantile regression is not in the
 # main table, since it is fitted to records that are judged there.
 #
-# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1
-# https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

@@ -13,8 +13,7 @@
 #
 # **An auditor who has a model, how it was trained and all training records but one can test that one without training anything. On {ours}`last-name` this
 # test has an AUC of {ours}`iha-last:value`; LiRA, with {ours}`references` reference models, {ours}`lira-last:value`. But the test finds what it is told about the
-# others: told random flags in the place of membership it finds the flags, with {ours}`flags-last:value`; told nothing it finds no members, with
-# {ours}`nothing-last:value`.**
+# others: told random flags it finds the flags, {ours}`flags-last:value`; told nothing it finds no members, {ours}`nothing-last:value`.**
 
 # %% tags=["parameters", "hide-input"]
 datasets: list[str] = ["mnist", "fashion_mnist", "location30"]  # one column each (see `mia data ls`) [data set; not empty]
@@ -453,8 +452,8 @@ results.show_table(
 #
 # ### Section 4.4 and Table 5: other attacks that know the rest
 #
-# With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L. For **Table 5 of the
-# paper** that is 1,000 records with 100 references each, 50,100 networks on Purchase-100(S) for one target. It is not measured here. Two smaller
+# With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L. For
+# **Table 5 of the paper** that is 1,000 records with 100 references each, 50,100 networks on Purchase-100(S) for one target. It is not measured here. Two smaller
 # forms stand in the queue of measurements, both with eight targets on FashionMNIST and 100 records each: with 20 references, which is 8,160 networks and seven hours of two
 # cores (`mia run iha -p left_out_targets 8 --yes`), and with 25,000 members and 100 references, as in the paper.
 

@@ -81,7 +81,7 @@ STYLE = {
     "Gaussian, q(x, y)": _style(GREEN, "-", "8"),
     "Gaussian, q(x)": _style(GREEN, ":", "^"),
     "pinball, q(x, y)": _style(RED, "--", "d"),
-    "LiRA, public records": _style(BLUE, "-", "d"),
+    "LiRA, public records": _style(BLUE, "-", "p"),
     "LiRA, two models": _style(SKY, "--", ">"),
     "LiRA (n = 64)": _style(BLUE, "-", "X"),
     "members": _style(BLUE, "-", "o"),

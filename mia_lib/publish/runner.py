@@ -102,13 +102,20 @@ def code_of(name: str, values: dict, root: Path | None = None) -> str:
     """
     root = find_root(root)
     library = library_of(root)
-    cells = [ast.parse(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
+    cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
     imported = [module for cell in cells for module in own.imported(cell)]
     with _beside(root):
         mine = {path for text in (*texts_of(values), *(f"{module}:all" for module in imported)) for path in own.sources(text)}
     files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
     lines = [store.digest(path) for path in sorted({*files, *mine})] + [ast.dump(cell) for cell in cells]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _parsed(cell: str) -> ast.AST:
+    try:
+        return ast.parse(cell)
+    except SyntaxError:  # such as a line for the shell; or an error, which the run will say
+        return ast.Constant(cell)
 
 
 def beside(root: Path) -> list[Path]:

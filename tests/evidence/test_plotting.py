@@ -129,7 +129,7 @@ def test_spare_looks_differ_from_one_another_and_from_all_others_also_without_co
 
 # What is pale on purpose: grounds, grids, shades behind marks, and squares that stand for records left alone or missed,
 # whose numbers the figure says in words.
-GROUNDS = {"#E2E2E2", "#E4E4E4", "#DDDDDD", "#EDEDED", "#A9CDE4"}
+GROUNDS = {"#E2E2E2", "#E4E4E4", "#EDEDED", "#A9CDE4"}
 
 
 def test_every_colour_of_every_figure_has_contrast_on_white():

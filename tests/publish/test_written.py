@@ -223,8 +223,7 @@ FACTS = {
         "0.6": "of an exercise", "0.05": "of an exercise", "0.001": "of an exercise", "five times": "mathematics",
         "1 %": "a rate", "0.1 %": "a rate", "three times": "arithmetic on printed precisions",
     },
-    "how_to_read": {"95 %": "level of intervals", "twenty minutes": "of a preset's runs, which say theirs",
-                    "two hours": "likewise"},
+    "how_to_read": {"95 %": "level of intervals"},
 }
 
 
