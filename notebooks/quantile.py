@@ -448,5 +448,6 @@ verdicts = rules.judge_all("quantile", everything, {
 for values, spec in exhibits.numbers(everything, first, (of_tables or [first])[0], few[-1]):
     results.name(values, spec)
 claims.show("quantile", verdicts)
-#
+
+# %% [markdown]
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
