@@ -103,7 +103,7 @@ plotting.show(
 
 # %% tags=["hide-input"]
 needs = attacks.threat_model({
-    "Marginal": quantile.GaussianQuantile.needs, "Gaussian, q(x), q(x, y)": quantile.GaussianQuantile, "LiRA, offline": baselines.lira_offline, "RMIA, offline": baselines.rmia})
+    "Marginal": quantile.GaussianQuantile.needs, "Gaussian, q(x), q(x, y)": quantile.GaussianQuantile, "LiRA, offline": baselines.lira_offline, "RMIA, offline": baselines.rmia.needs})
 results.show_table(
     needs.assign(models=["none", "one", "n", "n"]), name="quantile-threat-model",
     caption="What each attack needs, as declared by the function that computes it, and how many models the attacker trains. *Marginal* is one threshold "
@@ -337,7 +337,7 @@ results.show_table(exhibits.table_3(everything), name="quantile-table-3",
 results.show_table(
     exhibits.rates_table(everything), name="quantile-rates",
     caption="False positive rates on the judged non-members, in percent, of thresholds for 1 % and 0.1 %: as fitted, and moved by one constant "
-            "that gives the rate on the {param}`held` held records. Such a threshold is [itself uncertain](#promised-fpr).")
+            "that gives the rate on the {param}`held` held records. Such a threshold is {ref}`itself uncertain <promised-fpr>`.")
 
 # %% [markdown]
 # :::{finding}

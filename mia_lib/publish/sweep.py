@@ -157,18 +157,34 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [{**dict(zip(cell.given, cell.at, strict=True)), **row} for cell in cells for row in _rows(cell)]
+    depths: dict[str, int] = {}
+    for table in (table for cell in cells for table in cell.tables):
+        depths[table["name"]] = max(depths.get(table["name"], 0), _depth(table))
+    rows = [{**dict(zip(cell.given, cell.at, strict=True)), **row} for cell in cells for row in _rows(cell, depths)]
     return pd.DataFrame(rows, columns=[*cells[0].given, *COLUMNS]).astype(dict.fromkeys(("value", "low", "high"), float))
 
 
-def _rows(cell: Cell):
+def _filled(table: Mapping) -> list[list]:
+    """The rows of a table, an empty cell of its first column standing for the one above it."""
+    rows = [list(row) for row in table["rows"]]
+    for above, row in itertools.pairwise(rows):
+        row[0] = row[0] if row[0] != "" else above[0]
+    return rows
+
+
+def _depth(table: Mapping) -> int:
+    """How many of the columns that say what a row is about name it: as few as tell most rows apart."""
+    apart = [len({str(row[:depth]) for row in _filled(table)}) for depth in range(1, table["labels"] + 1)]
+    return 1 + apart.index(max(apart))
+
+
+def _rows(cell: Cell, depths: Mapping[str, int]):
     """Yield what a cell's run displayed, as `COLUMNS` says."""
     for table in cell.tables:
-        labels, above, taken = table["labels"], "", set()
+        labels, taken = depths[table["name"]], set()
         columns = [column.replace("*", "") for column in table["columns"]]
-        for number, row in enumerate(table["rows"], 1):
-            above = row[0] if row[0] != "" else above  # an empty cell stands for the one above it
-            label = ", ".join(map(_label, columns[:labels], [above, *row[1:labels]]))
+        for number, row in enumerate(_filled(table), 1):
+            label = ", ".join(map(_label, columns[:labels], row))
             label = f"{label} (row {number})" if label in taken else label
             taken.add(label)
             for column, value in list(zip(columns, row, strict=True))[labels:]:

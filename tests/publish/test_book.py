@@ -190,7 +190,7 @@ def test_the_index_has_a_row_for_each_exhibit_with_a_small_picture_that_is_loade
     rows = {row.find("span", id=True)["id"]: row for row in page.select("table.mia-exhibits tbody tr")}
     assert list(rows) == [marks.of_exhibit(paper, one) for paper in exhibits.papers() for one in exhibits.exhibits(paper)]
     images = page.select("table.mia-exhibits img")
-    assert len(images) >= 16
+    assert len(images) >= 12
     for image in images:
         file = (built_book / "book" / unquote(image["src"])).resolve()
         assert image["loading"] == "lazy" and file.stat().st_size <= pictures.LIMIT, image["src"]
