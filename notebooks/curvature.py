@@ -549,7 +549,26 @@ for figure, caption in (
         caption=caption + ". Hollow: what the authors' notebooks hold, for CIFAR-100 and ResNet-18; the paper prints no numbers.",
         alt=f"Figure {figure}: AUC against the number of training records, the authors' values as hollow marks.")
 
+
+def at_size(attack, size):
+    rows = by_size[(by_size["kind"] == "random") & (by_size["size"] == size)]
+    return metrics.estimate(rows, attack, "auc").interval() if len(rows) else "not measured"
+
+
+for place, size in (("few", sizes[0]), ("half", half)):
+    results.name({f"{place}-{short}": at_size(name, size) for short, name in (
+        ("lr", study.LR), ("nll", study.NLL), ("loss", "Yeom"), ("lira", study.TRUE))}, ".3f")
+results.name({"half": half}, ",")
+
 # %% [markdown]
+# :::{finding}
+# :claims: C9l contradicted
+# References must be of the target's size. A network that was trained on 1,000 images knows them by heart: its plain loss has an AUC of {ours}`few-loss:value`. LR as
+# released compares its curvature with networks of {ours}`half` images and has {ours}`few-lr:value`, far below guessing; NLL has {ours}`few-nll:value`. With a
+# target of {ours}`half` images, like the references, the loss has {ours}`half-loss:value`, NLL {ours}`half-nll:value` and LR {ours}`half-lr:value`; LiRA with the true
+# class has {ours}`half-lira:value`. In the authors' notebooks LR is ahead of both there.
+# :::
+#
 # Members of a coreset are easy records and its non-members hard ones, so an order of records by ease alone tells them apart without any target. The
 # authors' notebooks have {printed}`fig7_authors_code | m = 45000 | Curv ZO NLL | auroc` % for NLL on a coreset of 45,000 and
 # {printed}`fig7_authors_code | m = 45000 | Yeom et al. (2018) | auroc` % for the plain loss. On random sets they have LR at
