@@ -566,7 +566,7 @@ results.name({"half": half}, ",")
 # References must be of the target's size. A network that was trained on 1,000 images knows them by heart: its plain loss has an AUC of {ours}`few-loss:value`. LR as
 # released compares its curvature with networks of {ours}`half` images and has {ours}`few-lr:value`, far below guessing; NLL has {ours}`few-nll:value`. With a
 # target of {ours}`half` images, like the references, the loss has {ours}`half-loss:value`, NLL {ours}`half-nll:value` and LR {ours}`half-lr:value`; LiRA with the true
-# class has {ours}`half-lira:value`. In the authors' notebooks LR is ahead of both there.
+# class has {ours}`half-lira:value`. In the authors' notebooks LR is ahead of the loss and of LiRA there.
 # :::
 #
 # Members of a coreset are easy records and its non-members hard ones, so an order of records by ease alone tells them apart without any target. The
