@@ -309,7 +309,7 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
         raise MiaError(f"{source} gives records of {name} with the fingerprint {found.fingerprint}; results of this book are "
                        f"of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` says "
                        "how to get them). If the reader was changed and others are meant, set `made` in mia_lib/data/sets.py: "
-                       "what lies in data/recorded stays of the old ones.")
+                       "what is published stays of the old ones.")
     return found
 
 
