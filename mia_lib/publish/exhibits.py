@@ -218,7 +218,7 @@ def key_number(table: Mapping, wanted: str = "") -> tuple[str, str, str, str] | 
             if not theirs:
                 if isinstance(whole[place], Mapping) and "paper" in whole[place]:
                     mine, _, papers = cell.partition(" / ")
-                    return where, mine, papers, ""
+                    return where, mine, papers or f"{whole[place]['paper']:.1f}", ""
             elif (not worded or lines or cell == tables.BELOW) and cell not in row.split(" & "):
                 if printed := _printed(columns, cells, papers_own, place, row, theirs):
                     return where, cell, *printed
