@@ -6,7 +6,6 @@ its arguments and a seed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,23 +125,6 @@ def bank(n: int, models: int, targets: int, seed: int = 0) -> Bank:
         raise MiaError(f"models = {models}: an even number from 6 is needed, complementary pairs of which two are left "
                        "against each target, so that each record has references that were trained on it and others.")
     return Bank(balanced_halves(n, models, seed), tuple(range(targets)))
-
-
-def check_counts(counts: Sequence[int], models: int, least: int = 2, why: str = "") -> None:
-    """Refuse numbers of references that a bank of complementary pairs cannot give.
-
-    Args:
-        counts: that targets are attacked with. models: M. least: number allowed. why: it is not 2, for the message.
-
-    Raises:
-        MiaError: counts that are not ascending and even, or more than M less the target and its complement.
-    """
-    if not counts or list(counts) != sorted(set(counts)) or any(n < least or n % 2 for n in counts):
-        raise MiaError(f"references = {list(counts)}: ascending even numbers from {least} are needed, for references come in "
-                       f"complementary pairs{why}.")
-    if models % 2 or models < counts[-1] + 2:
-        raise MiaError(f"models = {models}: an even number, at least {counts[-1] + 2}, is needed for {counts[-1]} references, "
-                       "besides the target and its complement.")
 
 
 def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -385,7 +385,7 @@ plotting.explore(
 # :::{quiz} iha
 # :::
 #
-# ## In depth
+# ## In more depth
 #
 # ### Table 3: conjugate gradients
 #

@@ -356,75 +356,9 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
         for part in _captioned(cell):
             cells.append(part)
             cells += _charts(part, explorable)
-    cells = in_depth(cells)
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record, again)})
     notebook["cells"] = cells
     return notebook
-
-
-DEPTH = "## In depth"
-PART = re.compile(r"^(?:\([\w-]+\)=\n)?### .*$", re.MULTILINE)
-
-
-def in_depth(cells: list[dict]) -> list[dict]:
-    """Cells with each part (###) under the heading `DEPTH` folded below its own heading, with what is in it.
-
-    Raises:
-        MiaError: a part has headings of its own, which a fold cannot hold.
-    """
-    made, inside, part = [], False, None
-    for cell in cells:
-        if cell["cell_type"] != "markdown":
-            made.append(cell)
-            if part is not None:
-                part.exhibits += _counted(cell)
-            continue
-        source, pieces = "".join(cell["source"]), []
-        before, found, after = source.partition(f"{DEPTH}\n")
-        if found and not inside:
-            inside, source = True, after
-            pieces.append(before + found)
-        if not inside:
-            made.append(cell)
-            continue
-        if deeper := re.search(r"^####.*$", source, re.MULTILINE):
-            raise MiaError(f"{deeper[0]!r} stands in a folded part: use bold text in place of a heading there.")
-        last = 0
-        for heading in PART.finditer(source):
-            pieces += [source[last:heading.start()], *([] if part is None else ["</details>\n\n"])]
-            part = _Fold([])
-            pieces += [heading[0], part]
-            last = heading.end()
-        pieces.append(source[last:])
-        made.append({**cell, "source": pieces})
-    if part is not None:
-        made.append({"cell_type": "markdown", "id": "end-of-depth", "metadata": {}, "source": "</details>"})
-    return [{**cell, "source": "".join(map(str, cell["source"]))} if cell["cell_type"] == "markdown" else cell
-            for cell in made]
-
-
-class _Fold:
-    """The line that opens a part: what is in it is known once the cells after it are read."""
-
-    def __init__(self, exhibits: list[str]):
-        self.exhibits = exhibits
-
-    def __str__(self) -> str:
-        counted = [f"{count} {kind}{'s' * (count > 1)}" for kind in ("table", "figure")
-                   if (count := self.exhibits.count(kind))]
-        return f"\n\n<details class=\"mia-fold\"><summary>Open{': ' * bool(counted)}{', '.join(counted)}</summary>\n\n"
-
-
-def _counted(cell: dict) -> list[str]:
-    """ "table" and "figure" for each exhibit of a code cell."""
-    tables = [name for output in cell.get("outputs", []) for name in _names(output)]
-    return ["table"] * len(tables) + ["figure"] * ("figure" in cell["metadata"].get("mystnb", {}))
-
-
-def _names(output: dict) -> list[str]:
-    """Labels of the tables in an output."""
-    markdown = "".join(output.get("data", {}).get("text/markdown", ""))
-    return re.findall(r"^:name: (\S+)$", markdown, re.MULTILINE)
 
 
 def _charts(cell: dict, explorable: bool) -> list[dict]:

@@ -54,7 +54,7 @@ def test_what_stands_open_is_read_in_two_minutes(name):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_asks_its_own_questions_before_what_is_in_depth(name):
     source = (ROOT / "notebooks" / f"{name}.py").read_text()
-    main, _, _ = source.partition("# ## In depth\n")
+    main, _, _ = source.partition("# ## In more depth\n")
     assert re.findall(r"^# :::\{quiz\} (\S+)$", source, re.MULTILINE) == [name] and f"{{quiz}} {name}\n" in main
 
 

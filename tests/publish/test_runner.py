@@ -572,36 +572,6 @@ def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
         assert part in footer["source"], part
 
 
-FOLDED = """Before.
-
-## In depth
-
-All else.
-
-(a-label)=
-### A proof
-
-It is short.
-
-### Numbers
-"""
-
-
-def test_parts_in_depth_are_folded_under_their_headings_with_what_is_in_them():
-    table = shown({"text/markdown": ":::{table} c\n:name: tab-a\n\n| a |\n:::"})
-    cells = [{"cell_type": "markdown", "id": "m", "metadata": {}, "source": FOLDED}, cell(table), cell(table),
-             cell(shown({"image/png": "a"}), mystnb={"figure": {"name": "f"}})]
-    made = pages.in_depth(cells)
-    text = made[0]["source"]
-    assert text.index("## In depth") < text.index("(a-label)=\n### A proof") < text.index("<summary>Open</summary>")
-    assert text.index("It is short.") < text.index("</details>") < text.index("### Numbers")
-    assert text.index("### Numbers") < text.index("Open: 2 tables, 1 figure")
-    assert text.count("<details") == 2 and made[-1]["source"] == "</details>" and made[1:4] == cells[1:]
-    assert pages.in_depth([{**cells[0], "source": "## Other\n\n### Part\n"}])[0]["source"] == "## Other\n\n### Part\n"
-    with pytest.raises(MiaError, match="#### Deeper"):
-        pages.in_depth([{**cells[0], "source": FOLDED + "\n#### Deeper\n"}])
-
-
 def test_pages_are_staged_with_the_code_that_they_describe(tiny):
     made = {"metadata": {"mia": RECORD}, "cells": [cell()]}
     files = pages._pages(tiny, {"tiny": made})

@@ -12,7 +12,7 @@ ROOT = find_root()
 NOTEBOOKS = notebooks(ROOT)
 CHAPTERS = [name for name in NOTEBOOKS if (ROOT / "data" / "papers" / f"{name}_claims.yaml").is_file()]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-DEPTH = r"^## In (?:more )?depth$"
+DEPTH = r"^## In more depth$"
 WORDS, EXHIBITS = 2200, 8
 # chapters that one run of the paper's size made shorter
 CARRIED_OVER = dict.fromkeys(["bayes", "calibration", "curvature", "iha", "quantile"], (1500, 7))
