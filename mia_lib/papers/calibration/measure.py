@@ -24,7 +24,8 @@ WALKED = 1000  # members, and as many others, whose distance to the boundary is 
 def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: int = 50, batch_size: int = 128,
           learning_rate: float = 0.1, weight_decay: float = 1e-4, forgetting_epochs: int = 20,
           forgetting_rate: float = 0.02, augmentation: str = "none", views: int = 1, references: int = 1,
-          records: int | None = None, seed: int = 0, rehearse: bool = True) -> dict[str, np.ndarray]:
+          records: int | None = None, judged: int | None = None, seed: int = 0,
+          rehearse: bool = True) -> dict[str, np.ndarray]:
     """Of each play, what the models say of its N' private records.
 
     The training records of a set fall at random into a private and a public half. The target is trained on half of the
@@ -40,6 +41,7 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
         forgetting_epochs, forgetting_rate: of the copies, at a constant rate.
         views: times that a record is augmented anew when it is asked about, where targets are trained with augmentation.
         references: R, of each of the two kinds.
+        judged: of the private records so many members, and as many others, at most; all when None.
         rehearse: whether to play the rehearsal.
 
     Returns:
@@ -61,12 +63,14 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
                                   augmentation=augmentation, seed=seed)
     forget = {"epochs": forgetting_epochs, "learning_rate": forgetting_rate, "schedule": "constant"}
     game, rehearsal = _deal(len(pool), index.stop, seed)
+    if judged is not None:
+        game = (*game[:-1], at_most(game[-1], game[0], check_whole("judged", judged, 10), seed=11))
     found = _play(index, pool, *game, recipe, forget, views, references)
     kept = {"private": game[-1][index.start:], **{name: _halved(array) for name, array in found.items()}}
     if rehearse:
-        *sets, judged = rehearsal
-        judged = at_most(judged, sets[0], REHEARSED, seed=11)
-        played = _play(index, pool, *sets, judged, replace(recipe, seed=seed + 1), forget, views, references)
+        *sets, asked = rehearsal
+        asked = at_most(asked, sets[0], REHEARSED, seed=11)
+        played = _play(index, pool, *sets, asked, replace(recipe, seed=seed + 1), forget, views, references)
         kept |= {f"rehearsal_{name}": _halved(played[name]) for name in played if name not in ("correct", "best_epoch")}
     return kept
 
@@ -250,7 +254,7 @@ mnist = measurement("calibration/mnist", probe=PROBE, block=8, chunk=2, dataset=
                     epochs=20, learning_rate=0.05, forgetting_epochs=10)(plays)
 # Figure 3, with smaller networks and without rehearsals; training sets of a quarter of `records`.
 sizes = measurement("calibration/sizes", probe=PROBE | {"rehearse": False}, block=8, chunk=2, dataset="cifar10",
-                    architecture="batchnorm_cnn:24,48,96", rehearse=False)(plays)
+                    architecture="batchnorm_cnn:24,48,96", judged=1000, rehearse=False)(plays)
 tables = measurement("calibration/tables", block=20, chunk=10, probe={
     "index": range(1, 3), "dataset": "german_credit", "epochs": 3, "batch_size": 40, "architecture": "mlp:5", "judged": 20,
     "ended": 1, "queries": 0, "forgetting_epochs": 1})(on_tables)
