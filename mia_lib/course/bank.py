@@ -16,7 +16,7 @@ from mia_lib.training.recipe import TrainConfig
 
 LARGEST = 5_000_000  # bytes, what any mailbox takes
 RECORDS = "fashion_mnist_20k"
-FEATURES = 10
+FEATURES, DIRECTIONS = 11, 50  # numbers a record; main directions that its hardness is measured along
 RECIPE = TrainConfig("mlp:32", epochs=60, batch_size=64, optimizer="sgd", learning_rate=0.05, momentum=0.9)
 CLASSES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 
@@ -50,7 +50,8 @@ WHAT = {
     "members": "bool [M, N], whether model m was trained on record i; models 0 and 1, 2 and 3, ... share no record",
     "loss": "float32 [M, N], cross-entropy in nats of record i under model m",
     "margin": "float32 [M, N], log(p / (1 - p)) of the true class, higher for members",
-    "features": "float32 [N, F], standardised coordinates of the records along the main directions of the public ones",
+    "features": "float32 [N, F], of each record: standardised coordinates along the main directions of the public records, and "
+                "last how much farther it lies from the mean of its own class than from the nearest other",
     "public_features": "float32 [Q, F], the same of records that no model was trained on",
     "public_margin": "float32 [Q], their margin under model 0",
     "w1": "float32 [D, H], model 0: logits = max(x / 255 @ w1 + b1, 0) @ w2 + b2", "b1": "float32 [H]", "w2": "float32 "
@@ -75,7 +76,7 @@ def arrays(size: Size, seed: int = 0) -> dict[str, np.ndarray]:
     records, public = whole.take(np.sort(drawn[:size.records])), whole.take(np.sort(drawn[size.records:]))
     members = membership.balanced_halves(size.records, size.models, seed)
     models = training.train(records, members, replace(RECIPE, epochs=size.epochs, seed=seed), label="models of the course")
-    features, public_features = _coordinates(records.x, public.x)
+    features, public_features = _features(records, public)
     w1, b1, w2, b2 = (one.detach().numpy() for one in models.model(0).parameters())
     return {"x": np.rint(255 * records.x).astype(np.uint8), "y": records.y.astype(np.uint8), "members": members,
             "loss": signals.loss(models, records).astype(np.float32),
@@ -113,13 +114,24 @@ def from_published(name: str, size: Size, seed: int = 0) -> dict[str, np.ndarray
             "margin": margin[:, records], "public_margin": margin[0, public]}
 
 
-def _coordinates(x: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Along the main directions of the public records, with their mean zero and their deviation one."""
-    centre = public.mean(0)
-    directions = np.linalg.eigh(np.cov(public - centre, rowvar=False))[1][:, :-FEATURES - 1:-1]
-    made = [((one - centre) @ directions) for one in (x, public)]
-    spread = made[1].std(0)
-    return tuple((one / spread).astype(np.float32) for one in made)
+def _features(records, public) -> tuple[np.ndarray, np.ndarray]:
+    """Of each, standardised coordinates along the main directions of the public records, and how hard the record looks: its
+    squared distance from the mean of its own class less that from the nearest other, in fifty such coordinates."""
+    centre = public.x.mean(0)
+    variances, directions = np.linalg.eigh(np.cov(public.x - centre, rowvar=False))
+    axes = (directions / np.sqrt(np.maximum(variances, 1e-12)))[:, :-DIRECTIONS - 1:-1]
+    public_z, z = (public.x - centre) @ axes, (records.x - centre) @ axes
+    means = np.stack([public_z[public.y == label].mean(0) for label in np.unique(public.y)])
+    column = {label: k for k, label in enumerate(np.unique(public.y))}
+    made = []
+    for coordinates, labels in ((z, records.y), (public_z, public.y)):
+        distance = ((coordinates[:, None] - means) ** 2).mean(-1)
+        own = np.array([column.get(label, 0) for label in labels])[:, None]
+        others = distance.copy()
+        np.put_along_axis(others, own, np.inf, 1)
+        harder = np.take_along_axis(distance, own, 1)[:, 0] - others.min(1)
+        made.append(np.column_stack([coordinates[:, :FEATURES - 1], harder]).astype(np.float32))
+    return tuple(made)
 
 
 def packed(arrays: dict[str, np.ndarray]) -> bytes:

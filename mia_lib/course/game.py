@@ -57,10 +57,10 @@ the records, nobody knows which; at the end the other half decides, with the **l
 KNOWN = {
     "team": "your team, and a word that shows it is you",
     "x": "pixels, uint8 [N, 784]", "y": "class of each record, [N]", "loss": "under the target, [N]",
-    "margin": "log(p / (1 - p)) of the true class under the target, [N]", "features": "ten numbers a record, [N, 10]",
+    "margin": "log(p / (1 - p)) of the true class under the target, [N]", "features": "eleven numbers a record, [N, 11]",
     "reference_loss": "under each reference, [R, N]", "reference_margin": "the same of the margin, [R, N]",
     "reference_members": "bool [R, N], whether reference r was trained on record i",
-    "public_features": "of records that no model was trained on, [Q, 10]", "public_margin": "their margin under the "
+    "public_features": "of records that no model was trained on, [Q, 11]", "public_margin": "their margin under the "
     "target, [Q]",
 }
 

@@ -200,7 +200,7 @@ def test_the_bank_that_is_handed_out_fits_into_a_mail():
     import numpy as np
 
     size, rng = bank.Size(), np.random.default_rng(0)
-    floats = 2 * size.models * size.records + 10 * (size.records + size.public) + size.public + 785 * 32 + 33 * 10
+    floats = 2 * size.models * size.records + bank.FEATURES * (size.records + size.public) + size.public + 785 * 32 + 33 * 10
     made = {"x": rng.integers(256, size=(size.records, 784)).astype(np.uint8), "all": rng.random(floats).astype(np.float32)}
     assert len(bank.packed(made)) < bank.LARGEST
     with pytest.raises(MiaError, match="can be mailed"):
@@ -339,3 +339,55 @@ def test_a_look_at_a_result_that_is_none_says_what_is_wrong(repo, monkeypatch, c
     assert "scores of shape () for 10 records" in capsys.readouterr().out
     checks.tell("mine", np.arange(10), np.arange(10) > 4)
     assert "AUC 1.000" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------------- what real signals show
+
+SHOWN = {  # exercise -> what its last lines are to show: better, worse, by at least so much TPR at 5 % FPR
+    "malt_mast": ("MAST", "MALT", 0.1), "calibrated": ("calibrated by 16 references", "calibrated by 2 references", 0.05),
+    "lira": ("LiRA on the margin", "LiRA on the loss", 0.05), "iha": ("IHA", "loss alone", 0.3),
+    "broken": ("published", "repaired", 0.05)}
+
+
+@pytest.fixture(scope="module")
+def handed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("handed")
+    (folder / "signals.npz").write_bytes(bank.packed(bank.arrays(bank.Size())))
+    return folder
+
+
+def _shown(name, folder, monkeypatch, capsys) -> tuple[str, dict]:
+    """What the solved exercise prints about the signals that are handed out, and name -> (AUC, TPR) of what it tells."""
+    exercise = next(one for one in ALL if one.name == name)
+    monkeypatch.chdir(folder)
+    work, told = exercise.work(), {}
+    checks = work["checks"]
+    monkeypatch.setattr(checks, "tell", lambda name, scores, members: told.update({name: (
+        checks.auc(scores, members), (scores[members] > sorted(scores[~members])[-int(0.05 * (~members).sum()) - 1]).mean())}))
+    exec(exercise.signals, work)
+    return capsys.readouterr().out, told
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_real_signals_show_the_point_of_an_exercise(name, handed, monkeypatch, capsys):
+    better, worse, by = SHOWN[name]
+    told = _shown(name, handed, monkeypatch, capsys)[1]
+    assert told[better][1] > told[worse][1] + by and told[better][0] >= told[worse][0]
+    if name == "malt_mast":
+        assert told["MAST"][0] > told["all references"][0]
+
+
+def test_thresholds_find_more_members_than_strangers(handed, monkeypatch, capsys):
+    promised, counted, found = _percent(_shown("threshold", handed, monkeypatch, capsys)[0])
+    assert promised == 5 and abs(counted - promised) < 3 and found > 4 * counted
+    one, own = map(_percent, _shown("quantile", handed, monkeypatch, capsys)[0].splitlines())
+    assert own[1] <= one[1] + 1 and own[2] > 1.5 * one[2]  # at no more false alarms
+
+
+def test_rates_that_refute_an_epsilon_are_counted(handed, monkeypatch, capsys):
+    lines = _shown("privacy_cap", handed, monkeypatch, capsys)[0].splitlines()
+    assert any(float(line.split()[3]) > float(line.split()[5]) for line in lines)
+
+
+def _percent(line: str) -> list[float]:
+    return [float(number) for number in re.findall(r"([\d.]+)%", line)]
