@@ -19,6 +19,8 @@ from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.hints import Members, Numbers, PerTarget, Scores
 
+REHEARSALS = 20  # games, at most, that a threshold is taken from
+
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
@@ -306,15 +308,14 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
     return auc(np.asarray(scores) >= threshold, members)
 
 
-def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
-    """Balanced accuracy in each game with a threshold that is best in *other* games.
+def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Balanced accuracy in each game with a threshold that is best in `REHEARSALS` *other* games, the next ones in order.
 
     The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
     judged has no say in it.
 
     Args:
         scores: [T, N], comparable between games. members: bool [T, N].
-        rehearsals: how many of the other games the threshold is taken from, the next ones in order.
 
     Returns:
         [T].
@@ -327,27 +328,10 @@ def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int 
         raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
     accuracy = np.empty(games)
     for t in range(games):
-        others = (t + 1 + np.arange(min(rehearsals, games - 1))) % games
+        others = (t + 1 + np.arange(min(REHEARSALS, games - 1))) % games
         threshold = best_threshold(scores[others].ravel(), members[others].ravel())
         accuracy[t] = accuracy_at_threshold(scores[t], members[t], threshold)
     return accuracy
-
-
-def rehearsed_calls(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Which records are called members with the threshold that is best in all other games, bool [T, N]; the AUC of these
-    calls is the accuracy of `rehearsed_accuracy`, with all games for rehearsal.
-
-    Args:
-        scores: [T, N], comparable between games. members: bool [T, N].
-
-    Raises:
-        MiaError: a single game, which leaves none to rehearse in.
-    """
-    if len(scores) < 2:
-        raise MiaError(f"{len(scores)} game leaves none to rehearse in: at least 2 are needed.")
-    others = ~np.eye(len(scores), dtype=bool)
-    return np.stack([own >= best_threshold(scores[which].ravel(), members[which].ravel())
-                     for own, which in zip(scores, others, strict=True)])
 
 
 def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:

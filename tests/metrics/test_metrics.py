@@ -14,7 +14,6 @@ from sklearn import metrics as sk
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking, resampling
-from mia_lib.metrics.interval import difference, over_pairs
 
 QUICK = settings(max_examples=60, deadline=None)
 TIED = st.integers(-4, 4)
@@ -289,26 +288,6 @@ def test_record_numbers_say_what_targets_share():
         metrics.bootstrap("auc", scores, members, records=order[:2])
 
 
-def test_a_contrast_is_the_weighted_sum_and_two_terms_are_a_comparison():
-    rng = np.random.default_rng(4)
-    members = rng.random((3, 200)) < 0.5
-    a, b, c = rng.normal(size=(3, 3, 200)) + members
-    terms = [(0.5, a, members, None), (0.5, b, members, None), (-1.0, c, members, None)]
-    found = metrics.contrast("auc", terms, draws=100)
-    mean = [metrics.auc(one, members).mean() for one in (a, b, c)]
-    assert found.value == pytest.approx((mean[0] + mean[1]) / 2 - mean[2])
-    pair = [(1.0, a, members, None), (-1.0, b, members, None)]
-    assert metrics.contrast("auc", pair, draws=100) == metrics.compare("auc", a, b, members, draws=100)
-    first, other = np.arange(100)[None], np.arange(100, 200)[None]  # of one target two parts that share no record
-    apart = metrics.contrast("auc", [(1.0, a[:1, :100], members[:1, :100], first),
-                                     (-1.0, a[:1, 100:], members[:1, 100:], other)], draws=100)
-    assert apart.low < apart.value < apart.high
-    some = np.tile(np.arange(50), (3, 1))  # a part of the records against all of them
-    part = metrics.contrast("auc", [(1.0, a, members, np.tile(np.arange(200), (3, 1))),
-                                    (-1.0, a[:, :50], members[:, :50], some)], draws=100)
-    assert part.value == pytest.approx(mean[0] - metrics.auc(a[:, :50], members[:, :50]).mean())
-
-
 def test_pairs_are_units_where_there_are_four_of_them():
     """What one half of the records has more of, the other has less: with pairs as units the interval is narrower."""
     rng = np.random.default_rng(8)
@@ -367,7 +346,7 @@ def test_without_a_leak_the_mean_over_all_memberships_is_chance(scores, fpr):
 # ---- no width is no certainty
 def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     flat = metrics.t_interval([0.02, 0.02, 0.02])
-    assert flat.degenerate and flat.sign == 0 and not flat.excludes_zero and "no spread" in str(flat)
+    assert flat.degenerate and flat.sign == 0 and "no spread" in str(flat)
     assert (-flat + 1).degenerate and flat.at(0.99).degenerate
     exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
     assert exact.sign == 1 and (-exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
@@ -391,30 +370,6 @@ def test_a_peak_accuracy_has_no_interval():
     assert str(peak) == f"{peak.value:.3f}" and np.isnan(peak.at(0.99).low)
     table = metrics.evaluate({"x": scores}, members, draws=20)
     assert np.isnan(table.set_index("metric").low["balanced_accuracy"])
-
-
-def test_rehearsed_calls_have_the_rehearsed_accuracy():
-    scores, members = gaussian(np.random.default_rng(9), 60, 1, targets=6)
-    np.testing.assert_allclose(metrics.auc(metrics.rehearsed_calls(scores, members), members),
-                               metrics.rehearsed_accuracy(scores, members))
-
-
-def test_the_best_of_several_attacks_is_widened_for_its_choice():
-    rng = np.random.default_rng(3)
-    found = [metrics.t_interval(rng.normal(0.5, 0.02, 6)) for _ in range(4)]
-    best = metrics.beyond_chance(found)
-    assert best.level == pytest.approx(1 - 0.05 / 4)
-    assert best.low == pytest.approx(max(one.at(best.level).low for one in found) - 0.5)
-    assert metrics.beyond_chance(found[:1]) == found[0] - 0.5
-
-
-def test_shares_of_records_add_the_binomial_variance():
-    made = metrics.share_over([0.2, 0.3, 0.4], 400)
-    assert made.se**2 == pytest.approx(0.01 / 3 + 0.3 * 0.7 / 400)
-    assert metrics.share_over([0.0] * 3, 100).high > 0  # none of 100 is not never
-    with pytest.raises(MiaError, match="values = 50"):
-        metrics.share_over([50, 60, 70], 100)
-    assert metrics.over([1, 2, 3], "splits").covers == "3 splits"
 
 
 def test_one_bank_is_wider_than_its_records_alone_and_says_what_it_covers():
@@ -476,8 +431,8 @@ def test_interval_at_another_level():
 def test_interval_reads_and_moves():
     interval = metrics.Interval(0.541, 0.53, 0.552, 0.95, "4 banks")
     assert str(interval) == "0.541 [0.530, 0.552]" and f"{interval:.1f}" == "0.5 [0.5, 0.6]"
-    assert interval.excludes_zero and interval.sign == 1 and (-interval).sign == -1
-    assert not (interval - 0.54).excludes_zero
+    assert interval.sign == 1 and (-interval).sign == -1
+    assert (interval - 0.54).sign == 0
     assert str(100 * (-interval + 1)) == "45.900 [44.800, 47.000]"
     student = metrics.t_interval([1, 2, 3])
     assert (-student).at(0.99).low == pytest.approx(-student.at(0.99).high)
@@ -641,8 +596,6 @@ def test_two_units_have_no_interval_and_say_so():
     assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
     same = metrics.compare("auc", scores, scores, members)
     assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
-    share = metrics.share_over([0.2, 0.4], 100)
-    assert np.isnan(share.low) and np.isnan(difference(alone, metrics.t_interval([0.1, 0.2, 0.3])).low)
     assert not np.isnan(metrics.bootstrap("auc", *gaussian(np.random.default_rng(3), 60, 1, targets=3)).low)
 
 
@@ -697,10 +650,16 @@ def test_a_table_of_no_metric_is_refused():
         metrics.evaluate({"a": np.arange(4.0)}, np.arange(4) < 2, metrics=[])
 
 
-def test_over_pairs_takes_complements_for_one_repetition_where_there_are_enough():
-    values = np.array([0.1, 0.3, 0.2, 0.2, 0.5, 0.1, 0.0, 0.6])
-    assert over_pairs(values) == metrics.t_interval([0.2, 0.2, 0.3, 0.3], covers="4 pairs of targets")
-    assert over_pairs(values, what="banks").covers == "4 pairs of banks"
-    for few in (values[:6], values[:7]):  # three pairs, and a target without its complement
-        assert over_pairs(few) == metrics.t_interval(few, covers=f"{len(few)} targets")
-    assert over_pairs(np.r_[values[:7], 9.0], bounds=(0, 1)).high == 1
+# ---- Holm
+def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
+    np.testing.assert_allclose(metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])  # worked out by hand
+    p = np.random.default_rng(11).uniform(size=30)
+    corrected = metrics.holm(p)
+    assert corrected.min() == min(1, 30 * p.min()) and (corrected >= p).all()
+    assert (np.diff(corrected[np.argsort(p)]) >= 0).all()
+    np.testing.assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])
+
+
+def test_holm_keeps_the_error_of_any_test_below_its_level():
+    wrong = [metrics.holm(np.random.default_rng(k).uniform(size=10)).min() < 0.05 for k in range(2000)]
+    assert 0.035 < np.mean(wrong) < 0.065  # exactly 0.05 for independent tests that are all null
