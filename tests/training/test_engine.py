@@ -40,8 +40,12 @@ def halves(records, count):
     return [np.flatnonzero(row) for row in membership.balanced_halves(len(records), count)]
 
 
-def fitted(records, config, rows, indices, **how):
-    return loop.fit_group(records.x, records.y, rows, len(records.classes), config, indices, **how)
+def task_of(records, config, rows, indices, **more):
+    return loop.Task(records.x, records.y, len(records.classes), config, rows, indices, **more)
+
+
+def fitted(records, config, rows, indices, start=None, validation=None, **how):
+    return loop.fit_group(task_of(records, config, rows, indices, start=start, validation=validation), **how)
 
 
 def losses(records, config, outcome):
@@ -124,7 +128,7 @@ def test_groups_share_the_work_and_hold_equally_large_training_sets():
     assert sorted(sum(groups, [])) == list(range(11))
     assert all(len(set(members[group].sum(1))) == 1 for group in groups) and [len(g) for g in groups] == [3, 8]
     assert ensemble._groups([4, 9]) == [[9], [4]]
-    store.keep(loop.slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
+    store.keep(loop.checkpoint_slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
     assert ensemble._groups([4, 9]) == [[9], list(range(8))]  # what was stopped goes on as the group it was
     large = training.train(IMAGES, np.ones((3, 60), bool), TrainConfig("tanh_cnn"), workers=2)
     assert [len(g) for g in large._groups([0, 1, 2])] == [1, 1, 1]
@@ -184,7 +188,7 @@ def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
     monkeypatch.setattr(loop.Group, "run_epoch", run)
     with pytest.raises(Stop):
         fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
-    [latest] = [s for s in loop.slots(spec) if store.look_up(s).arrays["epoch"] == 4]
+    [latest] = [s for s in loop.checkpoint_slots(spec) if store.look_up(s).arrays["epoch"] == 4]
     path, _ = store._paths(store.cache_dir(), latest, store.key(latest))
     path.write_bytes(b"half a file")  # killed while it was written
     ran.clear()
@@ -321,18 +325,18 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     config, rows = TrainConfig("tanh_cnn:2,3,4", epochs=2, batch_size=8), halves(IMAGES, 6)
     real, sizes, kept = gpu.fit_group, [], {}
 
-    def small_memory(x, y, rows, *arguments, **options):
-        sizes.append(len(rows))
-        if len(rows) > 2:
+    def small_memory(task, *how):
+        sizes.append(len(task))
+        if len(task) > 2:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
-        return real(x, y, rows, *arguments, **options)
+        return real(task, *how)
 
     monkeypatch.setattr(gpu, "fit_group", small_memory)
-    monkeypatch.setattr(gpu, "at_once", lambda *_: 6)
+    monkeypatch.setattr(gpu, "stack_size", lambda *_: 6)
     others, before = halves(IMAGES, 6)[::-1], fitted(IMAGES, config, rows, list(range(6)), stacked=True)
     start = [ensembles.weights_among(outcome.arrays) for outcome in before]
-    most = gpu.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
-                       lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""}, start, others)
+    most = gpu.fit_on_gpu(task_of(IMAGES, config, rows, list(range(6)), start=start, validation=others), CPU, kept.__setitem__,
+                          "models", lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""})
     assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
     np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
@@ -343,27 +347,28 @@ def test_a_card_too_small_for_one_model_is_said(monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(gpu, "fit_group", none)
-    monkeypatch.setattr(gpu, "at_once", lambda *_: 1)
+    monkeypatch.setattr(gpu, "stack_size", lambda *_: 1)
     with pytest.raises(MiaError, match="too little memory for one mlp:4 with batch_size = 64"):
-        gpu.fit_on(CPU, TABLE.x, TABLE.y, halves(TABLE, 2), 2, TrainConfig("mlp:4"), [0, 1], dict().__setitem__, "models",
-                    lambda numbers: {"kind": "checkpoint", "code": ""})
+        gpu.fit_on_gpu(task_of(TABLE, TrainConfig("mlp:4"), halves(TABLE, 2), [0, 1]), CPU, dict().__setitem__, "models",
+                       lambda numbers: {"kind": "checkpoint", "code": ""})
 
 
 @pytest.mark.parametrize("speeds,expected", [
     ({1: 10, 2: 19, 4: 35, 8: 38}, 4), ({1: 10, 2: 10}, 1), ({1: 1, 2: 2, 4: 4, 8: 8, 16: 16, 32: 32, 64: 64}, 64),
     ({1: 10, 2: None}, 1), ({1: None, 2: None}, 1)])
 def test_as_many_models_at_once_as_pays(monkeypatch, speeds, expected):
-    def speed(x, y, rows, *_):
-        if speeds[len(rows)] is None:
+    def speed(task, device):
+        if speeds[len(task)] is None:
             raise RuntimeError("CUDA error: out of memory")
-        return speeds[len(rows)]
+        return speeds[len(task)]
 
     monkeypatch.setattr(gpu, "_models_per_second", speed)
-    assert gpu.at_once(TABLE.x, TABLE.y, [np.arange(4)] * 100, 2, TrainConfig("mlp:4"), CPU) == expected
+    task = task_of(TABLE, TrainConfig("mlp:4"), [np.arange(4)] * 100, list(range(100)))
+    assert gpu.stack_size(task, CPU) == expected
 
 
 def test_the_number_at_once_is_found_by_trying():
-    assert gpu.at_once(TABLE.x, TABLE.y, halves(TABLE, 4), 2, TrainConfig("mlp:4"), CPU) in (1, 2, 4)
+    assert gpu.stack_size(task_of(TABLE, TrainConfig("mlp:4"), halves(TABLE, 4), [0, 1, 2, 3]), CPU) in (1, 2, 4)
 
 
 @pytest.mark.parametrize("config", [TrainConfig("mlp:4"), TrainConfig("mlp:4", optimizer="sgd", momentum=0.9)])
@@ -374,8 +379,8 @@ def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
             step()
         return step
 
-    monkeypatch.setattr(loop, "record", fake)
-    groups = [loop.Group(TABLE.x, TABLE.y, halves(TABLE, 2), 2, config, [0, 1], CPU, True) for _ in range(2)]
+    monkeypatch.setattr(loop, "capture_graph", fake)
+    groups = [loop.Group(task_of(TABLE, config, halves(TABLE, 2), [0, 1]), CPU, True) for _ in range(2)]
     for k in range(3):
         picked, views = groups[0].rows[:, 8 * k:8 * k + 8], torch.zeros(2, 8, 0)
         groups[0].step(picked, views)
@@ -526,7 +531,7 @@ def test_tf32_is_allowed_while_models_train_whose_recipe_says_so(monkeypatch):
     seen = []
     monkeypatch.setattr(devices, "plain_float32", lambda tf32=False: seen.append(tf32) or nullcontext())
     for precision in ("float32", "tf32", "bfloat16"):
-        loop.fit_group(TABLE.x, TABLE.y, [np.arange(80)], 2, TrainConfig("mlp:4", epochs=1, precision=precision), [0])
+        fitted(TABLE, TrainConfig("mlp:4", epochs=1, precision=precision), [np.arange(80)], [0])
     assert seen == [False, True, False]
     cut, full = (training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=1, precision=precision))
                  for precision in ("tf32", "float32"))

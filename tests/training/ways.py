@@ -68,15 +68,15 @@ def _loss(records, config, arrays: dict[str, np.ndarray]) -> np.ndarray:
 def _trained(device: str, stacked: bool, precision: str = "float32") -> dict[str, np.ndarray]:
     from mia_lib import membership
     from mia_lib.training import devices
-    from mia_lib.training.backends.loop import fit_group
+    from mia_lib.training.backends.loop import Task, fit_group
 
     found = {}
     for name, (records, config) in recipes().items():
         config = replace(config, precision=precision)
         rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)]
         for part in ([[0, 1]] if stacked else [[0], [1]]):
-            for m, outcome in zip(part, fit_group(records.x, records.y, [rows[m] for m in part], 3, config, part,
-                                                  devices.pick(device), stacked), strict=True):
+            task = Task(records.x, records.y, 3, config, [rows[m] for m in part], part)
+            for m, outcome in zip(part, fit_group(task, devices.pick(device), stacked), strict=True):
                 found[f"{name} {m}"] = _loss(records, config, outcome.arrays)
     return found
 
@@ -101,11 +101,12 @@ def _stopped(device: str) -> dict[str, np.ndarray]:
     """A run that is stopped after an epoch, kept, and goes on in another group."""
     from mia_lib import membership
     from mia_lib.training import devices
-    from mia_lib.training.backends.loop import Group
+    from mia_lib.training.backends.loop import Group, Task
 
     records, config = recipes()["mlp"]
     rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)]
-    first, second = (Group(records.x, records.y, rows, 3, config, [0, 1], devices.pick(device), True) for _ in range(2))
+    task = Task(records.x, records.y, 3, config, rows, [0, 1])
+    first, second = (Group(task, devices.pick(device), True) for _ in range(2))
     with devices.plain_float32():
         first.run_epoch()
         second.load(first.state())
