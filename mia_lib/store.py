@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import secrets
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -295,7 +294,7 @@ def discard(spec: dict) -> None:
 
 
 @contextmanager
-def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[None]:
+def lock(spec: dict, what: str = "") -> Iterator[None]:
     """A lock between processes on one entry, held with `with`.
 
     Who has to wait is told so. The operating system drops the lock of a process that dies, so a lock file left behind
@@ -303,11 +302,7 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
 
     Args:
         spec: of the entry.
-        seconds: to wait at most; by default until the other process is done.
         what: what the holder is doing, for the one who waits.
-
-    Raises:
-        MiaError: the lock was held for longer than `seconds`.
     """
     what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     folder = cache_dir() / "locks"
@@ -317,11 +312,7 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         held.acquire(timeout=0)
     except Timeout:
         progress.say(f"waiting for another process that is {what}")
-        try:
-            held.acquire(timeout=-1 if seconds is None else seconds)
-        except Timeout as error:
-            raise MiaError(f"Another process has been {what} for {seconds:g} s ({error.lock_file}). Wait for it, or stop it "
-                           "and run again.") from error
+        held.acquire(timeout=-1)
     except OSError as error:
         raise _cannot_write(error) from error
     try:
@@ -330,21 +321,20 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
         held.release()
 
 
-def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None) -> Entry:
+def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     """The entry under `spec`: looked up, or computed once however many processes ask.
 
     Args:
         spec: plain data with a `kind` and a `code`.
         compute: makes the arrays where the cache does not hold them.
-        wait: seconds to wait for another process that computes the same; by default until it is done.
-
-    Raises:
-        MiaError: another process has held the lock for longer than `wait`.
     """
     entry = look_up(spec)
     if entry is None:
-        with lock(spec, wait):
-            entry = look_up(spec) or _compute(spec, compute)
+        with lock(spec):
+            if (entry := look_up(spec)) is None:
+                start = time.perf_counter()
+                arrays = compute()
+                entry = keep(spec, arrays, time.perf_counter() - start)
     return entry
 
 
@@ -384,20 +374,3 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
     if missing:
         compute(missing, done)
     return [entry.arrays for entry in found]
-
-
-def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    start = time.perf_counter()
-    arrays = compute()
-    return keep(spec, arrays, time.perf_counter() - start, **_computed_by())
-
-
-def _computed_by() -> dict[str, str]:
-    """The version of Torch, if this process has it loaded, and the name of the graphics card that it has computed on, ""
-    for none."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return {"card": ""}
-    used = [n for n in range(torch.cuda.device_count()) if torch.cuda.max_memory_allocated(n)
-            ] if torch.cuda.is_initialized() else []
-    return {"card": ", ".join(torch.cuda.get_device_name(n) for n in used), "torch": torch.__version__}

@@ -96,7 +96,7 @@ LABELLED = {
     "from_probabilities": lambda y: signals.from_probabilities(SOFTMAX, y),
     "record_gradients": lambda y: signals.record_gradients(NETWORK, X, y),
     "hessian.exact": lambda y: hessian.exact(NETWORK, X, y),
-    "hessian.products": lambda y: hessian.products(NETWORK, X, y, np.ones((1, models.parameter_count(NETWORK)))),
+    "hessian.operator": lambda y: hessian.operator(NETWORK, X, y),
     "modified_entropy": lambda y: baselines.modified_entropy(SOFTMAX, y),
     "shadow_models": lambda y: baselines.shadow_models(SOFTMAX, y, SOFTMAX[None], LABELS, MEMBERS[:1]),
     "Dataset": lambda y: data.Dataset("toy", X, y, N, NAMES),

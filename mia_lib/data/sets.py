@@ -116,12 +116,11 @@ class Dataset:
         n_train = int(others[0]) if len(others) else len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
 
-    def of_classes(self, labels: Sequence[int], relabel: bool = True) -> Dataset:
-        """Only the records of some classes.
+    def of_classes(self, labels: Sequence[int]) -> Dataset:
+        """Only the records of some classes, which are numbered 0, 1, ... in the order given.
 
         Args:
             labels: the classes to keep, at least two.
-            relabel: number them 0, 1, ... in the order given; otherwise `y` and `classes` keep their meaning.
 
         Raises:
             MiaError: fewer than two classes, or one that does not exist.
@@ -132,8 +131,6 @@ class Dataset:
         for label in labels:
             check_range("labels", label, 0, len(self.classes) - 1)
         kept = self.take(np.isin(self.y, labels))
-        if not relabel:
-            return kept
         place = np.full(len(self.classes), -1)
         place[labels] = np.arange(len(labels))
         return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))

@@ -102,19 +102,17 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         return _streamed(estimate, loss, x, y, batch, first, 4 * iterations, 4)
 
 
-def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None,
-                variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
-    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: its probes, with products of the Hessian.
+def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None) -> np.ndarray:
+    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: the mean of ``v^T H u (u . v)`` over its probes,
+    with products of the Hessian.
 
     Args:
         loss: as for `hutchinson_trace`.
-        variant: "paper", the mean of ``v^T H u (u . v)``; or "released_code", that of ``|v^T H u|``, without the factor h.
-        x, iterations, seed, y, batch, first: as for `zero_order_trace`.
+        x, iterations, seed, y: as for `zero_order_trace`.
 
     Returns:
         float64 [N].
     """
-    choose("variant", variant, VARIANTS)
     _check(iterations, "iterations")
 
     def estimate(losses, part, start, together):
@@ -122,11 +120,10 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
         total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
         for k in range(0, iterations, together):
             u, v = _pairs(part, seed, start, k, min(iterations, k + together))
-            q = (times_hessian(v) * u).flatten(2).sum(2)
-            total += (q.abs() if variant == "released_code" else q * (u * v).flatten(2).sum(2)).sum(0)
+            total += ((times_hessian(v) * u).flatten(2).sum(2) * (u * v).flatten(2).sum(2)).sum(0)
         return total / iterations
 
-    return _streamed(estimate, loss, x, y, batch, first, iterations, 1)
+    return _streamed(estimate, loss, x, y, None, 0, iterations, 1)
 
 
 def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,

@@ -16,7 +16,6 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 # isort: split
 
 import copy
-import math
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -249,50 +248,37 @@ def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- from gradients
 
 
-def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: str = "float32",
-                  judged: np.ndarray | None = None) -> np.ndarray:
-    """Norm of the gradient of each record's loss with respect to all parameters, [M, N] of type `dtype`.
+def gradient_norm(models: Ensemble, records: Dataset) -> np.ndarray:
+    """Euclidean norm of the gradient of each record's loss with respect to all parameters, float32 [M, N].
 
-    ``||grad l(theta, z)||``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2).
-
-    Args:
-        order: 1, 2 or infinity.
-        dtype: "float32" or "float64", of the gradients; their squares are summed in float64, for those of confident records
-            would vanish in float32.
-        judged: as for `loss`.
-
-    Raises:
-        MiaError: another order or dtype.
+    ``||grad l(theta, z)||_2``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2). Squares are summed in
+    float64, for those of confident records would vanish in float32.
     """
-    if order not in (1, 2, math.inf):
-        raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
-    choose("dtype", dtype, PRECISIONS)
-    spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
-    return spread(map_models(_gradient_norm_task, models, spec, "gradient norms", records=records, judged=judged, order=order,
-                             dtype=dtype), "norm", judged)
+    results = map_models(_gradient_norm_task, models, {"kind": "gradient_norm"}, "gradient norms", records=records)
+    return spread(results, "norm", None)
 
 
-def _gradient_norm_task(networks, x, labels, loss, order, dtype):
+def _gradient_norm_task(networks, x, labels, loss):
     [network] = networks
-    network, scaling = in_precision(network, dtype), scaling_of(network, x, None)
-    if order == 2 and norms.known(network):
-        return [{"norm": _norms(network, x, labels, loss, dtype, scaling)}]
+    network, scaling = in_precision(network, "float32"), scaling_of(network, x, None)
+    if norms.known(network):
+        return [{"norm": _norms(network, x, labels, loss, scaling)}]
 
     def norm(gradients: dict) -> torch.Tensor:
-        parts = [torch.linalg.vector_norm(g.flatten(1), order, 1, dtype=torch.float64) for g in gradients.values()]
-        return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
+        parts = [torch.linalg.vector_norm(g.flatten(1), 2, 1, dtype=torch.float64) for g in gradients.values()]
+        return torch.linalg.vector_norm(torch.stack(parts), 2, 0).float()
 
-    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, dtype, norm, scaling=scaling)))}]
+    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, "float32", norm, scaling=scaling)))}]
 
 
-def _norms(network, x, labels, loss, dtype, scaling) -> np.ndarray:
+def _norms(network, x, labels, loss, scaling) -> np.ndarray:
     """Euclidean norms [N] of the gradients of a network that `norms` knows."""
     device = device_of(network)
     labels = torch.from_numpy(np.array(labels, np.int64)).to(device)
 
     def part(i: int, j: int) -> np.ndarray:
-        records = inputs(x, i, j, device, PRECISIONS[dtype], scaling)
-        return norms.of_batch(network, records, labels[i:j], loss).to(PRECISIONS[dtype]).cpu().numpy()
+        records = inputs(x, i, j, device, torch.float32, scaling)
+        return norms.of_batch(network, records, labels[i:j], loss).float().cpu().numpy()
 
     with devices.plain_float32():
         return np.concatenate(devices.stream(part, len(x), batch_size(device) // 8))

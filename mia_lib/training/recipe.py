@@ -96,13 +96,9 @@ class TrainConfig:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
 
     def spec(self) -> dict:
-        """What determines a model, as plain data. What came later does not enter at its default, so that keys remain."""
-        found = asdict(self)
-        if found["scaling"] == "-1 to 1":
-            del found["scaling"]
-        if architectures.is_own(self.architecture) and (package := own.package(self.architecture)):
-            found["package"] = package
-        return found
+        """What determines a model, as plain data."""
+        package = own.package(self.architecture) if architectures.is_own(self.architecture) else ""
+        return asdict(self) | ({"package": package} if package else {})
 
 
 def seed_of(config: TrainConfig, index: int) -> int:

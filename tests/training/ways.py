@@ -1,5 +1,5 @@
-"""Each way of this library onto a graphics card, with small models: what `test_ways.py` compares with the processor, on a card
-that is not there (`tests/cards.py`) and on one where there is one."""
+"""Each way of this library onto a graphics card, with small models: what `test_cards.py` compares with the processor on a card
+that is not there (`tests/cards.py`), and `tests/publish/test_doctor.py` on one where there is one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
