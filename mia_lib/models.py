@@ -155,9 +155,6 @@ class Dropout(nn.Module):
         kept = mixed >= round(self.p * 2**32) - 2**31  # 32 bits taken as a number from -2^31
         return x * kept / (1 - self.p)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
 
 def scramble(bits: torch.Tensor) -> torch.Tensor:
     """The finaliser of MurmurHash3: int32 -> int32, each input bit changes about half of the output bits."""

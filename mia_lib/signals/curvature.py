@@ -44,7 +44,6 @@ from mia_lib.training import Ensemble, devices
 from mia_lib.training.losses import precise_loss, record_loss
 
 VARIANTS = ("paper", "released_code")
-ESTIMATORS = ("zero_order", "released_code", "hutchinson", "exact")
 CONVERTED = 2000  # records of an ensemble's that are held as numbers at a time
 
 
@@ -178,10 +177,9 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 # ------------------------------------------------------------------------------------------------------------- an ensemble
 
 
-def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterations: int = 10, h: float = 1e-3,
-       seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True,
-       precise: bool = True) -> np.ndarray:
-    """Curvature of each record's loss under each model, kept in the store.
+def of(models: Ensemble, records: Dataset, variant: str = "paper", iterations: int = 10, h: float = 1e-3, seed: int = 0,
+       dtype: str = "float64", warn: bool = True, precise: bool = True) -> np.ndarray:
+    """`zero_order_trace` of each record's loss under each model, kept in the store.
 
     Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling` has them. All models see
     the same probes.
@@ -189,13 +187,8 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
     Args:
         models: M models.
         records: N records.
-        estimator: "zero_order", "released_code" (its variant), "hutchinson" or "exact".
-        iterations: number of probes; "exact" has none.
-        h: step of the first two.
-        seed: of the probes.
+        variant, iterations, h, seed: as for `zero_order_trace`.
         dtype: "float64" or "float32", of the losses.
-        judged: bool [M, N], the records that each model is asked about, all when None; the others are not a number, and probes
-            count the records asked about.
         warn: say when rounding shows in the probes.
         precise: take `precise_loss`; False for PyTorch's own, which rounds by eps times the logits, as the released code has
             it together with "float32".
@@ -204,21 +197,18 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
         float64 [M, N].
 
     Raises:
-        MiaError: an unknown estimator or dtype; iterations or h not above 0.
+        MiaError: an unknown variant or dtype; iterations or h not above 0.
     """
-    choose("estimator", estimator, ESTIMATORS)
+    choose("variant", variant, VARIANTS)
     choose("dtype", dtype, outputs.PRECISIONS)
     _check(iterations, "iterations", h)
-    how = {} if estimator == "exact" else {"iterations": int(iterations), "seed": int(seed)}
-    if estimator in ("zero_order", "released_code"):
-        how["h"] = float(h)
-    check_whole("seed", seed)
-    spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how, **({} if precise else {"loss": "PyTorch's"})}
-    return spread(map_models(_task, models, spec, "curvature", records=records, judged=judged, estimator=estimator,
-                             dtype=dtype, how=how, warn=warn, precise=precise), "curvature", judged)
+    how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": check_whole("seed", seed)}
+    spec = {"kind": "curvature", "dtype": dtype, "precise": precise, **how}
+    return spread(map_models(_task, models, spec, "curvature", records=records, dtype=dtype, how=how, warn=warn,
+                             precise=precise), "curvature", None)
 
 
-def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def between_kinks(models: Ensemble, records: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Trace and Frobenius norm of the Hessian of the piece that each record lies on, for a network linear in pieces.
 
     Between the kinks of ReLU logits are linear in the input, with Jacobian J [K, D], and the cross-entropy has the Hessian
@@ -229,7 +219,6 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     Args:
         models: M models, trained with the cross-entropy.
         records: N records.
-        judged: as for `of`.
 
     Returns:
         trace, norm: float64 [M, N].
@@ -240,9 +229,8 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     if models.config.loss != "cross_entropy":
         raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
                        "exact_trace.")
-    results = map_models(_between_task, models, {"kind": "curvature between kinks"}, "exact curvature", records=records,
-                         judged=judged)
-    return spread(results, "trace", judged), spread(results, "norm", judged)
+    results = map_models(_between_task, models, {"kind": "curvature between kinks"}, "exact curvature", records=records)
+    return spread(results, "trace", None), spread(results, "norm", None)
 
 
 def _between_task(networks, x, labels, loss):
@@ -266,14 +254,7 @@ def _between_task(networks, x, labels, loss):
     return [{"trace": trace, "norm": norm}]
 
 
-def _task(networks, x, labels, loss, estimator, dtype, how, warn, precise):
-    with warnings.catch_warnings():
-        if not warn:
-            warnings.simplefilter("ignore", UserWarning)
-        return _curvature(networks, x, labels, loss, estimator, dtype, how, precise)
-
-
-def _curvature(networks, x, labels, loss, estimator, dtype, how, precise):
+def _task(networks, x, labels, loss, dtype, how, warn, precise):
     [network] = networks
     device, scaling = outputs.device_of(network), outputs.scaling_of(network, x, None)
     network = outputs.in_precision(network, dtype)
@@ -282,16 +263,12 @@ def _curvature(networks, x, labels, loss, estimator, dtype, how, precise):
         return (precise_loss if precise else record_loss)(network(inputs), y, loss)
 
     parts = []
-    for start in range(0, len(x), CONVERTED):
-        part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling)
-        y = labels[start:start + CONVERTED]
-        if estimator == "exact":
-            parts.append(exact_trace(losses, part, y=y))
-        elif estimator == "hutchinson":
-            parts.append(hutchinson_trace(losses, part, how["iterations"], how["seed"], y=y, first=start))
-        else:
-            variant = "paper" if estimator == "zero_order" else estimator
-            parts.append(zero_order_trace(losses, part, **how, y=y, variant=variant, first=start))
+    with warnings.catch_warnings():
+        if not warn:
+            warnings.simplefilter("ignore", UserWarning)
+        for start in range(0, len(x), CONVERTED):
+            part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling)
+            parts.append(zero_order_trace(losses, part, **how, y=labels[start:start + CONVERTED], first=start))
     return [{"curvature": np.concatenate(parts)}]
 
 

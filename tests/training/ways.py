@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from mia_lib.publish import doctor
 
@@ -150,11 +151,21 @@ def _boundary(device: str) -> dict[str, np.ndarray]:
 
 
 def _curvature(device: str) -> dict[str, np.ndarray]:
-    from mia_lib.signals import curvature
+    from mia_lib.signals import curvature, outputs
+    from mia_lib.training import devices
+    from mia_lib.training.losses import precise_loss
 
     models, records = _bank(device)
-    records = records.take(range(8))
-    found = {name: curvature.of(models, records, name, 2, warn=False) for name in curvature.ESTIMATORS}
+    records, where = records.take(range(8)), devices.pick(device)
+    network = outputs.in_precision(models.model(0).to(where), "float64")
+    inputs = outputs.inputs(records.x, 0, 8, where, torch.float64)
+
+    def loss(x, y):
+        return precise_loss(network(x), y)
+
+    found = {name: curvature.of(models, records, name, 2, warn=False) for name in curvature.VARIANTS}
+    found |= {"hutchinson": curvature.hutchinson_trace(loss, inputs, 2, y=records.y),
+              "exact": curvature.exact_trace(loss, inputs, y=records.y)}
     return found | dict(zip(("trace", "norm"), curvature.between_kinks(models, records), strict=True))
 
 
