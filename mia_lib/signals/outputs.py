@@ -248,14 +248,18 @@ def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- from gradients
 
 
-def gradient_norm(models: Ensemble, records: Dataset) -> np.ndarray:
+def gradient_norm(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
     """Euclidean norm of the gradient of each record's loss with respect to all parameters, float32 [M, N].
 
     ``||grad l(theta, z)||_2``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2). Squares are summed in
     float64, for those of confident records would vanish in float32.
+
+    Args:
+        judged: as for `loss`.
     """
-    results = map_models(_gradient_norm_task, models, {"kind": "gradient_norm"}, "gradient norms", records=records)
-    return spread(results, "norm", None)
+    results = map_models(_gradient_norm_task, models, {"kind": "gradient_norm"}, "gradient norms", records=records,
+                         judged=judged)
+    return spread(results, "norm", judged)
 
 
 def _gradient_norm_task(networks, x, labels, loss):
