@@ -1,8 +1,8 @@
 """Architectures by name, and the user's own.
 
 An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every such model is a `Network`: a
-body that ends in features, and a linear head. One of the user's own, see `mia_lib.own`, is written "my_models:Net(hidden=32)"
-and gives whatever network its class or function makes.
+body that ends in features, and a linear head. One of the user's own, see `mia_lib.custom`, is written
+"my_models:Net(hidden=32)" and gives whatever network its class or function makes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from mia_lib import own
+from mia_lib import custom
 from mia_lib.checks import are_probabilities
 from mia_lib.errors import MiaError, check_range, choose
 
@@ -437,7 +437,7 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
-def named(architecture) -> str:
+def canonical_architecture(architecture) -> str:
     """An architecture as text, which configurations and the store hold.
 
     Args:
@@ -446,12 +446,12 @@ def named(architecture) -> str:
             text.
 
     Raises:
-        MiaError: anything else, see `own.written`.
+        MiaError: anything else, see `custom.to_text`.
     """
     if callable(architecture):
-        return own.written(architecture)
+        return custom.to_text(architecture)
     if is_own(architecture):
-        return own.written(own.read(architecture).bound())
+        return custom.to_text(custom.from_text(architecture).bound())
     choose("architecture", str(architecture).partition(":")[0], names())
     return architecture
 
@@ -459,7 +459,7 @@ def named(architecture) -> str:
 def is_own(architecture: str) -> bool:
     """Whether it is one of the user's own."""
     text = str(architecture)
-    return text.partition(":")[0] not in _KNOWN and own.FORM.fullmatch(text) is not None
+    return text.partition(":")[0] not in _KNOWN and custom.FORM.fullmatch(text) is not None
 
 
 def parse(architecture: str) -> tuple[str, list[int]]:
@@ -512,7 +512,7 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     shape = tuple(shape)
     if is_own(architecture) or callable(architecture):
         with seeded(seed):
-            return _build_own(named(architecture), shape, classes)
+            return _build_own(canonical_architecture(architecture), shape, classes)
     name, widths = parse(architecture)
     known = _KNOWN[name]
     check_range("classes", classes, 2)
@@ -545,9 +545,9 @@ def seeded(seed: int | None) -> Iterator[None]:
 
 
 def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
-    made = own.read(architecture)
+    factory = custom.from_text(architecture)
     try:
-        network = made.function(*made.arguments, **own.arguments_of(made, shape, classes))
+        network = factory.function(*factory.arguments, **custom.arguments_of(factory, shape, classes))
     except Exception as error:
         raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
                        f"{type(error).__name__}: {error}") from error

@@ -33,7 +33,7 @@ from mia_lib import BEGAN, LIBRARY, progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-MODELS = ("data", "membership", "models", "own", "training")  # rooms of the library that determine what a model is
+MODELS = ("data", "membership", "models", "custom", "training")  # rooms of the library that determine what a model is
 PIECES = (*MODELS, "signals")  # and what is asked of one
 STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of the answers
 

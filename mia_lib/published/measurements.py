@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib import own, progress, store
+from mia_lib import custom, progress, store
 from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
@@ -404,7 +404,7 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
     found = {}
     for name, value in parameters.items():
         if isinstance(value, str):
-            files, file = own.sources(value), os.path.expanduser(value)
+            files, file = custom.sources(value), os.path.expanduser(value)
             if files or os.path.isfile(file):
                 content = b"".join(path.read_bytes() for path in files or [Path(file)])
                 found[name] = hashlib.sha256(content).hexdigest()

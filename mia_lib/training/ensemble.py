@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from mia_lib import custom, store
 from mia_lib import models as architectures
-from mia_lib import own, store
 from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -170,8 +170,8 @@ class Ensemble:
 
     def modules(self) -> set[Path]:
         """Files with the code of architectures of the user's own."""
-        own_here = own.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
-        return {*own_here, *(self.start[0].modules() if self.start else ())}
+        custom_here = custom.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
+        return {*custom_here, *(self.start[0].modules() if self.start else ())}
 
     @property
     def key(self) -> str:

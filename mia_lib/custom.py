@@ -27,12 +27,12 @@ from mia_lib.errors import MiaError
 
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
-GIVEN = ("shape", "classes")  # arguments that are filled in where a signature has them
+FILLED_IN = ("shape", "classes")  # arguments that are filled in where a signature has them
 MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
           "for the processes that train models import it, too")
 
 
-class Own(NamedTuple):
+class Factory(NamedTuple):
     """What makes a network, and its arguments."""
 
     function: Callable
@@ -44,16 +44,16 @@ class Own(NamedTuple):
         return functools.partial(self.function, *self.arguments, **self.keywords)
 
 
-def written(given) -> str:
+def to_text(architecture) -> str:
     """A class, a function or a `functools.partial` of one, as text.
 
     Raises:
         MiaError: what a process that trains models could not import, or whose arguments are no plain values; a network in the
             place of its class; arguments that are missing or not known.
     """
-    arguments, keywords, function = (), {}, given
-    if isinstance(given, functools.partial):
-        arguments, keywords, function = given.args, given.keywords, given.func
+    arguments, keywords, function = (), {}, architecture
+    if isinstance(architecture, functools.partial):
+        arguments, keywords, function = architecture.args, architecture.keywords, architecture.func
     if not isinstance(function, type | types.FunctionType):
         what = type(function)
         remedy = ("Give its class, and its arguments by functools.partial: every model begins with weights of its own"
@@ -71,16 +71,16 @@ def written(given) -> str:
     if isinstance(function, type) and not hasattr(function, "load_state_dict"):
         raise MiaError(f"architecture = {module}.{name} is no class of networks: give a subclass of torch.nn.Module, or a "
                        "function that makes one.")
-    if _found(module, name) is not function:
+    if _load(module, name) is not function:
         raise MiaError(f"architecture = {name} is not what {module} has by this name now, which was loaded or changed since: "
                        f"import it again, or restart (in JupyterLab: Kernel, Restart).")
-    made = Own(function, arguments, dict(keywords))
-    _check_arguments(f"{module}:{name}", made)
+    factory = Factory(function, arguments, dict(keywords))
+    _check_arguments(f"{module}:{name}", factory)
     files = sources(f"{module}:{name}")
     store.check_unedited(store.code_of((), *files))
     for path in files:
         _check_loaded(path)
-    inside = [*map(_plain, made.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(made.keywords.items()))]
+    inside = [*map(_plain, factory.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(factory.keywords.items()))]
     return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
 
 
@@ -110,7 +110,7 @@ def _check_loaded(path: Path) -> None:
                                "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
 
 
-def read(text: str) -> Own:
+def from_text(text: str) -> Factory:
     """What the text of an architecture names; its module is imported.
 
     Raises:
@@ -124,10 +124,10 @@ def read(text: str) -> Own:
     except (SyntaxError, ValueError, TypeError, AttributeError) as error:
         raise MiaError(f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
                        "'my_models:Net(hidden=32)'.") from error
-    return Own(_found(match[1], match[2]), arguments, keywords)
+    return Factory(_load(match[1], match[2]), arguments, keywords)
 
 
-def _found(module: str, name: str):
+def _load(module: str, name: str):
     if module not in sys.modules:
         importlib.invalidate_caches()  # the file may be younger than this process
     try:
@@ -159,28 +159,28 @@ def _plain(value) -> str:
     return repr(value)
 
 
-def _check_arguments(name: str, made: Own) -> None:
-    signature = inspect.signature(made.function)
+def _check_arguments(name: str, factory: Factory) -> None:
+    signature = inspect.signature(factory.function)
     try:
-        bound = signature.bind_partial(*made.arguments, **made.keywords).arguments
+        bound = signature.bind_partial(*factory.arguments, **factory.keywords).arguments
     except TypeError as error:
         raise MiaError(f"architecture = {name}: {error}. It takes {signature}.") from error
     lacking = [one.name for one in signature.parameters.values() if one.default is one.empty
-               and one.name not in (*bound, *GIVEN) and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+               and one.name not in (*bound, *FILLED_IN) and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     if lacking:
         raise MiaError(f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
-                       f"{made.function.__name__}, {', '.join(f'{one}=...' for one in lacking)}). Only shape and classes are "
-                       "filled in.")
+                       f"{factory.function.__name__}, {', '.join(f'{one}=...' for one in lacking)}). Only shape and "
+                       "classes are filled in.")
 
 
-def arguments_of(made: Own, shape: tuple, classes: int) -> dict:
+def arguments_of(factory: Factory, shape: tuple, classes: int) -> dict:
     """What is handed to it by name: its own keywords, and `shape` and `classes` where it takes them."""
-    parameters = inspect.signature(made.function).parameters
-    bound = inspect.signature(made.function).bind_partial(*made.arguments, **made.keywords).arguments
+    parameters = inspect.signature(factory.function).parameters
+    bound = inspect.signature(factory.function).bind_partial(*factory.arguments, **factory.keywords).arguments
     known = {"shape": shape, "classes": classes}
-    free = {name for name in GIVEN if name in parameters and name not in bound
+    free = {name for name in FILLED_IN if name in parameters and name not in bound
             and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}
-    return {**made.keywords, **{name: known[name] for name in free}}
+    return {**factory.keywords, **{name: known[name] for name in free}}
 
 
 def modules(text: str) -> tuple[Path, ...]:
@@ -189,7 +189,7 @@ def modules(text: str) -> tuple[Path, ...]:
     Raises:
         MiaError: no such module, name or arguments.
     """
-    read(text)
+    from_text(text)
     return tuple(sources(text))
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from mia_lib import curvature, data, hessian, membership, models, own, signals, store, training
+from mia_lib import curvature, custom, data, hessian, membership, models, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, outputs
 from mia_lib.training import TrainConfig, recipe
@@ -97,10 +97,10 @@ def test_it_is_held_as_text_that_says_all(module):
         found = TrainConfig(given)
         assert found.architecture == f"{mine.__name__}:Net{text}"
         assert found == TrainConfig(found.architecture) and hash(found) == hash(TrainConfig(given))
-        again = own.read(found.architecture)
-        assert again.function is mine.Net and own.written(again.bound()) == found.architecture
+        again = custom.from_text(found.architecture)
+        assert again.function is mine.Net and custom.to_text(again.bound()) == found.architecture
         assert isinstance(models.build(given, (5,), 2, seed=0), mine.Net)
-    assert models.named("mlp:8") == "mlp:8"
+    assert models.canonical_architecture("mlp:8") == "mlp:8"
 
 
 def test_values_of_an_argument_come_back(module):
@@ -440,10 +440,10 @@ def test_an_installed_class_enters_by_name_and_version(monkeypatch):
     version = torch.__version__.partition("+")[0]
     assert linear.spec()["architecture"] == "torch.nn.modules.linear:Linear(5, 2)"
     assert linear.spec()["package"] == f"torch {version}"
-    own.package.cache_clear()
-    monkeypatch.setattr(own.importlib.metadata, "version", lambda name: "99.0")
+    custom.package.cache_clear()
+    monkeypatch.setattr(custom.importlib.metadata, "version", lambda name: "99.0")
     assert linear.spec()["package"] == "torch 99.0"
-    own.package.cache_clear()
+    custom.package.cache_clear()
 
 
 # ---------------------------------------------------------------------------------------------- how images are fed
