@@ -338,7 +338,7 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     return entry
 
 
-def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def cached(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """The arrays of an audit's computation: kept ones, or computed and kept.
 
     Args:
@@ -356,7 +356,7 @@ def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -
     return fetch({"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}, compute).arrays
 
 
-def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
+def cached_many(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
     """The arrays of many entries that are computed together: what is kept is left out, what is done is kept at once.
 
     Args:

@@ -116,15 +116,15 @@ def test_what_is_kept_without_code_is_refused():
 
 
 def test_a_study_is_kept_by_its_spec_and_the_code_of_its_module():
-    assert (store.study("a.b", {"n": 1}, lambda: ARRAYS)["x"] == ARRAYS["x"]).all()
-    assert (store.study("a.b", {"n": 1}, lambda: {"x": np.zeros(1)})["x"] == ARRAYS["x"]).all()
-    assert store.study("a.b", {"n": 2}, lambda: {"x": np.zeros(1)})["x"] == 0
+    assert (store.cached("a.b", {"n": 1}, lambda: ARRAYS)["x"] == ARRAYS["x"]).all()
+    assert (store.cached("a.b", {"n": 1}, lambda: {"x": np.zeros(1)})["x"] == ARRAYS["x"]).all()
+    assert store.cached("a.b", {"n": 2}, lambda: {"x": np.zeros(1)})["x"] == 0
 
 
 def test_a_study_cannot_be_called_otherwise_by_its_spec():
     for name in ("kind", "study"):
         with pytest.raises(MiaError, match=f"The spec of a.b has {name}"):
-            store.study("a.b", {name: "another"}, lambda: ARRAYS)
+            store.cached("a.b", {name: "another"}, lambda: ARRAYS)
 
 
 def _seeded(m: int) -> dict[str, np.ndarray]:
@@ -136,7 +136,7 @@ def _each(specs: list[dict]) -> list[dict[str, np.ndarray]]:
         for k in missing:
             done(k, _seeded(7919 * k), 0.0)
 
-    return store.each(specs, compute)
+    return store.cached_many(specs, compute)
 
 
 def test_results_kept_one_by_one_are_computed_once():

@@ -231,7 +231,7 @@ def _find(name: str) -> Path | None:
     return next((path for path in EMBEDDED.glob(f"{name}.*") if path.name in readers.SHA256), None)
 
 
-def lies(name: str) -> str:
+def source_digest(name: str) -> str:
     """What tells the files of a set that nothing pins from others of its name: hash of NAME.npz, or of names, sizes and dates
     in its folder; "" where its records are pinned, or nothing is here."""
     path = None if content(name) or name == "gaussian" else _find(name)

@@ -177,7 +177,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    if here := {one: lie for one in unpinned(values) if (lie := sets.lies(one))}:
+    if here := {one: source for one in unpinned(values) if (source := sets.source_digest(one))}:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 

@@ -82,7 +82,7 @@ def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict]
         how = _in_pool if where.type == "cpu" else _in_process
         how(tasks, models, records, where, at_once if judged is None and each is None else 1, label, done)
 
-    return store.each(specs, compute, device=devices.describe(where))
+    return store.cached_many(specs, compute, device=devices.describe(where))
 
 
 def _in_pool(tasks, models, records, where, at_once, label, keep):
