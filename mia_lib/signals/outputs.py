@@ -29,7 +29,7 @@ from mia_lib import models as architectures
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
-from mia_lib.signals import given, norms
+from mia_lib.signals import from_outputs, norms
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -132,11 +132,11 @@ def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
 
 
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
-    """`given.scalars` with the losses as Torch computes them: what is kept of models stays the same to the last bit."""
+    """`from_outputs.scalars` with the losses as Torch computes them: what is kept of models stays the same to the last bit."""
     def precisely(z: np.ndarray, labels: np.ndarray, loss: str) -> np.ndarray:
         return precise_loss(torch.from_numpy(z), torch.from_numpy(labels), loss).numpy()
 
-    return given.columns(logits, labels, loss, precisely)
+    return from_outputs.columns(logits, labels, loss, precisely)
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
