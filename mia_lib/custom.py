@@ -91,17 +91,17 @@ def _check_loaded(path: Path) -> None:
         MiaError: the file was edited after it was imported.
     """
     def parts(code) -> Iterator[tuple[str, tuple]]:
-        inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-        yield code.co_qualname, (code.co_code, code.co_names, [one for one in code.co_consts if one not in inner])
-        for one in inner:
-            yield from parts(one)
+        inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
+        yield code.co_qualname, (code.co_code, code.co_names, [part for part in code.co_consts if part not in inner])
+        for part in inner:
+            yield from parts(part)
 
-    modules = [one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == str(path)
-               and type(getattr(one, "__loader__", None)) is importlib.machinery.SourceFileLoader]  # others may add to it
+    modules = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == str(path)
+               and type(getattr(module, "__loader__", None)) is importlib.machinery.SourceFileLoader]  # others may add to it
     now = dict(parts(compile(path.read_bytes(), str(path), "exec"))) if modules else {}
     for module in modules:
         mine = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == module.__name__]
-        functions = [one for thing in mine for one in (vars(thing).values() if isinstance(thing, type) else [thing])]
+        functions = [function for thing in mine for function in (vars(thing).values() if isinstance(thing, type) else [thing])]
         for function in functions:
             code = getattr(function, "__code__", None)
             if code is not None and code.co_filename == str(path) and any(
@@ -120,7 +120,7 @@ def from_text(text: str) -> Factory:
     try:
         call = ast.parse(f"f{match[3] or '()'}", mode="eval").body
         arguments = tuple(ast.literal_eval(value) for value in call.args)
-        keywords = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+        keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     except (SyntaxError, ValueError, TypeError, AttributeError) as error:
         raise MiaError(f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
                        "'my_models:Net(hidden=32)'.") from error
@@ -165,11 +165,12 @@ def _check_arguments(name: str, factory: Factory) -> None:
         bound = signature.bind_partial(*factory.arguments, **factory.keywords).arguments
     except TypeError as error:
         raise MiaError(f"architecture = {name}: {error}. It takes {signature}.") from error
-    lacking = [one.name for one in signature.parameters.values() if one.default is one.empty
-               and one.name not in (*bound, *FILLED_IN) and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    lacking = [parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
+               and parameter.name not in (*bound, *FILLED_IN)
+               and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)]
     if lacking:
         raise MiaError(f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
-                       f"{factory.function.__name__}, {', '.join(f'{one}=...' for one in lacking)}). Only shape and "
+                       f"{factory.function.__name__}, {', '.join(f'{name}=...' for name in lacking)}). Only shape and "
                        "classes are filled in.")
 
 
@@ -195,32 +196,32 @@ def modules(text: str) -> tuple[Path, ...]:
 
 def imported(tree: ast.AST, package: str | None = None) -> list[str]:
     """Modules that code may import; relative ones in its `package`."""
-    found = []
+    names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-    return found
+            names += [alias.name for alias in node.names]
+    return names
 
 
 def sources(text: str) -> list[Path]:
     """Files with the code behind a text that names a module of the user's own: it, and those that it imports, but no installed
     packages; by the names of modules, from files as they are now. [] of any other text. Nothing is imported."""
     match = FORM.fullmatch(text)
-    waiting, found = [match[1]] if match else [], {}
+    waiting, files = [match[1]] if match else [], {}
     importlib.invalidate_caches()
     while waiting:
         name = waiting.pop()
-        if name not in found and (path := _file(name)) is not None:
-            found[name] = path
+        if name not in files and (path := _file(name)) is not None:
+            files[name] = path
             try:
                 inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
                 waiting += imported(ast.parse(path.read_bytes()), inside or None)
             except (SyntaxError, ImportError, ValueError):
                 pass  # whoever imports it says so
-    return [found[name] for name in sorted(found)]
+    return [files[name] for name in sorted(files)]
 
 
 def _file(module: str) -> Path | None:

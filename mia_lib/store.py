@@ -100,15 +100,15 @@ def code_of(rooms: Sequence[str], *modules: Path) -> str:
 
 @lru_cache
 def _files(room: str) -> list[Path]:
-    found = [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").is_file() else sorted((LIBRARY / room).rglob("*.py"))
-    if not found:
+    files = [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").is_file() else sorted((LIBRARY / room).rglob("*.py"))
+    if not files:
         raise MiaError(f"There is no room {room!r} in {LIBRARY}.")
-    return found
+    return files
 
 
 def _state(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def digest(path: Path) -> str:
@@ -306,19 +306,19 @@ def lock(spec: dict, what: str = "") -> Iterator[None]:
     """
     what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     folder = cache_dir() / "locks"
-    held = FileLock(folder / f"{key(spec)}.lock")
+    file_lock = FileLock(folder / f"{key(spec)}.lock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held.acquire(timeout=0)
+        file_lock.acquire(timeout=0)
     except Timeout:
         progress.say(f"waiting for another process that is {what}")
-        held.acquire(timeout=-1)
+        file_lock.acquire(timeout=-1)
     except OSError as error:
         raise _cannot_write(error) from error
     try:
         yield
     finally:
-        held.release()
+        file_lock.release()
 
 
 def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
@@ -365,12 +365,12 @@ def cached_many(specs: Sequence[dict], compute: Callable[[list[int], Callable], 
             to be called as soon as one of them is there.
         notes: into the manifests.
     """
-    found = [look_up(spec) for spec in specs]
+    entries = [look_up(spec) for spec in specs]
 
     def done(position: int, arrays: dict[str, np.ndarray], seconds: float) -> None:
-        found[position] = keep(specs[position], arrays, seconds, **notes)
+        entries[position] = keep(specs[position], arrays, seconds, **notes)
 
-    missing = [position for position, entry in enumerate(found) if entry is None]
+    missing = [position for position, entry in enumerate(entries) if entry is None]
     if missing:
         compute(missing, done)
-    return [entry.arrays for entry in found]
+    return [entry.arrays for entry in entries]

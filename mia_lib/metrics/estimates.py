@@ -210,9 +210,9 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
     rows = []
     for key, part in frame.groupby(list(by), sort=False):
         where = dict(zip(by, key, strict=True))
-        found = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
+        number = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
         metric = str(part["metric"].iloc[0])
-        interval = found.interval(ranking.RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
+        interval = number.interval(ranking.RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
         if metric == "balanced_accuracy":
             interval = interval.without("a peak, which has no interval")
         rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})

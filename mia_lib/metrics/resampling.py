@@ -119,9 +119,9 @@ def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
 def interval_over_units(values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool) -> Interval:
     """Of the mean over units, with arguments as for `_between` and `Interval`."""
     variance, dof = _between(values, drawn)
-    found = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)), bounds=bounds,
-                     exact=exact)
-    return found.without(f"{covers}: too few for an interval") if len(values) < LEAST and not exact else found.at(level)
+    interval = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)),
+                        bounds=bounds, exact=exact)
+    return interval.without(f"{covers}: too few for an interval") if len(values) < LEAST and not exact else interval.at(level)
 
 
 def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
@@ -141,16 +141,16 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
                       UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
-    attacks, inside = zip(*(check_scores(one, members)[:2] for one in (scores, minus) if one is not None), strict=True)
-    if len({one.shape for one in attacks}) > 1:
-        raise MiaError(f"scores of {' and '.join(str(one.shape) for one in attacks)} differ in shape: a paired difference "
+    attacks, inside = zip(*(check_scores(score, members)[:2] for score in (scores, minus) if score is not None), strict=True)
+    if len({score.shape for score in attacks}) > 1:
+        raise MiaError(f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "
                        "needs the same targets and records.")
     unit, kind = units_of_chance(groups, inside[0])
     targets, count = len(unit), np.bincount(unit)
     places = record_positions(None if records is None else np.atleast_2d(records), inside[0],
                               unit if kind == "banks" else np.zeros(targets, int))
     drawn = draw_unit_means(cores, attacks, inside[0], places, unit, draws, seed)
-    values = np.array([[per_target(core, one, inside[0]) for core in cores] for one in attacks])
+    values = np.array([[per_target(core, score, inside[0]) for core in cores] for score in attacks])
     same = minus is not None and np.array_equal(*attacks)  # what differs by nothing does so by no matter of chance
     if minus is not None:
         values, drawn = values[:1] - values[1:], drawn[:1] - drawn[1:]
@@ -259,8 +259,8 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():
-        checked, held, _ = check_scores(of_attack, members)
-        resolution = 1 / (~held).sum(1).min()
+        checked, inside, _ = check_scores(of_attack, members)
+        resolution = 1 / (~inside).sum(1).min()
         for name, i in intervals(names, of_attack, members, None, groups, level, draws, seed).items():
             rows.append({"attack": attack, "metric": name, "value": i.value, "low": i.low, "high": i.high,
                          "level": i.level, "covers": i.covers, "targets": len(checked),

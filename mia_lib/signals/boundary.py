@@ -145,8 +145,8 @@ def _task(networks, x, labels, loss, queries, **how):
         bounds = dict(zip(("low", "high"), outputs.inputs(ends, 0, 2, device, scaling=scaling), strict=True))
     points, labels = outputs.inputs(x, 0, len(x), device, scaling=scaling), np.array(labels)
     with devices.plain_float32():
-        found = hop_skip_jump(lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds)
-    return [{"distance": found.distance.astype(np.float32), "queries": found.queries}]
+        distances = hop_skip_jump(lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds)
+    return [{"distance": distances.distance.astype(np.float32), "queries": distances.queries}]
 
 
 class _Model:
@@ -163,11 +163,11 @@ class _Model:
 
     def ask(self, points: torch.Tensor) -> torch.Tensor:
         def part(i, j):
-            found = torch.as_tensor(self.predict(points[i:j].view(-1, *self.shape)), device=points.device)
-            if found.shape == (j - i,) and not found.is_floating_point():
-                return found.long()
-            raise MiaError(f"predict gave an array of shape {tuple(found.shape)} and type {found.dtype} for {j - i} inputs: "
-                           f"it must give [{j - i}] integers, the class of each.")
+            classes = torch.as_tensor(self.predict(points[i:j].view(-1, *self.shape)), device=points.device)
+            if classes.shape == (j - i,) and not classes.is_floating_point():
+                return classes.long()
+            raise MiaError(f"predict gave an array of shape {tuple(classes.shape)} and type {classes.dtype} for {j - i} "
+                           f"inputs: it must give [{j - i}] integers, the class of each.")
 
         return torch.cat([self.labels[:0], *devices.stream(part, len(points), self.batch)])
 
@@ -189,16 +189,16 @@ class _Model:
 
 def _start(model, rows, trials):
     """Rows that have a point beyond the boundary, and this point: the first such trial, or else the nearest record."""
-    point, found, without = model.x.clone(), torch.zeros_like(model.right), rows
+    point, has_start, without = model.x.clone(), torch.zeros_like(model.right), rows
     for trial in trials:
         hit = model.hits(without, trial.expand(len(without), 1, -1))[:, 0]
-        point[without[hit]], found[without[hit]] = trial, True
+        point[without[hit]], has_start[without[hit]] = trial, True
         without = without[~hit]
     for part in without.split(max(1, 2**24 // len(model.x))):
         apart = torch.cdist(model.x[part], model.x).masked_fill(~model.beyond(part, model.classes), math.inf)
         nearest = apart.min(1)
-        point[part], found[part] = model.x[nearest.indices], nearest.values < math.inf
-    rows = rows[found[rows]]
+        point[part], has_start[part] = model.x[nearest.indices], nearest.values < math.inf
+    rows = rows[has_start[rows]]
     return rows, point[rows]
 
 
@@ -227,8 +227,8 @@ def _direction(model, rows, point, noise, box):
         return phi @ noise if box is None else (phi[:, None] @ ((probes - point[i:j, None]) / reach[i:j]))[:, 0]
 
     together = max(1, model.batch // len(noise))
-    found = [part(i, min(len(rows), i + together)) for i in range(0, len(rows), together)]
-    return torch.nn.functional.normalize(torch.cat(found), dim=1)
+    directions = [part(i, min(len(rows), i + together)) for i in range(0, len(rows), together)]
+    return torch.nn.functional.normalize(torch.cat(directions), dim=1)
 
 
 def _step(model, rows, point, direction, t, box):

@@ -167,8 +167,8 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
         total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
         for k in range(0, size, together):
             unit = torch.eye(size, dtype=part.dtype, device=part.device)[k:k + together]
-            found = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
-            total += found[:, :, k:k + together].diagonal(dim1=0, dim2=2).sum(1)
+            products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
+            total += products[:, :, k:k + together].diagonal(dim1=0, dim2=2).sum(1)
         return total
 
     return _streamed(estimate, loss, x, y, batch, 0, x[0].numel() if len(x) else 1, 1)
@@ -302,8 +302,8 @@ def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int
 
     def part(start: int, stop: int) -> np.ndarray:
         losses = _of_points(loss, None if y is None else y[start:stop])
-        found = estimate(losses, x[start:stop], first + start, max(1, most // (each * (stop - start))))
-        return found.double().cpu().numpy()
+        estimates = estimate(losses, x[start:stop], first + start, max(1, most // (each * (stop - start))))
+        return estimates.double().cpu().numpy()
 
     batch = batch or (max(1, len(x)) if y is None else max(1, most // wanted))
     with devices.plain_float32():
@@ -314,14 +314,14 @@ def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
     """The loss as a function of several points a record, [k, B, ...] -> [k, B]."""
     def losses(points: torch.Tensor) -> torch.Tensor:
         if labels is None:
-            found = [loss(point) for point in points]
+            values = [loss(point) for point in points]
         else:
-            found = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
-        wanted = points.shape[0] * points.shape[1] // len(found)
-        if found[0].shape != (wanted,):
-            raise MiaError(f"loss gave an array of shape {tuple(found[0].shape)} for {wanted} inputs: it must give "
+            values = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
+        wanted = points.shape[0] * points.shape[1] // len(values)
+        if values[0].shape != (wanted,):
+            raise MiaError(f"loss gave an array of shape {tuple(values[0].shape)} for {wanted} inputs: it must give "
                            f"[{wanted}], a number for each and not their mean.")
-        return torch.cat(found).view(points.shape[:2])
+        return torch.cat(values).view(points.shape[:2])
 
     return losses
 
@@ -350,15 +350,15 @@ def _difference(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Ten
     return (a - b) - (c - d)  # differences of numbers so close are exact
 
 
-def _warn_of_rounding(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, seen: float) -> None:
+def _warn_of_rounding(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, size: float) -> None:
     """Compare with a step so small that all of the difference is rounding; that of the losses does not depend on the step."""
     eps = torch.finfo(x.dtype).eps
     small = min(h, max(h / 1000, 64 * eps * x.abs().max().item()))  # a point must still move
     rounding = _difference(losses, x, u, v, small).abs().mean().item()
-    if rounding > 0.1 * seen:
+    if rounding > 0.1 * size:
         unit = 4 * h * h
         warnings.warn(f"h = {h:g} is at the rounding floor of {x.dtype} (eps = {eps:.1e}): rounding alone moves a probe by "
-                      f"about {rounding / unit:.1e}, and the probes are of size {seen / unit:.1e}. Give x and the loss in "
+                      f"about {rounding / unit:.1e}, and the probes are of size {size / unit:.1e}. Give x and the loss in "
                       "float64, or a larger h.", stacklevel=2)
 
 

@@ -157,12 +157,12 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
 
     def add(start: int, stop: int) -> None:
         part = signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype], scaling)
-        found = _sums(layers, part, labels[start:stop], loss)
+        sums = _sums(layers, part, labels[start:stop], loss)
         if totals:
-            for total, part in zip(totals, found, strict=True):
+            for total, part in zip(totals, sums, strict=True):
                 total += part
         else:  # all at once: a slice that runs out of memory is repeated and must not be counted twice
-            totals.extend(found)
+            totals.extend(sums)
 
     with torch.no_grad(), devices.plain_float32():
         devices.stream(add, len(x), batch or _batch(layers, device))
@@ -289,12 +289,12 @@ def _assembled(layers: _Shallow, sums: list[torch.Tensor], size: int) -> torch.T
 
 def _check_memory(size: int, dtype: str, device: torch.device) -> None:
     """The matrix, its eigenvectors and the workspace of the decomposition are 4 P^2 numbers."""
-    one, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
-    if 4 * one > free:
+    nbytes, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
+    if 4 * nbytes > free:
         shorter = "dtype = 'float32' (half of that), " if dtype == "float64" else ""
-        raise MiaError(f"The Hessian of {size:,} parameters takes {one / 1e9:,.1f} GB in {dtype}, {4 * one / 1e9:,.1f} GB "
-                       f"with its decomposition; {free / 1e9:,.1f} GB are free on {device}. Use {shorter}conjugate_gradient "
-                       "with hessian.operator, which hold no matrix, or a network of fewer parameters.")
+        raise MiaError(f"The Hessian of {size:,} parameters takes {nbytes / 1e9:,.1f} GB in {dtype}, {4 * nbytes / 1e9:,.1f} "
+                       f"GB with its decomposition; {free / 1e9:,.1f} GB are free on {device}. Use {shorter}"
+                       "conjugate_gradient with hessian.operator, which hold no matrix, or a network of fewer parameters.")
 
 
 # ----------------------------------------------------------------------------------------------------------- its inverse
@@ -438,8 +438,8 @@ def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold:
     Raises:
         MiaError: what `spectrum` and `Spectrum.inverse` raise.
     """
-    found = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
-    return found.inverse(damping) if rank_threshold is None else found.inverse(rank_threshold=rank_threshold)
+    decomposed = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
+    return decomposed.inverse(damping) if rank_threshold is None else decomposed.inverse(rank_threshold=rank_threshold)
 
 
 # ------------------------------------------------------------------------------------------------------- without a matrix

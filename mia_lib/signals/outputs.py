@@ -45,8 +45,8 @@ def batch_size(device: torch.device) -> int:
 
 def device_of(model: nn.Module) -> torch.device:
     """Where a model's parameters are, or its buffers; the CPU for one that has neither."""
-    held = next(model.parameters(), next(model.buffers(), None))
-    return torch.device("cpu") if held is None else held.device
+    tensor = next(model.parameters(), next(model.buffers(), None))
+    return torch.device("cpu") if tensor is None else tensor.device
 
 
 def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32,
@@ -314,7 +314,7 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
     choose("dtype", dtype, PRECISIONS)
     scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
     labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))
-    return _gradients(network, x, labels, loss, dtype, lambda found: torch.cat([g.flatten(1) for g in found.values()], 1),
+    return _gradients(network, x, labels, loss, dtype, lambda named: torch.cat([g.flatten(1) for g in named.values()], 1),
                       batch, scaling)
 
 

@@ -55,9 +55,9 @@ def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
     """
     check_whole("reach", reach, 1, 64)
     steps = [(0, 0), *((down, right) for down in (-reach, 0, reach) for right in (-reach, 0, reach) if down or right)]
-    found = []
+    views = []
     for down, right in steps:
         for mirrored in (0, 1):
-            found.append(seen(records, f"flip_crop:{reach}",
+            views.append(seen(records, f"flip_crop:{reach}",
                               torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)))
-    return tuple(found)
+    return tuple(views)

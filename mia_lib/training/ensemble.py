@@ -154,14 +154,14 @@ class Ensemble:
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: data, training set, recipe and code."""
-        given = {"code": self._code}
+        further = {"code": self._code}
         if self.validation is not None:
-            given["validation"] = store.fingerprint(self.validation[index])
+            further["validation"] = store.fingerprint(self.validation[index])
         if self.start is not None:
-            given["start"] = store.address(self.start[0].spec(self.start[1][index]))
+            further["start"] = store.address(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
                 "classes": len(self.records.classes), "config": self.config.spec(), "index": self._numbers([index])[0],
-                **given}
+                **further}
 
     @cached_property
     def _code(self) -> str:

@@ -192,7 +192,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
         for epoch in range(config.epochs):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate(config, epoch)
-            total, seen = torch.zeros(2, device=device), 0
+            total, drawn_records = torch.zeros(2, device=device), 0
             for batch in batches:
                 picked = torch.tensor(batch, dtype=torch.long).to(device)
                 views = recipe.draw_views(config.augmentation, len(picked), generator).to(device)
@@ -204,8 +204,8 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 loss.backward()
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
-                seen += len(picked)
-            history[epoch] = total.cpu().numpy() / max(seen, 1)
+                drawn_records += len(picked)
+            history[epoch] = total.cpu().numpy() / max(drawn_records, 1)
             if not np.isfinite(history[epoch, 0]):
                 return Outcome({}, time.perf_counter() - began, (
                     f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "

@@ -80,7 +80,7 @@ def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcom
     together, most = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device), 0
     waiting: list[list[int]] = []  # places, equally large training sets together
     for size in sorted(set(sizes)):
-        same = [k for k, one in enumerate(sizes) if one == size]
+        same = [k for k, count in enumerate(sizes) if count == size]
         waiting += [same[k:k + together] for k in range(0, len(same), together)]
     kept: list[Group] = []
     with progress.Bar(label, len(task)) as bar:
@@ -96,7 +96,7 @@ def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcom
                     raise MiaError(f"{devices.describe(device)} has too little memory for one {task.config.architecture} "
                                    f"with batch_size = {task.config.batch_size}: lower it, or take device='cpu'.") from error
                 half = -(-len(part) // 2)  # for those that wait, too: they would not fit either
-                waiting = [one[k:k + half] for one in [places, *waiting] for k in range(0, len(one), half)]
+                waiting = [group[k:k + half] for group in [places, *waiting] for k in range(0, len(group), half)]
                 outcomes = []
                 kept.clear()
             if not outcomes:

@@ -197,7 +197,7 @@ class Group:
         everything, views = self.rows.gather(1, orders), views.to(self.device)
         self._total.zero_()
         self._right.zero_()
-        seen = 0
+        trained = 0
         for start in range(0, self.size, config.batch_size):
             if self.size - start == 1 < self.size:
                 break
@@ -206,9 +206,9 @@ class Group:
             part = slice(start, start + config.batch_size)
             picked = everything[:, part]
             (self.recorded_step if devices.replays(self.device) else self.step)(picked, views[:, part])
-            seen += picked.shape[1]
-        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
-        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
+            trained += picked.shape[1]
+        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / trained
+        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / trained
         if self._validation is not None:
             self._validate()
         self.epoch += 1
@@ -242,12 +242,12 @@ class Group:
         There is one for batches of each size, that of the last one, too."""
         if picked.shape[1] not in self._recorded:
             before = [tensor.clone() for tensor in self._tensors()]
-            given = picked.clone(), views.clone()
-            replay = capture_graph(lambda: self.step(*given), self.device, self._pool)
-            self._recorded[picked.shape[1]] = *given, replay
+            batch = picked.clone(), views.clone()
+            replay = capture_graph(lambda: self.step(*batch), self.device, self._pool)
+            self._recorded[picked.shape[1]] = *batch, replay
             # Recording took steps. What the optimiser had not held before starts from zero, as it would have.
-            held = self._tensors()
-            for tensor, value in zip(held, before + [None] * (len(held) - len(before)), strict=True):
+            tensors = self._tensors()
+            for tensor, value in zip(tensors, before + [None] * (len(tensors) - len(before)), strict=True):
                 tensor.zero_() if value is None else tensor.copy_(value)
         own_picked, own_views, replay = self._recorded[picked.shape[1]]
         own_picked.copy_(picked)
