@@ -305,8 +305,8 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     if known.made not in ("", records.fingerprint) and not (name in readers.ARCHIVES and str(source).endswith(".npz")):
         raise MiaError(f"{source} gives records of {name} with the fingerprint {records.fingerprint}; results of this book "
                        f"are of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` "
-                       "says how to get them). If the reader was changed and others are meant, set `made` in mia_lib/data/sets.py: "
-                       "what is published stays of the old ones.")
+                       "says how to get them). If the reader was changed and others are meant, set `made` in "
+                       "mia_lib/data/sets.py: what is published stays of the old ones.")
     return records
 
 
