@@ -236,8 +236,7 @@ def test_no_records_are_no_trouble():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["table", "image"])
-def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brought_to_the_boundary(kind):
+def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brought_to_the_boundary():
     """The Adversarial Robustness Toolbox with 10 steps asks for about 2,380 predictions a record. It returns the point after
     the last step, 1 + 1 / sqrt(10) times as far where the walk has settled.
 
@@ -247,15 +246,9 @@ def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brou
     from art.attacks.evasion import HopSkipJump
     from art.estimators.classification import BlackBoxClassifierNeuralNetwork
 
-    shape, classes, bound = {"table": ((20,), 2, 4.0), "image": ((1, 12, 12), 3, 1.0)}[kind]
-    draws = torch.Generator().manual_seed(1)
-    if kind == "table":
-        x = torch.randn(200, 20, generator=draws)
-        y, architecture = (x.square().sum(1) > 20).long(), models.build("mlp:40", shape, classes, seed=0)
-    else:
-        y = torch.arange(120) % 3
-        x = 0.4 * torch.randn(3, *shape, generator=draws)[y] + 0.3 * torch.randn(120, *shape, generator=draws)
-        architecture = models.build("tanh_cnn:4,6,8", (12, 12, 1), classes, seed=0)
+    bound = 4.0
+    x = torch.randn(200, 20, generator=torch.Generator().manual_seed(1))
+    y, architecture = (x.square().sum(1) > 20).long(), models.build("mlp:40", (20,), 2, seed=0)
     x = x.clamp(-bound, bound)
     optimiser = torch.optim.Adam(architecture.parameters(), 0.01)
     for _ in range(100):
@@ -273,24 +266,21 @@ def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brou
 
     state = np.random.get_state()
     np.random.seed(0)
-    classifier = BlackBoxClassifierNeuralNetwork(scores, shape, classes, clip_values=(-bound, bound))
+    classifier = BlackBoxClassifierNeuralNetwork(scores, (20,), 2, clip_values=(-bound, bound))
     attack = HopSkipJump(classifier, batch_size=1000, norm=2, max_iter=10, init_eval=100, init_size=100, verbose=False)
     theirs = torch.as_tensor(attack.generate(x.numpy()))
     np.random.set_state(state)
     far, y = torch.ones(len(x)), predict(x)
     for k in range(1, 16):  # bisection
         closer = far - 0.5 ** k
-        far = torch.where(predict(x + closer.view(-1, *[1] * len(shape)) * (theirs - x)) != y, closer, far)
+        far = torch.where(predict(x + closer[:, None] * (theirs - x)) != y, closer, far)
     raw = (theirs - x).flatten(1).norm(dim=1)
     ours = hop_skip_jump(predict, x, y, 2500, low=-bound, high=bound)
     queries = sum(asked) / len(x)
     assert 2300 < queries < 2500 and abs(ours.queries.mean() / queries - 1) < 0.05
-    print(f"{kind}: their queries {queries:.0f}, ours {ours.queries.mean():.0f}; medians: theirs {raw.median():.4f}, at the "
-          f"boundary {(far * raw).median():.4f}, ours {np.median(ours.distance):.4f}")
     assert np.median(ours.distance / (far * raw).numpy()) == pytest.approx(1, abs=0.05)
     assert np.corrcoef(ours.distance, far * raw)[0, 1] > 0.5
-    if kind == "table":
-        assert far.median() == pytest.approx(1 / (1 + 10 ** -0.5), rel=0.02)
+    assert far.median() == pytest.approx(1 / (1 + 10 ** -0.5), rel=0.02)
 
 
 # -------------------------------------------------------------------------------------------------------------- an ensemble

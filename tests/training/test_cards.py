@@ -141,26 +141,3 @@ def test_a_wait_within_the_loop_is_found(monkeypatch):
     monkeypatch.setattr(loop.Group, "step", step)
     with pytest.raises(AssertionError, match="the sums of the loss"):
         test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(True, "mlp", monkeypatch)
-
-
-def test_a_type_that_a_card_lacks_is_found(monkeypatch):
-    monkeypatch.setattr(loop, "record_loss", lambda outputs, labels, kind: outputs.double().square().sum(-1))
-    with cards.fake(monkeypatch, refused=(torch.float64,)), pytest.raises(TypeError, match="does not have it"):
-        group().run_epoch()
-    with cards.fake(monkeypatch), pytest.raises(NotImplementedError, match="whole numbers"):
-        torch.ones(2, 2, dtype=torch.long, device=cards.DEVICE) @ torch.ones(2, 2, dtype=torch.long, device=cards.DEVICE)
-
-
-@pytest.mark.parametrize("fault, counted", [
-    (lambda x: x.item(), "_local_scalar_dense"), (lambda x: x.cpu(), "_to_copy"), (lambda x: x.nonzero(), "nonzero"),
-    (lambda x: x[x > 0], "index"), (lambda x: bool(x > 0), "_local_scalar_dense")])
-def test_what_makes_a_host_wait_is_counted(fault, counted, monkeypatch):
-    with cards.fake(monkeypatch) as card:
-        x = torch.ones((), device=cards.DEVICE)
-        fault(x[None] if counted in ("index", "nonzero") else x)
-    assert card.syncs.total() == 1, card.syncs
-
-
-def test_numbers_drawn_with_a_generator_of_the_processor_are_refused(monkeypatch):
-    with cards.fake(monkeypatch), pytest.raises(RuntimeError, match="for generator"):
-        torch.randperm(4, generator=torch.Generator(), device=cards.DEVICE)

@@ -175,8 +175,9 @@ def test_a_stopped_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path
 
 
 def test_a_process_that_dies_is_reported_and_the_pool_recovers():
-    with pytest.raises(MiaError, match="died"):
-        pool.run_tasks(exec, [("import os; os._exit(3)",)], lambda k, r: None, "dying", workers=1)
+    for code, words in (("os._exit(3)", r"died.*\(exit code 3\)"), ("os.kill(os.getpid(), 9)", r"died.*\(out of memory\?\)")):
+        with pytest.raises(MiaError, match=words):
+            pool.run_tasks(exec, [(f"import os; {code}",)], lambda k, r: None, "dying", workers=1)
     bank(workers=1).fit()
 
 
