@@ -1,7 +1,6 @@
 """Signals from outputs that are given, without Torch: the same numbers, and answers of functions, which may fail."""
 
 import doctest
-import math
 import subprocess
 import sys
 import warnings
