@@ -214,21 +214,6 @@ def logit_scaled_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
     return _gather(models, records, "logit_scaled_confidence")
 
 
-def hinge(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Logit of the true class less the best other one, float32 [M, N]."""
-    return _gather(models, records, "hinge")
-
-
-def max_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Largest class probability, float32 [M, N]; needs no label."""
-    return _gather(models, records, "max_confidence")
-
-
-def entropy(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Entropy of the predicted distribution in nats, float32 [M, N]; needs no label."""
-    return _gather(models, records, "entropy")
-
-
 def correctness(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
     """Whether the predicted class is the label, bool [M, N]; False for records not `judged`, which is as for `loss`."""
     return _gather(models, records, "correctness", judged=judged) > 0.5
