@@ -14,7 +14,7 @@ HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
 
 
-def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
+def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     """A mask as bool array of any shape; 0 and 1 of any number type count as False and True.
 
     Args:
@@ -25,7 +25,7 @@ def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
     Raises:
         MiaError: text, not a number, probabilities, indices or a permutation.
     """
-    array = np.asarray(given)
+    array = np.asarray(values)
     if array.dtype == bool:
         return array
     right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
@@ -41,7 +41,7 @@ def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
                    f"mask is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}")
 
 
-def check_labels(argument: str, given, classes: int | None = None, records: int | None = None) -> np.ndarray:
+def check_labels(argument: str, labels, classes: int | None = None, records: int | None = None) -> np.ndarray:
     """Labels as whole numbers int64 [N] that count the classes from 0.
 
     Args:
@@ -53,7 +53,7 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
     Raises:
         MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
     """
-    array = np.asarray(given)
+    array = np.asarray(labels)
     if array.ndim != 1 or (records is not None and len(array) != records):
         remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
                   f" Give {argument}.argmax(1)." if array.ndim == 2 else "")

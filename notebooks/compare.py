@@ -38,7 +38,7 @@ from mia_lib import claims, data, membership, metrics, plotting, results, signal
 from mia_lib.attacks import baselines, bayes
 from mia_lib.evidence import play, rules, versus
 from mia_lib.papers.compare import exhibits, study
-from mia_lib.signals.given import log_odds
+from mia_lib.signals import log_odds
 
 plotting.set_style()
 RATE = "tpr_at_fpr=0.01"

@@ -171,7 +171,7 @@ def _quantile(seen: Seen) -> np.ndarray:
     spec = {"public": public.fingerprint, "pool": pool.fingerprint, "classes": len(pool.classes),
             "settings": asdict(config), "seed": given.seed,
             "score": store.fingerprint(score), "own": store.fingerprint(own)}
-    return store.study("audit.quantile", spec, compute)["score"]
+    return store.cached("audit.quantile", spec, compute)["score"]
 
 
 def _gradients(given: Given, use: Callable) -> np.ndarray:
@@ -188,7 +188,7 @@ def _pool_traces(given: Given) -> np.ndarray:
     outputs = given.target.scalars(given.pool, given.loss)["outputs"]
     spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(outputs), "seed": given.seed,
             "pool": given.pool.fingerprint, "probes": PROBES, "step": STEP, "loss": given.loss}
-    return store.study("audit.curvature", spec, compute)["trace"]
+    return store.cached("audit.curvature", spec, compute)["trace"]
 
 
 def traces(given: Given, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
@@ -236,7 +236,7 @@ def _audited(seen: Seen, score: str) -> np.ndarray:
     spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(seen.own("outputs")),
             "pool": given.pool.fingerprint, "members": len(members), "loss": given.loss, "damping": DAMPING,
             "rates": [recipe.learning_rate, recipe.momentum, recipe.weight_decay]}
-    return store.study("audit.hessian", spec, compute)[score]
+    return store.cached("audit.hessian", spec, compute)[score]
 
 
 def _inverse(matrix: np.ndarray) -> hessian.Inverse:

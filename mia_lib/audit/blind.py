@@ -51,7 +51,7 @@ def scores(given: Given) -> tuple[np.ndarray, np.ndarray]:
     pool = given.pool
     spec = {"pool": pool.fingerprint, "classes": len(pool.classes), "members": len(given.members), "seed": given.seed,
             "most": MOST}
-    found = store.study("audit.blind", spec, partial(_compute, pool.x, pool.y, len(pool.classes), given.inside, given.seed))
+    found = store.cached("audit.blind", spec, partial(_compute, pool.x, pool.y, len(pool.classes), given.inside, given.seed))
     return found["rows"], found["score"]
 
 

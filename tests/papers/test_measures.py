@@ -166,10 +166,10 @@ def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as
         network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
     network = models.feed(network, "-1 to 1").eval()
     labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
-    how = {"iterations": 2, "h": 1e-3, "seed": 0}
+    how = {"variant": "released_code", "iterations": 2, "h": 1e-3, "seed": 0}
 
     def found(dtype: str, precise: bool) -> np.ndarray:
-        return signal._curvature([network], x, labels, "cross_entropy", "released_code", dtype, how, precise)[0]["curvature"]
+        return signal._task([network], x, labels, "cross_entropy", dtype, how, False, precise)[0]["curvature"]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -96,7 +96,7 @@ def on_tables(index: range, dataset: str, epochs: int = 200, batch_size: int = 1
         wrong, of at most `WALKED` members and as many others, "walked_members".
     """
     from mia_lib import data, signals, training
-    from mia_lib.signals.given import log_odds
+    from mia_lib.signals import log_odds
 
     pool = data.load(dataset)
     pool = pool.take(np.arange(pool.n_train))
@@ -202,7 +202,7 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
 def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     """`SIGNALS` of the judged records, each float32 [T, N'], from means over views; of all records where None are judged."""
     from mia_lib import signals
-    from mia_lib.signals.given import log_odds
+    from mia_lib.signals import log_odds
     from mia_lib.signals.views import augmented
 
     augmentation = models.config.augmentation

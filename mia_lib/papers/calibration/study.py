@@ -18,7 +18,7 @@ from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.papers.calibration import theory
 from mia_lib.published import Bank
-from mia_lib.signals.given import loss_of
+from mia_lib.signals import loss_of
 
 SIGNALS = {"loss": "margin", "gradient norm": "gradient", "confidence": "top"}  # score -> what was measured
 MODELS = {"Cal.": "scratch", "Cal.-F": "forgetting"}  # what calibrates
