@@ -19,14 +19,13 @@ from sphinx.domains.std import StandardDomain
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
 UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</figure>)", re.DOTALL)
-SMALL, CARD = "_figures/small/", "book/_figures/card.png"  # thumbnails, and the picture of a link to the book, if there is one
+CARD = "book/_figures/card.png"  # the picture of a link to the book, if there is one
 AUDITS = "book/_audits"  # reports of audits, if there are any, which are pages of their own with their numbers
 
 
 def setup(app) -> dict:
     """Called by Sphinx."""
     app.connect("doctree-read", forget_where_it_was_read, priority=999)
-    app.connect("doctree-read", load_late)
     app.connect("html-page-context", draw_charts)
     app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
     app.connect("build-finished", draw_icons_from_the_font)
@@ -43,13 +42,6 @@ def forget_where_it_was_read(app, document) -> None:
     for node in document.findall():
         if node.__dict__.get("_document") not in (None, document):
             node._document = None
-
-
-def load_late(app, document) -> None:
-    """Let thumbnails, of which a page has dozens, be loaded when they come into sight."""
-    for image in document.findall(nodes.image):
-        if SMALL in image["uri"]:
-            image["loading"] = "lazy"
 
 
 def say_what_it_is(app, pagename, templatename, context, doctree) -> None:

@@ -1,4 +1,4 @@
-"""What generated pages share: a verdict in its box, the ids by which they point at one another's claims and exhibits, and
+"""What generated pages share: a verdict in its box, the ids by which they point at one another's claims, and
 parts of a page that are written between two marks."""
 
 from __future__ import annotations
@@ -47,11 +47,6 @@ def small(text: str) -> str:
 def of_claim(paper: str, claim: str) -> str:
     """The id of a claim's row on the scorecard."""
     return f"{paper}-{claim}"
-
-
-def of_exhibit(paper: str, exhibit: str) -> str:
-    """The id of the row of "Table 2" in the index of exhibits."""
-    return f"{paper}-{exhibit.lower().replace(' ', '-')}"
 
 
 def in_chapter(claim: str) -> str:

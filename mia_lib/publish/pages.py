@@ -22,13 +22,13 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import exhibits, in_words, marks, play_page, primer_page, prose, readme, reference, runner, scorecard
+from mia_lib.publish import in_words, marks, play_page, primer_page, prose, readme, runner, scorecard
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, displayed_outputs, for_readers, plain
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
 FIGURES = prose.FIGURES
-THUMBNAILS, CARD = f"{FIGURES}small/", f"{FIGURES}card.png"
+CARD = f"{FIGURES}card.png"
 AUDITS = "book/_audits/"  # reports, which are pages of their own
 VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, too, draws the fifth
 EXPLORABLE = "mia-explore"  # class of what holds a chart
@@ -211,40 +211,28 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
                 files[name.as_posix()] = path.read_bytes()
     library = runner.library_of(root)  # the reference pages are made from it, so a change must reach Sphinx
     files |= {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
-    if f"{reference.FOLDER}/index.md" in files:
-        files |= reference.pages(library)
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    files["_toc.yml"] = yaml.safe_dump(reference.contents(toc), sort_keys=False).encode()
+    files["_toc.yml"] = (root / "_toc.yml").read_bytes()
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
     files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
-    claims, shown_by, charts = [], {}, {}
+    claims, charts = [], {}
     runs_of = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
-        apart = next((text for cell in notebook["cells"] if exhibits.DIFFERS in (text := "".join(cell["source"]))), "")
         notebook = prose.told(notebook, runs_of[name])
-        own, _ = displayed_outputs(notebook)
-        differs = exhibits.differences(prose.prose(apart, f"notebooks/{name}.py", runs_of[name]))
-        shown_by[name] = exhibits.Shown(runs_of[name].preset, own["tables"], own["figures"], differs)
         claims += scorecard.of_notebook(notebook)
         files |= collect_figures(notebook)
         files |= {f"{AUDITS}{file}": text.encode() for file, text in collect_audits(notebook).items()}
         charts |= collect_charts(notebook)
         files[f"notebooks/{name}.ipynb"] = (json.dumps(page(notebook), indent=1, sort_keys=True) + "\n").encode()
     files[readme.STAGED] = readme.found(runs_of, claims)
-    generated = {f"{reference.FOLDER}/index.md": lambda: reference.overview(library),
-                 "book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
-                 "book/play.md": lambda: play_page.game(executed.values()),
-                 "book/exhibits.md": lambda: exhibits.index(shown_by, claims, THUMBNAILS.removeprefix("book/").rstrip("/"))}
-    if "book/exhibits.md" in files:
-        files |= {f"{THUMBNAILS}{name}.png": pictures.thumbnail(files[f"{FIGURES}{name}.png"])
-                  for name in exhibits.pictures(shown_by)}
+    generated = {"book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
+                 "book/play.md": lambda: play_page.game(executed.values())}
     if "book/scorecard.md" in files:
         judged = scorecard.rows(claims)
         generated["book/scorecard.md"] = lambda: scorecard.page(judged)
         files[scorecard.STAGED] = (json.dumps(scorecard.records(judged), indent=1) + "\n").encode()
-    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", files.get(f"{toc['root']}.md", b"").decode())
+    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", files.get(f"{yaml.safe_load(files['_toc.yml'])['root']}.md", b"").decode())
     stands = f"{FIGURES}{first[1] or first[2]}.png" if first else ""
     if stands in files:  # the picture of the landing page stands for the book elsewhere, too
         files[CARD] = pictures.card(files[stands], config["title"])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import exhibits, marks, outputs
+from mia_lib.publish import marks, outputs
 from mia_lib.publish.parameters import find_root
 
 STAGED = "book/scorecard.json"  # in the staging folder, beside the page that offers it
@@ -133,13 +133,9 @@ def _cell(text: str) -> str:
 
 
 def _cells(row: Row) -> tuple[str, str, str]:
-    named = exhibits.named(row.exhibit)
-    exhibit = row.exhibit
-    if named:
-        exhibit = f'<a href="exhibits.html#{marks.of_exhibit(row.paper, named[0])}">{row.exhibit}</a>'
     data = f", {OF_DATA[row.found.data]}" if row.found.data else ""
     place = f"../notebooks/{row.chapter}.html#{marks.in_chapter(row.claim)}"
-    about = OF_KIND[row.kind] + (f"; {exhibit}" if row.exhibit != "none" else "") + data
+    about = OF_KIND[row.kind] + (f"; {row.exhibit}" if row.exhibit != "none" else "") + data
     claim = (f'<span id="{marks.of_claim(row.paper, row.claim)}" class="mia-claim" data-kind="{row.kind}"></span>'
              f'<a href="{place}"><strong>{row.claim}</strong></a> {row.text}\n{marks.small(about)}')
     return claim, row.printed, _run(row.found)

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.book, pytest.mark.browser]
 
 CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")]
 SEEN = ["book/index", "book/primer", "book/play", *CHAPTERS, "book/statistics", "book/findings", "book/scorecard",
-        "book/exhibits", "book/status", "book/guide"]
+        "book/status", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics", "book/primer"}
 CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),

@@ -55,7 +55,7 @@ def test_the_three_counters_count_each_claim_once():
 def test_a_row_has_the_paper_and_this_run():
     row = row_of(scorecard.page(scorecard.rows(found())), "bayes", "C6")
     claim, printed, ours = row.strip("| ").split(" | ")
-    assert 'href="../notebooks/bayes.html#claim-C6"' in claim and "exhibits.html#bayes-figure-1" in claim
+    assert 'href="../notebooks/bayes.html#claim-C6"' in claim and "; Figure 1" in claim
     assert claims.claims("bayes")["C6"]["text"] in claim and printed == claims.claims("bayes")["C6"]["evidence"]
     assert "verdict-reproduced" in ours and re.search(r"1\.000 \[0\.\d+, 1\.\d+\]", ours)
 
