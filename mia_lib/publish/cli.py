@@ -1,5 +1,5 @@
 """The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`,
-`course`, `sync`, `key`, `doctor`, `serve`."""
+`course`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -243,11 +243,11 @@ def scorecard(
 
     from mia_lib.publish import scorecard as card
 
-    found = card.read(folder)
+    rows = card.read(folder)
     if as_json:
-        typer.echo(json.dumps(card.records(found), indent=1))
+        typer.echo(json.dumps(rows, indent=1))
     else:
-        card.show(found)
+        card.show(rows)
 
 
 @app.command()
@@ -335,22 +335,14 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
     """Make each notebooks/NAME.ipynb from NAME.py, without outputs; what README.md says was found, from the last built book;
     and what book/measured.md says of what was measured."""
-    from mia_lib.publish import measured, readme, runner
+    from mia_lib.publish.sync import sync as write
 
-    stale = [*runner.sync_pairs(check), *readme.sync(check), *measured.sync(check)]
-    for pair in stale:
-        typer.echo(f"{'out of step' if check else 'written'}: {pair}")
+    stale = write(check)
+    for path in stale:
+        typer.echo(f"{'out of step' if check else 'written'}: {path}")
     if check and stale:
         typer.echo("Run `mia sync`.", err=True)
         raise typer.Exit(1)
-
-
-@app.command()
-def key(preset: str = PRESET) -> None:
-    """Print one name for what the store holds once the book is built, for a cache kept between machines."""
-    from mia_lib.publish import runner
-
-    typer.echo(runner.store_key(preset))
 
 
 @app.command()

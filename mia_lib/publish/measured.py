@@ -16,8 +16,6 @@ import yaml
 from mia_lib import published
 from mia_lib.errors import MiaError, check_range, check_whole, choose
 from mia_lib.progress import duration
-from mia_lib.publish import marks
-from mia_lib.publish.parameters import find_root
 from mia_lib.published import Measurement, pieces
 
 SCALED = ("records", "epochs", "seed", "dataset")  # what a cost is scaled by, or does not depend on
@@ -155,9 +153,6 @@ def table():
     return pd.DataFrame(rows)
 
 
-BEGIN = "<!-- written by `mia sync` from data/published -->"
-
-
 def page() -> str:
     """Markdown of what was measured where, and of what is still to be."""
     import pandas as pd
@@ -186,16 +181,6 @@ def _unusual(measurement: Measurement, parameters: Mapping) -> str:
     """The parameters that are not the measurement's own, in words."""
     usual = measurement.usual()
     return ", ".join(f"{name} {value}" for name, value in parameters.items() if usual.get(name) != value)
-
-
-def sync(check: bool = False, root: Path | None = None) -> list[Path]:
-    """Write that part of book/measured.md anew where it is out of step; its path where it was.
-
-    Args:
-        check: write nothing.
-    """
-    path = find_root(root) / "book" / "measured.md"
-    return marks.between(path, BEGIN, page(), check) if path.is_file() else []
 
 
 def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:

@@ -22,19 +22,20 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import in_words, marks, play_page, primer_page, prose, readme, runner, scorecard
+from mia_lib.publish import chart_text, play_page, primer_page, prose, runner, scorecard, sync, templates
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, displayed_outputs, for_readers, plain
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
 FIGURES = prose.FIGURES
-CARD = f"{FIGURES}card.png"
-AUDITS = "book/_audits/"  # reports, which are pages of their own
+EXTRA = "book/_extra/"  # goes beside the pages as it is
+CARD = f"{EXTRA}_static/card.png"
 VERSION = "5.20"  # of Vega-Lite, which draws explorable figures: JupyterLab, too, draws the fifth
-EXPLORABLE = "mia-explore"  # class of what holds a chart
+EXPLORABLE = "mia-explore"  # class of what holds a chart, in `templates/explorable.html`
 SHOWN_AGAIN = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 NO_PAGES = "book/slides/"
+CLAIM = re.compile(r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE)  # begins a row of a chapter's table of claims
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
@@ -83,7 +84,7 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
                 return index
             for name, code in _keys(values, root, folder).items():
                 executed[name] = folder / "executed" / f"{name}-{code}.ipynb"
-                record = None if force else runner.finished(executed[name])
+                record = None if force else runner.run_record(executed[name])
                 if record and (record["preset"], record["key"]) == (preset, code):
                     bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
                 else:
@@ -93,7 +94,7 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
                 bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
             noted.unlink(missing_ok=True)
             before = _seen(root, folder, preset)
-            made = {name: runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
+            made = {name: runner.with_current_text(json.loads(path.read_text(encoding="utf-8")), name, root)
                     for name, path in executed.items()}
             index = _render(_pages(root, made), root, folder, force, bars)
             if _seen(root, folder, preset)["sources"] == before["sources"]:  # nobody edited while it was built
@@ -152,10 +153,10 @@ def ran(preset: str, root: Path, folder: Path) -> dict[str, dict]:
     found = {}
     for name, code in _keys({name: validate(name, {}, preset, root) for name in names}, root, folder).items():
         path = folder / "executed" / f"{name}-{code}.ipynb"
-        if runner.finished(path) is None:
+        if runner.run_record(path) is None:
             raise MiaError(f"{name} was not run at preset {preset!r} by the code that is there now: run "
                            f"`mia build --preset {preset}` first, or `make slides`, which does both.")
-        found[name] = runner.retold(json.loads(path.read_text(encoding="utf-8")), name, root)
+        found[name] = runner.with_current_text(json.loads(path.read_text(encoding="utf-8")), name, root)
     return found
 
 
@@ -219,20 +220,21 @@ def _pages(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     claims, charts = [], {}
     runs_of = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     for name, notebook in executed.items():
-        notebook = prose.told(notebook, runs_of[name])
+        notebook = prose.resolve_roles(notebook, runs_of[name])
         claims += scorecard.of_notebook(notebook)
         files |= collect_figures(notebook)
-        files |= {f"{AUDITS}{file}": text.encode() for file, text in collect_audits(notebook).items()}
+        files |= {f"{EXTRA}audits/{file}": text.encode() for file, text in collect_audits(notebook).items()}
         charts |= collect_charts(notebook)
         files[f"notebooks/{name}.ipynb"] = (json.dumps(page(notebook), indent=1, sort_keys=True) + "\n").encode()
-    files[readme.STAGED] = readme.found(runs_of, claims)
+    files[sync.FINDINGS] = sync.findings(runs_of, claims)
     generated = {"book/status.md": lambda: status([n["metadata"]["mia"] for n in executed.values()]),
                  "book/play.md": lambda: play_page.game(executed.values())}
     if "book/scorecard.md" in files:
         judged = scorecard.rows(claims)
         generated["book/scorecard.md"] = lambda: scorecard.page(judged)
-        files[scorecard.STAGED] = (json.dumps(scorecard.records(judged), indent=1) + "\n").encode()
-    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", files.get(f"{yaml.safe_load(files['_toc.yml'])['root']}.md", b"").decode())
+        files[scorecard.STAGED] = (json.dumps(judged, indent=1) + "\n").encode()
+    landing = files.get(f"{yaml.safe_load(files['_toc.yml'])['root']}.md", b"").decode()
+    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", landing)
     stands = f"{FIGURES}{first[1] or first[2]}.png" if first else ""
     if stands in files:  # the picture of the landing page stands for the book elsewhere, too
         files[CARD] = pictures.card(files[stands], config["title"])
@@ -338,7 +340,7 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
             cell["metadata"]["tags"].append("hide-input")
         for output in cell.get("outputs", []):
             if CLAIMS in output.get("data", {}):
-                output["data"]["text/markdown"] = marks.with_anchors("".join(output["data"]["text/markdown"]))
+                output["data"]["text/markdown"] = _with_anchors("".join(output["data"]["text/markdown"]))
         if "outputs" in cell:
             cell["outputs"] = [_linked(output, audits) for output in cell["outputs"]]
         for part in _captioned(cell):
@@ -347,6 +349,11 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": provenance(record, again)})
     notebook["cells"] = cells
     return notebook
+
+
+def _with_anchors(table: str) -> str:
+    """A chapter's table of claims, in Markdown, whose rows can be pointed at."""
+    return CLAIM.sub(r'| <span id="claim-\1"></span>**\1** ', table)
 
 
 def _charts(cell: dict, explorable: bool) -> list[dict]:
@@ -370,11 +377,9 @@ def _charts(cell: dict, explorable: bool) -> list[dict]:
 
 def _holder(chart: dict, figure: str, explorable: bool = True) -> str:
     """A chart beside the figure whose picture it replaces, and what it says in words, in MyST Markdown."""
-    spec = json.dumps(chart, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
-    live = (f'<div class="{EXPLORABLE}" data-figure="{figure}" hidden><script type="application/json">{spec}</script></div>'
-            if explorable else "")
     what = "this chart" if explorable else "the book's chart, with this run's numbers,"
-    parts = [live, in_words.table(chart, VERSION, what)]
+    parts = [templates.render("explorable.html", chart=chart, figure=figure) if explorable else "",
+             chart_text.table(chart, VERSION, what)]
     return "```{raw} html\n" + "\n".join(filter(None, parts)) + "\n```" if any(parts) else ""
 
 

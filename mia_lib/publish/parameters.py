@@ -21,13 +21,16 @@ shows. Where there is no `NAME.quick.yaml`, `quick` is the defaults, too.
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
-import math
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from mia_lib.errors import MiaError, check_range, choose
 
@@ -40,7 +43,6 @@ WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "t
 KINDS = ("data set", "architecture", "augmentation")
 BOUND = re.compile(r"([a-z]\w*)(?:\s*-\s*(\d+))?")  # another parameter, also less a number
 TOGETHER = re.compile(r"even|not empty|distinct|ascending|adding up to 1|(\d+) items|as many as (\w+)")
-TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,18 @@ def presets(name: str, root: Path | None = None) -> list[str]:
 
 
 def read(source: Path):
-    """The notebook in a py:percent file, with a kernel name and nothing else in its metadata."""
+    """The notebook in a py:percent file, with a kernel name and nothing else in its metadata. Each cell has an id that depends
+    on its source alone, so that converting twice gives the same file."""
     import jupytext
 
     notebook = jupytext.read(source)
     notebook.metadata.clear()
     notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    times: Counter[str] = Counter()
+    for cell in notebook.cells:
+        text = f"{cell.cell_type}\n{cell.source}"
+        times[text] += 1
+        cell["id"] = hashlib.sha256(f"{times[text]}\n{text}".encode()).hexdigest()[:12]
     return notebook
 
 
@@ -211,28 +219,51 @@ def _load(path: Path) -> dict:
     return values
 
 
-def _check(found: list[Parameter], values: dict, where: str = "") -> dict:
-    known = {p.name: p for p in found}
+def _check(declared: list[Parameter], values: dict, where: str = "") -> dict:
+    """Values by type and by what brackets say of each alone; `where` begins a refusal."""
+    from pydantic import ConfigDict, ValidationError, create_model
+
+    known = {p.name: p for p in declared}
     for name in values:
         choose(f"{where}parameter", name, known)
-    return {name: _value(known[name], value, where + name) for name, value in values.items()}
-
-
-def _value(parameter: Parameter, value, label: str):
-    collection, _, item = parameter.type.rstrip("]").rpartition("[")
-    if not collection:
-        return _item(parameter, item, value, label)
-    typed, value = value, _items(value) if isinstance(value, str) else value
-    if not isinstance(value, list | tuple):
-        raise MiaError(f"{label} = {value!r} is not a list. Give {WORDS[item]} each, with commas between, a,b,c; or "
-                       "semicolons, where an item has a comma itself.")
+    model = create_model("Parameters", __config__=ConfigDict(protected_namespaces=()),
+                         **{name: (_annotation(known[name]), ...) for name in values})
     try:
-        return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
-    except MiaError as problem:
-        if item != "str" or not isinstance(typed, str) or "," not in typed or set(typed) & set(";[("):
-            raise
-        raise MiaError(f"{problem} An item that has a comma itself ends with a semicolon: {typed!r} as one item is "
-                       f"'{typed};'.") from problem
+        return model.model_validate(values).__dict__
+    except ValidationError as error:
+        first = error.errors()[0]
+        parameter, text = known[first["loc"][0]], str(first.get("ctx", {}).get("error", ""))
+        kind = parameter.type.rstrip("]").rpartition("[")[2]
+        if not text and first["type"] in ("list_type", "tuple_type"):
+            text = (f"{parameter.name} = {first['input']!r} is not a list. Give {WORDS[kind]} each, with commas between, "
+                    "a,b,c; or semicolons, where an item has a comma itself.")
+        elif not text:
+            allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
+            text = (f"{parameter.name} = {first['input']!r} has the wrong type: give {WORDS[kind]}, such as "
+                    f"{parameter.default!r}.{allowed}")
+        typed = values[parameter.name]
+        if parameter.type.endswith("[str]") and isinstance(typed, str) and "," in typed and not set(typed) & set(";[("):
+            text += (f" An item that has a comma itself ends with a semicolon: {typed!r} as one item is '{typed};'.")
+        raise MiaError(where + text) from error
+
+
+def _annotation(parameter: Parameter):
+    """The type of a parameter with what its brackets say of each item, for pydantic."""
+    from pydantic import AfterValidator, BeforeValidator, Field
+
+    collection, _, kind = parameter.type.rstrip("]").rpartition("[")
+    exact = [] if kind in ("str", "bool") else [BeforeValidator(_no_truth)]
+    exact += [Field(allow_inf_nan=False)] if kind == "float" else []
+    item = Annotated[SCALARS[kind], *exact, AfterValidator(partial(_allowed, parameter, kind))]
+    if not collection:
+        return item
+    return Annotated[tuple[item, ...] if collection == "tuple" else list[item], BeforeValidator(_items)]
+
+
+def _no_truth(value):
+    if isinstance(value, bool):
+        raise ValueError
+    return value
 
 
 def plain(value):
@@ -245,9 +276,11 @@ def plain(value):
     return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
 
 
-def _items(text: str) -> list:
-    """`a,b`, `a,b;c` or `a,b;` (where an item has commas itself) or a Python list."""
-    text = text.strip()
+def _items(value) -> list:
+    """What `a,b`, `a,b;c` or `a,b;` (where an item has commas itself) or a Python list holds; what is no text as it is."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
     if text.startswith(("[", "(")):
         try:
             return list(ast.literal_eval(text))
@@ -256,28 +289,18 @@ def _items(text: str) -> list:
     return [part.strip() for part in text.split(";" if ";" in text else ",") if part.strip()]
 
 
-def _item(parameter: Parameter, kind: str, given, label: str):
-    value = given
-    if isinstance(given, str) and kind != "str":
-        try:
-            value = TRUTH[given.strip().lower()] if kind == "bool" else SCALARS[kind](given)
-        except (KeyError, ValueError):
-            value = None
-    if kind == "float" and type(value) is int:
-        value = float(value)
-    if type(value) is not SCALARS[kind] or (kind == "float" and not math.isfinite(value)):
-        allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
-        raise MiaError(f"{label} = {given!r} has the wrong type: give {WORDS[kind]}, such as "
-                       f"{parameter.default!r}.{allowed}")
+def _allowed(parameter: Parameter, kind: str, value):
+    """Refuse an item that the brackets do not allow, whatever the others are."""
+    name = parameter.name
     for clause in _clauses(parameter.allowed.removeprefix("list of")):
         if "|" in clause or clause in KINDS:
             parts = [part.strip().strip("\"'") for part in clause.split("|")]
-            _choose(parameter, label, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
+            _choose(parameter, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
         elif ".." in clause:
             bounds = [None if BOUND.fullmatch(b.strip()) or not b.strip() else SCALARS[kind](b) for b in clause.split("..")]
-            check_range(label, value, *bounds)
+            check_range(name, value, *bounds)
         elif clause == "even" and value % 2:
-            raise MiaError(f"{label} = {value!r} is odd: an even number is needed, such as {value + 1}.")
+            raise MiaError(f"{name} = {value!r} is odd: an even number is needed, such as {value + 1}.")
     return value
 
 
@@ -285,11 +308,12 @@ def _clauses(allowed: str) -> list[str]:
     return [clause.strip() for clause in allowed.split(";") if clause.strip()]
 
 
-def _choose(parameter: Parameter, label: str, value, parts: list) -> None:
+def _choose(parameter: Parameter, value, parts: list) -> None:
     """Refuse what is neither one of `parts` nor a name of a kind among them."""
+    name = parameter.name
     kinds = [part for part in parts if part in KINDS]
     if not kinds:
-        choose(label, value, parts)
+        choose(name, value, parts)
         return
     default = parameter.default if isinstance(parameter.default, list | tuple) else [parameter.default]
     if value in parts or value in default:  # defaults need no check, and the modules that know the names are slow to load
@@ -299,7 +323,7 @@ def _choose(parameter: Parameter, label: str, value, parts: list) -> None:
             _known(kind, value)
         except MiaError as error:
             others = ", ".join(repr(part) for part in parts if part not in KINDS)
-            where = "" if str(error).startswith(f"{label} = ") else f"{label}: "
+            where = "" if str(error).startswith(f"{name} = ") else f"{name}: "
             raise MiaError(f"{where}{error}" + (f" Or {others}." if others else "")) from error
 
 

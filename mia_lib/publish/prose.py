@@ -7,8 +7,7 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 - ``{param}`seeds` `` a parameter; ``{param}`dataset:title` `` the name of a data set in words, or of several;
 - ``{printed}`table1 | n = 400 | MATT | attack_accuracy` `` a number of the paper, by its table and what tells its row from the
   others;
-- ``{verdict}`C7` `` the verdict on a claim, ``{verdict}`C7:numbers` `` what it rests on, ``{says}`C7` `` the sentence that
-  the claims file has for that verdict;
+- ``{says}`C7` `` the claim with its verdict and its number;
 - ``{answer}`bayes` `` the chapter's answer, the bold text under its title, and ``{tally}`bayes` `` how many of each verdict it
   came to; on pages of prose.
 
@@ -35,11 +34,11 @@ from pathlib import Path
 
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError
-from mia_lib.publish import marks, quiz
+from mia_lib.publish import quiz, templates
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed_outputs
 from mia_lib.publish.parameters import PUBLISHED, plain, validate
 
-ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`")
+ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
 ONE = {"batches": "batch", "classes": "class", "copies": "copy", "queries": "query", **{noun: noun[:-1] for noun in (
     "banks epochs epsilons games images members models networks pairs probes records references repeats seeds splits steps "
@@ -51,7 +50,6 @@ COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|c
 SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
-DEPTH = 3  # a verdict's sentence names numbers, and no deeper
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mappin
                {figure: one.get("alt", "") for figure, one in found["figures"].items()})
 
 
-def told(notebook: dict, run: Run) -> dict:
+def resolve_roles(notebook: dict, run: Run) -> dict:
     """An executed notebook with its text, captions and alternative texts as its numbers have them.
 
     Args:
@@ -151,13 +149,8 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     text = FINDING.sub(lambda found: _finding(found[1], found[2], found[3], where, run), text)
     text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
     text = quiz.shown(text, where)
-    for _ in range(DEPTH):
-        told = COUNT.sub(lambda found: _fitted(_answer(found[1], found[2], where, run, runs or {}), found["unit"] or "",
-                                               found["noun"] or ""), text)
-        if told == text:
-            return text
-        text = told
-    raise MiaError(f"{where}: sentences of claims name one another in a circle.")
+    return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
+                                          role["noun"] or ""), text)
 
 
 def _fitted(said: str, unit: str, noun: str) -> str:
@@ -176,20 +169,13 @@ def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) 
     written_for = dict(part.strip().split(" ", 1) for part in expected.split(","))
     for claim in written_for:
         known(claim, run.claims, "claim", where)
-    links = {claim: f'<a href="#{marks.in_chapter(claim)}">{claim}</a>' for claim in written_for}
-    if run.preset == PUBLISHED and run.unchanged:
-        for claim, verdict in written_for.items():
-            if run.claims[claim]["verdict"] != verdict:
-                now = run.claims[claim]
-                raise MiaError(f"{where}: a finding was written for {claim} {verdict}, and it is {now['verdict']} now "
-                               f"({now['brief'] or now['reason']}). Write it anew.")
-        pills = (f"{link} {marks.pill(written_for[claim])}" for claim, link in links.items())
-        resting = marks.small("Claims: " + ", ".join(pills))
-        return f"{fence}{{admonition}} What we found\n:class: finding\n\n{body.strip()}\n\n{resting}\n{fence}"
-    rows = [f"- {links[claim]} {record['text']} {marks.pill(record['verdict'])} {record['brief'] or record['reason']}"
-            for claim, record in ((claim, run.claims[claim]) for claim in written_for)]
-    return (f"{fence}{{admonition}} What became of these claims in this run\n:class: finding\n\n" + "\n".join(rows)
-            + f"\n\n{marks.small('What was written here is about the published run.')}\n{fence}")
+    verdicts = [{**run.claims[claim], "claim": claim} for claim in written_for]
+    is_published = run.preset == PUBLISHED and run.unchanged
+    for now in verdicts if is_published else ():
+        if now["verdict"] != written_for[now["claim"]]:
+            raise MiaError(f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
+                           f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew.")
+    return templates.render("finding.md", fence=fence, body=body.strip() if is_published else "", verdicts=verdicts).strip()
 
 
 def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
@@ -211,10 +197,8 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
         return _printed(first, rest.strip(), where)
     if run is None:
         raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
-    said = {"ours": _ours, "param": _param, "verdict": _verdict, "says": _says,
+    return {"ours": _ours, "param": _param, "says": _says,
             "printed": lambda of, name, at: _printed(of.notebook, name, at)}[role](run, asked, where)
-    # A chapter's sentence names results of its own; on another page these need the chapter's name.
-    return ROLE.sub(rf"{{\1}}`{first} \2`", said) if role == "says" and runs.get(first) is run else said
 
 
 def known(name: str, allowed, what: str, where: str) -> None:
@@ -270,13 +254,6 @@ def _param(run: Run, asked: str, where: str) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _verdict(run: Run, asked: str, where: str) -> str:
-    claim, _, how = asked.partition(":")
-    known(claim, run.claims, "claim", where)
-    known(how, ("", "numbers"), "form of a verdict", where)
-    return run.claims[claim]["estimate" if how else "verdict"]
 
 
 def _says(run: Run, asked: str, where: str) -> str:

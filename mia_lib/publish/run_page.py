@@ -83,7 +83,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     changes = changed_from_preset(record, root)
     again = pages.rerun_command(record, changes)
     # What draws explorable figures would be a fifth of the file.
-    made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
+    made = pages.page(prose.resolve_roles(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
     bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"]
                 if cell["cell_type"] == "markdown")
     _put_banner(made, banner(record, changes, notebook.name, base, bound))

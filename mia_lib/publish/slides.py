@@ -18,7 +18,7 @@ is the speaker's. Three fences show what a chapter has:
     :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, and the speaker
     :::                             has the reasons against the other options
 
-Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`, `{verdict}`), with the chapter's name first.
+Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`), with the chapter's name first.
 Decks are drawn by reveal.js, which lies beside them, and ask the network for nothing.
 """
 

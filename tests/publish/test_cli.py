@@ -97,14 +97,14 @@ def test_build_prints_the_path_of_the_index(tiny, monkeypatch):
 
 
 def test_other_errors_are_not_hidden(tiny, monkeypatch):
-    from mia_lib.publish import runner
+    from mia_lib.publish import sync
 
     def fail(*_):
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(runner, "sync_pairs", fail)
+    monkeypatch.setattr(sync, "pairs", fail)
     assert isinstance(mia("sync").exception, RuntimeError)
-    monkeypatch.setattr(runner, "sync_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(sync, "pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     done = mia("sync")
     assert done.exit_code == 130 and STOPPED in done.stderr
 

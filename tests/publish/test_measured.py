@@ -216,10 +216,6 @@ def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
     assert "| 2 | 4 | 30 min | 1 min |" in missing[4]
 
 
-def test_the_page_is_in_step_with_what_is_published():
-    assert measured.sync(check=True) == [], "run `mia sync`"
-
-
 def test_parameters_of_a_command_line_are_numbers_lists_or_text():
     assert measured.plain({"records": "500", "rate": "0.1", "sizes": "[1, 2]", "dataset": "cifar10", "whole": "null"}) == {
         "records": 500, "rate": 0.1, "sizes": [1, 2], "dataset": "cifar10", "whole": None}

@@ -220,30 +220,6 @@ def test_presets_of_the_repository_are_valid(repo):
         assert all(p.meaning for p in runner.parameters(name, root=repo)), f"{name}: each parameter says what it means"
 
 
-# Pairs
-
-
-def test_pairs(repo):
-    assert runner.sync_pairs(check=True, root=repo) == [], "run `mia sync`"
-
-
-def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
-    pair = tiny / "notebooks" / "tiny.ipynb"
-    assert runner.sync_pairs(check=True) == [pair] and not pair.exists()
-    assert runner.sync_pairs() == [pair]
-    first = pair.read_bytes()
-    assert runner.sync_pairs() == []
-    pair.write_text("{}")
-    runner.sync_pairs()
-    assert pair.read_bytes() == first
-    notebook = nbformat.read(pair, as_version=4)
-    nbformat.validate(notebook)
-    assert set(notebook.metadata) == {"kernelspec"} and notebook.nbformat_minor == 5
-    assert not any(cell.get("outputs") for cell in notebook.cells)
-    (tiny / "notebooks" / "stray.ipynb").write_text("{}")
-    assert runner.sync_pairs(check=True) == [tiny / "notebooks" / "stray.ipynb"]
-
-
 # Running
 
 
@@ -252,7 +228,7 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     ran = runner.run("tiny", {"steps": 2})
     assert times_run(tiny) == 1 and ran.parent.parent == tiny / "runs"
     assert runner.run("tiny", {"steps": "2"}) == ran and times_run(tiny) == 1
-    record = runner.finished(ran)
+    record = runner.run_record(ran)
     assert record["changed"] == {"steps": 2} and record["device"] == runner.processor() and record["peak_memory_mb"] > 5
     source = tiny / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("# # A tiny page", "# # A tinier page"))
@@ -307,7 +283,7 @@ def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     text = kept.read_text()
     outputs = [str(o) for c in nbformat.read(kept, as_version=4).cells for o in c.get("outputs", [])]
     assert "before" in text and not any("after" in output for output in outputs)
-    assert runner.finished(kept) is None and not kept.with_suffix(".html").exists()
+    assert runner.run_record(kept) is None and not kept.with_suffix(".html").exists()
 
 
 def test_the_key_follows_the_records_of_a_set_that_nothing_pins(tiny, monkeypatch):
@@ -358,7 +334,7 @@ def test_the_same_parameters_by_another_preset_are_shown_under_its_name(tiny):
     first = runner.run("tiny", {"steps": 2}, "smoke")
     (presets / "tiny.smoke.yaml").rename(presets / "tiny.other.yaml")
     assert runner.run("tiny", {"steps": 2}, "other") == first and times_run(tiny) == 1
-    assert runner.finished(first)["preset"] == "other"
+    assert runner.run_record(first)["preset"] == "other"
 
 
 @pytest.mark.kernel
@@ -447,7 +423,7 @@ def test_notebooks_run_side_by_side_as_many_as_asked(tiny):
     records = list(runner.execute_all(jobs, at_once=2))
     assert sorted(record["notebook"] for record in records) == ["one", "three", "two"]
     for name, _, output in jobs:
-        assert runner.finished(output)["notebook"] == name
+        assert runner.run_record(output)["notebook"] == name
 
 
 @pytest.mark.kernel
