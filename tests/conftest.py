@@ -62,13 +62,13 @@ def repo() -> Path:
 @pytest.fixture(scope="session")
 def built_book(tmp_path_factory, _calls) -> Path:
     """Folder of the HTML of this repository's book, run at the smoke preset and built once a session."""
-    from mia_lib.publish import pages
+    from mia_lib.publish.build import build
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MIA_CALLS", str(_calls))
         patch.setenv("MIA_CALLS_LIBRARY", str(REPO / "mia_lib"))
         patch.setenv("PYTHONPATH", str(REPO / "tests" / "tracing"), prepend=os.pathsep)
-        return pages.build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
+        return build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
 
 
 @pytest.fixture(scope="session")

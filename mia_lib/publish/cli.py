@@ -104,9 +104,9 @@ NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
-    from mia_lib.publish import pages
+    from mia_lib.publish.build import build as make
 
-    typer.echo(pages.build(preset, force))
+    typer.echo(make(preset, force))
 
 
 @app.command()

@@ -28,14 +28,14 @@ import csv
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError
 from mia_lib.publish import quiz, templates
-from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed_outputs
+from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed
 from mia_lib.publish.parameters import PUBLISHED, plain, validate
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
@@ -76,26 +76,22 @@ class Run:
 
 def run_of(notebook: dict, root: Path) -> Run:
     """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
-    record, found = notebook["metadata"].get("mia", {}), displayed_outputs(notebook)[0]
+    record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
     name, preset, values = record.get("notebook", ""), record.get("preset", PUBLISHED), record.get("parameters", {})
     try:
-        of_preset = validate(name, {}, preset, root)
+        unchanged = _typed(values) == _typed(validate(name, {}, preset, root))
     except MiaError:  # a preset or notebook that is no more
-        of_preset = None
+        unchanged = False
     first = next(("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"), "")
     answer = ANSWER.search(first)
-    return replace(_run(name, preset, of_preset is not None and _plain(values) == _plain(of_preset), values, found),
-                   answer=" ".join(answer[1].split()) if answer else "")
+    return Run(name, preset, unchanged, values, shown.results, shown.tables,
+               {claim.get("claim", ""): claim for claim in shown.claims},
+               {figure: of_figure.get("alt", "") for figure, of_figure in shown.figures.items()},
+               " ".join(answer[1].split()) if answer else "")
 
 
-def _plain(values: Mapping) -> dict:
+def _typed(values: Mapping) -> dict:
     return {name: plain(value) for name, value in values.items()}
-
-
-def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mapping) -> Run:
-    return Run(name, preset, unchanged, values, found.get("results", {}), found["tables"],
-               {claim.get("claim", ""): claim for claim in found["claims"]},
-               {figure: one.get("alt", "") for figure, one in found["figures"].items()})
 
 
 def resolve_roles(notebook: dict, run: Run) -> dict:

@@ -104,7 +104,7 @@ def of_notebook(notebook: dict) -> list[dict]:
     """The verdicts that an executed notebook's outputs carry, each with the notebook's name and preset."""
     record = notebook["metadata"].get("mia", {})
     run = {"notebook": record.get("notebook", ""), "preset": record.get("preset", "")}
-    return [{**run, **verdict} for verdict in outputs.displayed_outputs(notebook)[0]["claims"]]
+    return [{**run, **verdict} for verdict in outputs.displayed(notebook).claims]
 
 
 def show(card: Sequence[Mapping]) -> None:

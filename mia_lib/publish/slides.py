@@ -33,7 +33,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import pages, primer_page, prose, quiz
+from mia_lib.publish import build as book
+from mia_lib.publish import outputs, primer_page, prose, quiz
 from mia_lib.publish.parameters import PUBLISHED, find_root
 
 FOLDER, OUT = "book/slides", "slides"
@@ -88,7 +89,7 @@ def build(preset: str = PUBLISHED, *, root: Path | None = None, folder: Path | N
     """
     root = find_root(root)
     folder = Path(folder).resolve() if folder else root / "_build"
-    return write(pages.ran(preset, root, folder), root, folder / OUT)
+    return write(book.executed_notebooks(preset, root, folder), root, folder / OUT)
 
 
 def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
@@ -126,8 +127,7 @@ class _Source:
         self.runs = {name: prose.run_of(notebook, root) for name, notebook in notebooks.items()}
         self.pictures = {}
         for notebook in notebooks.values():
-            self.pictures |= {path.rpartition("/")[2].removesuffix(".png"): png
-                              for path, png in pages.collect_figures(notebook).items()}
+            self.pictures |= outputs.displayed(notebook).pictures
 
     def html(self, text: str, where: str) -> str:
         """Markdown with roles as HTML."""

@@ -140,8 +140,8 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
 def read(given: Mapping, page: Path, root: Path) -> Cell:
     """What the notebook beside `page` displayed when it was run with `given`, its captions as its numbers have them."""
     notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
-    shown, _ = outputs.displayed_outputs(prose.resolve_roles(notebook, prose.run_of(notebook, root)))
-    return Cell(given, page, notebook["metadata"]["mia"], list(shown["tables"].values()), shown["claims"])
+    shown = outputs.displayed(prose.resolve_roles(notebook, prose.run_of(notebook, root)))
+    return Cell(given, page, notebook["metadata"]["mia"], list(shown.tables.values()), shown.claims)
 
 
 # ------------------------------------------------------------------------------------------------------ one table of results

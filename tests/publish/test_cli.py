@@ -89,9 +89,9 @@ def test_a_real_process_exits_1_when_a_cell_fails(tiny, repo):
 
 
 def test_build_prints_the_path_of_the_index(tiny, monkeypatch):
-    from mia_lib.publish import pages
+    from mia_lib.publish import build
 
-    monkeypatch.setattr(pages, "_render", lambda files, root, folder, force, bars: folder / "index.html")
+    monkeypatch.setattr(build, "render", lambda files, root, folder, force, bars: folder / "index.html")
     done = mia("build", "--preset", "smoke")
     assert done.exit_code == 0 and done.stdout.splitlines()[-1] == str(tiny / "_build" / "index.html")
 

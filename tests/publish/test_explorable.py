@@ -16,7 +16,7 @@ from test_browser import LOOKS, Visit
 from mia_lib import plotting
 from mia_lib.evidence import explore
 from mia_lib.progress import Bars
-from mia_lib.publish import pages, run_page
+from mia_lib.publish import build, pages, run_page
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.random(400) < 0.5
@@ -73,7 +73,7 @@ def html(root, ran):
     """Folder of the pages as `mia build` makes them, warnings as errors."""
     folder = root / "_build"
     folder.mkdir()
-    return pages._render(pages._pages(root, {"tiny": ran}), root, folder, False, Bars()).parent
+    return build.render(build.contents(root, {"tiny": ran}), root, folder, False, Bars()).parent
 
 
 @pytest.fixture(scope="module")

@@ -248,7 +248,7 @@ def test_a_changed_parameter_makes_a_preset_another(monkeypatch):
 def test_a_result_has_one_name():
     one = output({outputs.RESULTS: {"lead": LEAD}})
     with pytest.raises(MiaError, match="two results are named 'lead'"):
-        outputs.displayed_outputs(notebook(one, one))
+        outputs.displayed(notebook(one, one))
 
 
 @pytest.mark.parametrize("given, words", [({"Lead": 1.0}, "cannot be linked"), ({"lead": float("nan")}, "cannot be said")])

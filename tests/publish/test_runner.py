@@ -17,7 +17,7 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
-from mia_lib.publish import outputs, pages, parameters, runner
+from mia_lib.publish import build, outputs, pages, parameters, runner
 
 
 def times_run(root) -> int:
@@ -457,7 +457,7 @@ def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
 
 
 def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys, monkeypatch):
-    index = pages.build()
+    index = build.build()
     assert index.is_file() and times_run(tiny) == 1
     page = (index.parent / "notebooks" / "tiny.html").read_text()
     assert "Caption of fig-one" in page and "Fig. 2" in page and 'alt="one dot"' in page
@@ -467,42 +467,42 @@ def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys, mon
     assert "A tiny page" in status and runner.processor() in status
     assert (tiny / "_build" / "book" / "book" / "_figures" / "fig-one.png").read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
-    assert pages.build() == index and times_run(tiny) == 1
+    assert build.build() == index and times_run(tiny) == 1
     assert "nothing changed, used again" in capsys.readouterr().out
     with monkeypatch.context() as patch:
-        patch.setattr(pages, "_pages", None)  # so nothing is read to see that nothing changed
-        assert pages.build() == index
+        patch.setattr(build, "contents", None)  # so nothing is read to see that nothing changed
+        assert build.build() == index
     status = tiny / "_build" / "book" / "book" / "status.md"
     for spoil in (status.unlink, lambda: (tiny / "book" / "status.md").write_text("# Runs\n\n<!-- generated -->\n")):
         spoil()
-        assert pages.build() == index and runner.processor() in status.read_text(), "what changed is seen"
+        assert build.build() == index and runner.processor() in status.read_text(), "what changed is seen"
     assert "Runs" in status.read_text() and times_run(tiny) == 1
 
-    files = dict(pages._pages(tiny, {}))
+    files = dict(build.contents(tiny, {}))
     folder = tiny / "stage"
-    assert set(pages.stage(files, folder)) == set(files)
-    assert pages.stage(files, folder) == []
+    assert set(build.stage(files, folder)) == set(files)
+    assert build.stage(files, folder) == []
     files["book/index.md"] += b"\nmore\n"
     files.pop("book/status.md")
-    assert set(pages.stage(files, folder)) == {"book/index.md", "book/status.md"}
+    assert set(build.stage(files, folder)) == {"book/index.md", "book/status.md"}
     assert not (folder / "book" / "status.md").exists()
 
     # A warning fails the build, also when only the other pages have changed since.
     (tiny / "book" / "index.md").write_text("# Tiny book\n\nSee {numref}`fig-none`.\n")
     for _ in range(2):
-        with pytest.raises(pages.BookFailed, match="fig-none"):
-            pages.build()
+        with pytest.raises(build.BookFailed, match="fig-none"):
+            build.build()
         (tiny / "book" / "status.md").write_text("# Status again\n\n<!-- generated -->\n")
     assert times_run(tiny) == 1
 
 
 def test_bad_presets_and_pages_are_refused_before_anything_runs(tiny):
     with pytest.raises(MiaError, match="preset of tiny = 'papr'"):
-        pages.build("papr")
+        build.build("papr")
     assert times_run(tiny) == 0
     (tiny / "book" / "status.md").write_text("# Status\n")
     with pytest.raises(MiaError, match="has no line <!-- generated -->"):
-        pages._pages(tiny, {})
+        build.contents(tiny, {})
 
 
 def test_two_builds_at_once_are_refused(tiny):
@@ -510,7 +510,7 @@ def test_two_builds_at_once_are_refused(tiny):
 
     (tiny / "_build").mkdir()
     with FileLock(tiny / "_build" / "lock"), pytest.raises(MiaError, match="Another `mia build`"):
-        pages.build()
+        build.build()
 
 
 RECORD = {"notebook": "n", "preset": "smoke", "changed": {"a": "x|y"}, "date": "2026-01-02T03:04:05+00:00",
@@ -550,7 +550,7 @@ def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
 
 def test_pages_are_staged_with_the_code_that_they_describe(tiny):
     made = {"metadata": {"mia": RECORD}, "cells": [cell()]}
-    files = pages._pages(tiny, {"tiny": made})
+    files = build.contents(tiny, {"tiny": made})
     assert "mia_lib/publish/runner.py" in files, "pages include code"
     assert b"execute_notebooks: 'off'" in files["_config.yml"]
 

@@ -6,6 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from mia_lib.progress import duration
+
 
 @cache
 def _environment():
@@ -13,7 +15,7 @@ def _environment():
 
     environment = Environment(loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True, lstrip_blocks=True,
                               undefined=StrictUndefined, autoescape=lambda name: name.endswith(".html"))
-    environment.filters["cell"] = _cell
+    environment.filters |= {"cell": _cell, "code": _code, "duration": duration, "repr": repr}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "sort_keys": True, "ensure_ascii": False}
     return environment
 
@@ -21,6 +23,14 @@ def _environment():
 def _cell(text: str) -> str:
     """Markdown as a cell of a table."""
     return re.sub(r"(?<!\\)\|", r"\\|", text).replace("\n", "<br>")
+
+
+def _code(value) -> str:
+    """A value as code in Markdown, whatever it holds."""
+    text = " ".join(str(value).split()) or " "
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if len(fence) > 1 else ""
+    return f"{fence}{space}{text}{space}{fence}"
 
 
 def render(name: str, **values) -> str:
