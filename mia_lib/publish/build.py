@@ -18,7 +18,7 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import outputs, pages, play_page, primer_page, prose, runner, scorecard, sync, templates
+from mia_lib.publish import outputs, pages, play_page, prose, runner, scorecard, sync, templates
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
@@ -171,6 +171,8 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     Raises:
         MiaError: a page names what no run has, or lacks the mark where its generated part belongs.
     """
+    from mia_lib.publish import primer_page  # draws, and what draws is slow to load
+
     files = _sources(root)
     runs = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     told = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}

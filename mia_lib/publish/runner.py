@@ -71,22 +71,6 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-@cache
-def processor() -> str:
-    """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend; with its numbers,
-    for a virtual machine's name may stand for several."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    first: dict[str, str] = {}
-    for key, _, value in (line.partition(":") for line in lines):
-        first.setdefault(key.strip(), value.strip())
-    parts = (("", "model name"), ("family ", "cpu family"), ("model ", "model"))
-    named = ", ".join(said + first[key] for said, key in parts if first.get(key))
-    return f"{os.cpu_count()} CPU cores" + (f" ({named})" if named else "")
-
-
 def code_of(name: str, values: dict, root: Path | None = None) -> str:
     """Hash of the code behind a notebook, without comments, docstrings and text: its cells, the library but for `publish`, and
     the modules of the user's own that cells import or parameters name.
@@ -336,6 +320,8 @@ class _Session:
 
     def finish(self) -> dict:
         """Keep the executed notebook and return the record of its run, or raise what stopped it."""
+        from mia_lib.training import devices
+
         self.end()
         with _disk_may_be_full(self.output):
             if self.error is not None:
@@ -348,7 +334,7 @@ class _Session:
             record = {
                 "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.different,
                 "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
-                "peak_memory_mb": round(self.peak / 2**20), "device": processor(), "versions": versions(),
+                "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
             self.result.metadata["mia"] = record
             _write(self.output, self.result)

@@ -26,7 +26,7 @@ KINDS = {"paper": "The papers' claims", "ours": "This book's additions", "proof"
 OF_KIND = {"paper": "the paper's claim", "ours": "this book's addition", "proof": "a proof or an identity"}
 OF_DATA = {claims.OWN_DATA: "the paper's own data", claims.STAND_IN: "stand-in data"}
 FOR_FILTER = {claims.OWN_DATA: "own", claims.STAND_IN: "stand-in"}  # as book.js reads them
-OF_VERDICT = ("verdict", "said", "brief", "estimate", "hold", "parts", "data", "reason", "numbers")
+OF_VERDICT = ("verdict", "brief", "estimate", "data", "reason", "numbers")
 
 
 def rows(verdicts: Iterable[Mapping]) -> list[dict]:
@@ -64,7 +64,11 @@ def page(card: Sequence[Mapping]) -> str:
     return templates.render(
         "scorecard.md", papers=[list(group) for _, group in itertools.groupby(card, lambda row: row["paper"])], kinds=KINDS,
         of_kind=OF_KIND, of_data=OF_DATA, of_filter=FOR_FILTER, totals=totals(card), verdicts=claims.VERDICTS,
-        by_data={name: claims.counts(group) for name, group in groups.items() if group})
+        by_data={name: _in_words(Counter(row["verdict"] for row in group)) for name, group in groups.items() if group})
+
+
+def _in_words(count: Counter) -> str:
+    return ", ".join(f"{count[verdict]} {verdict}" for verdict in claims.VERDICTS if count[verdict]) or "none"
 
 
 def read(folder: Path | None = None, root: Path | None = None) -> list[dict]:
@@ -113,14 +117,12 @@ def show(card: Sequence[Mapping]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    counts = {kind: ", ".join(f"{count[verdict]} {verdict}" for verdict in claims.VERDICTS if count[verdict]) or "none"
-              for kind, count in totals(card).items()}
-    caption = "\n".join(f"{KINDS[kind]}: {text}" for kind, text in counts.items())
+    caption = "\n".join(f"{KINDS[kind]}: {_in_words(count)}" for kind, count in totals(card).items())
     table = Table(title="Scorecard", caption=caption, show_lines=True)
     table.add_column("claim", no_wrap=True)
     for column, ratio in (("what is claimed", 4), ("the paper", 3), ("this run", 4)):
         table.add_column(column, ratio=ratio, overflow="fold")
     for row in card:
-        result = row["said"] + (f": {row['brief']}" if row["brief"] else "")
+        result = row["verdict"] + (f": {row['brief']}" if row["brief"] else "")
         table.add_row(*map(Text, (f"{row['paper']} {row['claim']}", row["text"], row["printed"], result)))
     Console().print(table)

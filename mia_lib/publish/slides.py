@@ -34,7 +34,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.publish import build as book
-from mia_lib.publish import outputs, primer_page, prose, quiz
+from mia_lib.publish import outputs, primer_page, prose, quiz, templates
 from mia_lib.publish.parameters import PUBLISHED, find_root
 
 FOLDER, OUT = "book/slides", "slides"
@@ -110,12 +110,13 @@ def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
     for name in {name for one in decks for name in one.figures}:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
     for one in decks:
-        (out / f"{one.name}.html").write_text(_page(one), encoding="utf-8")
+        page = templates.render("deck.html", title=one.title, chapter=one.chapter, slides=one.slides)
+        (out / f"{one.name}.html").write_text(page, encoding="utf-8")
     asked, answered = sheets(source, {one.name: one.title for one in decks})
     (out / "quiz.html").write_text(asked, encoding="utf-8")
     (out / "answers.html").write_text(answered, encoding="utf-8")
     index = out / "index.html"
-    index.write_text(_index(decks), encoding="utf-8")
+    index.write_text(templates.render("decks.html", title="Slides", decks=decks), encoding="utf-8")
     return index
 
 
@@ -240,65 +241,19 @@ def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
     questions = quiz.load(name, source.root)
     if not number.isdigit() or not 1 <= int(number) <= len(questions):
         raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
-    one = questions[int(number) - 1]
-    options = "".join(f'<li{" class=right" * option.right}>{source.html(option.says, where)}</li>'
-                      for option in one.options)
-    why = source.html(one.options[one.answer].why, where)
+    question = questions[int(number) - 1]
     reasons = "\n".join(f"- **{letter}** {'(right)' if option.right else '(no)'}: {option.why}"
-                        for letter, option in zip(quiz.LETTERS, one.options, strict=False))
-    return (f'<div class="ask">{source.html(one.asks, where)}<ol type="A">{options}</ol>'
-            f'<div class="fragment answer">{why}</div></div>', reasons)
+                        for letter, option in zip(quiz.LETTERS, question.options, strict=False))
+    answer = source.html(question.options[question.answer].why, where)
+    return templates.render("ask.html", question=_in_html(question, where, source), answer=answer), reasons
 
 
-# Pages
-
-
-LIBRARIES = """<script>
-window.MathJax = {tex: {inlineMath: [["\\\\(", "\\\\)"]]}, options: {enableMenu: false}, startup: {typeset: false}};
-</script>
-<script src="reveal/tex-svg.js"></script>
-"""
-TYPESET = "window.MathJax.startup.promise.then(() => window.MathJax.typesetPromise())"
-DRAWN = f"""<script src="reveal/reveal.js"></script>
-<script src="reveal/notes.js"></script>
-<script>
-Reveal.initialize({{width: 1280, height: 720, margin: 0.05, hash: true, slideNumber: "c/t", center: false, transition: "none",
-                   plugins: [RevealNotes]}});
-{TYPESET}.then(() => {{
-  Reveal.layout();
-  document.documentElement.dataset.ready = "";
-}});
-</script>
-"""
-WRITTEN = f"<script>{TYPESET};</script>\n"
-
-
-def _html(title: str, body: str, styles: tuple[str, ...] = ("slides.css",)) -> str:
-    links = "".join(f'<link rel="stylesheet" href="{one}">\n' for one in styles)
-    return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n{links}'
-            f"</head>\n{body}\n</html>\n")
-
-
-def _page(one: Deck) -> str:
-    slides = "\n".join(f'<section>{slide.shown}<aside class="notes">{slide.notes}</aside></section>' for slide in one.slides)
-    link = f'<a href="../book/_build/html/{one.chapter}.html">The page in the book</a>'
-    body = f'<body>\n<div class="reveal"><div class="slides">\n{slides}\n</div>\n<p class="source">{link}</p></div>\n'
-    return _html(one.title, f"{body}{LIBRARIES}{DRAWN}</body>", ("reveal/reset.css", "reveal/reveal.css", "slides.css"))
-
-
-def _paper(title: str, content: str, scripts: str = "") -> str:
-    return _html(title, f'<body class="paper">\n<main>\n<h1>{escape(title)}</h1>\n{content}\n</main>\n{scripts}</body>')
-
-
-def _index(decks: list[Deck]) -> str:
-    rows = "".join(f'<tr><td><a href="{one.name}.html">{escape(one.title)}</a></td><td>{escape(one.lesson)}</td>'
-                   f"<td>{one.minutes}</td><td>{len(one.slides)}</td></tr>" for one in decks)
-    return _paper("Slides", (
-        "<p>Press <kbd>S</kbd> for the speaker's view with notes, <kbd>?</kbd> for all keys. To print a deck, add "
-        "<code>?print-pdf</code> to its address.</p>\n"
-        f"<table><thead><tr><th>deck</th><th>lesson</th><th>minutes</th><th>slides</th></tr></thead><tbody>{rows}</tbody></table>\n"
-        '<p>To print: <a href="quiz.html">the quizzes</a>, and <a href="answers.html">their answers</a> with reasons.</p>'))
+def _in_html(question: quiz.Question, where: str, source: _Source) -> dict:
+    """A question with its texts as HTML, and with reasons for and against its options."""
+    return {"asks": source.html(question.asks, where), "options": [
+        {"says": source.html(option.says, where), "right": option.right, "reason": source.html(
+            f"**{letter}** {'is right' if option.right else 'is wrong'}. {option.why}", where)}
+        for letter, option in zip(quiz.LETTERS, question.options, strict=False)]}
 
 
 def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
@@ -308,17 +263,8 @@ def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
         source: of roles in them.
         titles: name of a quiz -> its title, where it has another than its name.
     """
-    asked, answered = [], []
-    for path in sorted((source.root / quiz.FOLDER).glob("*.yaml")):
-        where, title = f"{quiz.FOLDER}/{path.name}", escape(titles.get(path.stem, path.stem.capitalize()))
-        questions, answers = "", ""
-        for one in quiz.load(path.stem, source.root):
-            options = "".join(f"<li>{source.html(option.says, where)}</li>" for option in one.options)
-            reasons = "".join(source.html(f"**{letter}** {'is right' if option.right else 'is wrong'}. {option.why}", where)
-                              for letter, option in zip(quiz.LETTERS, one.options, strict=False))
-            questions += f'<li>{source.html(one.asks, where)}<ol type="A">{options}</ol></li>'
-            answers += f"<li>{source.html(one.asks, where)}{reasons}</li>"
-        asked.append(f'<section class="sheet"><h2>{title}</h2><ol>{questions}</ol></section>')
-        answered.append(f'<section class="sheet"><h2>{title}</h2><ol>{answers}</ol></section>')
-    return tuple(_paper(title, "\n".join(parts), LIBRARIES + WRITTEN)
-                 for title, parts in (("Quizzes", asked), ("Answers", answered)))
+    of_all = {titles.get(path.stem, path.stem.capitalize()): [
+        _in_html(question, f"{quiz.FOLDER}/{path.name}", source) for question in quiz.load(path.stem, source.root)]
+        for path in sorted((source.root / quiz.FOLDER).glob("*.yaml"))}
+    return tuple(templates.render("sheets.html", title=title, sheets=of_all, answers=title == "Answers")
+                 for title in ("Quizzes", "Answers"))

@@ -27,6 +27,7 @@ from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, 
 if TYPE_CHECKING:
     import pandas as pd
 
+TEMPLATE = Path(__file__).with_name("templates") / "sweep.html"
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
 CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
@@ -254,7 +255,7 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
                 for cell in ran for claim in cell.claims}
     figures, same = charts(tidy(cells), list(cells[0].given)) if len(ran) > 1 else ([], [])
     return standalone.page(
-        Path(__file__).with_name("sweep.html"), {"duration": duration}, name=name, preset=preset, cells=cells, ran=ran,
+        TEMPLATE, {"duration": duration}, name=name, preset=preset, cells=cells, ran=ran,
         swept=swept, command=shlex.join(words), figures=figures, same=same,
         verdicts=dict(sorted(verdicts.items(), key=lambda one: len(set(one[1])) == 1)),
         texts={claim["claim"]: claim["text"] for cell in ran for claim in cell.claims},

@@ -80,7 +80,7 @@ def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
         of_chapter = [verdict for verdict in verdicts if verdict["notebook"] == name]
         if run.answer and of_chapter:
             groups = {kind: [verdict for verdict in of_chapter
-                             if claims.kind_of(verdict) == kind and verdict["verdict"] != claims.CHECKED]
+                             if verdict["kind"] == kind and verdict["verdict"] != claims.CHECKED]
                       for kind in ("paper", "ours")}
             rows.append({"chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
                          "what was found": " ".join(prose.prose(run.answer, f"README.md, {name}", run).split()),

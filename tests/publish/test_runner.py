@@ -229,7 +229,7 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     assert times_run(tiny) == 1 and ran.parent.parent == tiny / "runs"
     assert runner.run("tiny", {"steps": "2"}) == ran and times_run(tiny) == 1
     record = runner.run_record(ran)
-    assert record["changed"] == {"steps": 2} and record["device"] == runner.processor() and record["peak_memory_mb"] > 5
+    assert record["changed"] == {"steps": 2} and "CPU cores" in record["device"] and record["peak_memory_mb"] > 5
     source = tiny / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("# # A tiny page", "# # A tinier page"))
     assert runner.run("tiny", {"steps": 2}) == ran and times_run(tiny) == 1, "text is put around what ran"
@@ -464,7 +464,7 @@ def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys, mon
     assert "How the numbers on this page came about" in page
     assert "mia run tiny -p NAME VALUE" in (tiny / "_build" / "book" / "notebooks" / "tiny.ipynb").read_text()
     status = (index.parent / "book" / "status.html").read_text()
-    assert "A tiny page" in status and runner.processor() in status
+    assert "A tiny page" in status and "CPU cores" in status
     assert (tiny / "_build" / "book" / "book" / "_figures" / "fig-one.png").read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
     assert build.build() == index and times_run(tiny) == 1
@@ -475,7 +475,7 @@ def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys, mon
     status = tiny / "_build" / "book" / "book" / "status.md"
     for spoil in (status.unlink, lambda: (tiny / "book" / "status.md").write_text("# Runs\n\n<!-- generated -->\n")):
         spoil()
-        assert build.build() == index and runner.processor() in status.read_text(), "what changed is seen"
+        assert build.build() == index and "CPU cores" in status.read_text(), "what changed is seen"
     assert "Runs" in status.read_text() and times_run(tiny) == 1
 
     files = dict(build.contents(tiny, {}))
