@@ -7,41 +7,56 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import yaml
+from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from mia_lib import published
-from mia_lib.errors import MiaError, check_range, check_whole, choose
+from mia_lib.errors import MiaError, choose
 from mia_lib.progress import duration
+from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
 
 SCALED = ("records", "epochs", "seed", "dataset")  # what a cost is scaled by, or does not depend on
 FAILED = "FAILED: "  # begins what is said of an entry that could not be measured
 FEWEST = 100  # numbers of a model by which it can be told from others
-SIZES = ("petaflop", "megabytes")  # of an entry
 
 
-@dataclass(frozen=True)
-class Entry:
+def find(name: str) -> Measurement:
+    """A measurement by name.
+
+    Raises:
+        MiaError: an unknown one.
+    """
+    known = published.catalogue()
+    return known[choose("measurement", name, known)]
+
+
+class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
     """What is published, or is to be.
 
     Attributes:
-        measurement: which. parameters: complete ones. models: how many there are to be.
+        measurement: which, by its name. models: how many there are to be. parameters: complete ones.
         minutes: of all of them where nobody has measured one yet, by device: "cpu" (two cores) and "card".
         trial: parameters at which a test measures two models of it on a CPU.
         petaflop: floating-point operations of all of them. megabytes: of their files.
     """
 
-    measurement: Measurement
-    parameters: dict
-    models: int
-    minutes: Mapping[str, float]
-    trial: Mapping
-    petaflop: float | None = None
-    megabytes: float | None = None
+    measurement: Annotated[Measurement, BeforeValidator(lambda name: find(name) if isinstance(name, str) else name)]
+    models: PositiveInt
+    parameters: dict = {}
+    minutes: dict[Literal["cpu", "card"], PositiveFloat] = {}
+    trial: dict = {}
+    petaflop: NonNegativeFloat | None = None
+    megabytes: NonNegativeFloat | None = None
+
+    @model_validator(mode="after")
+    def _complete(self):
+        self.parameters = self.measurement.complete(self.parameters)
+        return self
 
     def lacking(self) -> list[int]:
         """Numbers of the models that are not published."""
@@ -68,16 +83,6 @@ class Entry:
         ours = {name: value for name, value in self.parameters.items() if name not in SCALED}
         return any(ours.items() <= one.complete(piece.manifest["parameters"]).items() for piece in one.all_pieces()
                    if one.answers(piece.manifest) and piece.manifest["device_kind"] == pieces.device_kind())
-
-
-def find(name: str) -> Measurement:
-    """A measurement by name.
-
-    Raises:
-        MiaError: an unknown one.
-    """
-    known = published.catalogue()
-    return known[choose("measurement", name, known)]
 
 
 def plain(parameters: Mapping[str, str]) -> dict:
@@ -109,26 +114,7 @@ def queue(path: Path | None = None) -> list[Entry]:
         raise MiaError(f"{path} cannot be read: {error}") from error
     if not isinstance(entries, list):
         raise MiaError(f"{path}: a list of entries is needed, as `- measurement: bank/cifar10-small`.")
-    return [_entry(one, f"entry {number} of {path}") for number, one in enumerate(entries, 1)]
-
-
-def _entry(said, where: str) -> Entry:
-    if not isinstance(said, dict) or not {"measurement", "models"} <= said.keys():
-        raise MiaError(f"{where}: measurement and models are needed.")
-    for name in said:
-        choose(f"{where}: name", name, ("measurement", "models", "parameters", "minutes", "trial", *SIZES))
-    maps = [said.get(name) or {} for name in ("parameters", "minutes", "trial")]
-    for name, value in zip(("parameters", "minutes", "trial"), maps, strict=True):
-        if not isinstance(value, dict):
-            raise MiaError(f"{where}: {name} = {value!r}: names with values are needed.")
-    for device, minutes in maps[1].items():
-        choose(f"{where}: minutes of", device, ("cpu", "card"))
-        if check_range(f"{where}: minutes of {device}", minutes, 0) == 0:
-            raise MiaError(f"{where}: minutes of {device} = 0: more are needed.")
-    sizes = {name: check_range(f"{where}: {name}", said[name], 0.0) for name in SIZES if name in said}
-    measurement = find(said["measurement"])
-    return Entry(measurement, measurement.complete(maps[0]), check_whole(f"{where}: models", said["models"], 1), *maps[1:],
-                 **sizes)
+    return [validated(Entry, entry, f"entry {number} of {path}") for number, entry in enumerate(entries, 1)]
 
 
 def table():
@@ -138,7 +124,7 @@ def table():
 
     entries = queue()
     listed = [(one.measurement.name, one.parameters) for one in entries]
-    beyond = [Entry(one, parameters, len({n for piece in pieces for n in piece.index}), {}, {})
+    beyond = [Entry(measurement=one, parameters=parameters, models=len({n for piece in pieces for n in piece.index}))
               for one, parameters, pieces in published.groups() if (one.name, parameters) not in listed]
     rows = []
     for one in [*entries, *beyond]:

@@ -26,9 +26,9 @@ import io
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -40,9 +40,18 @@ PRESETS = {  # what each is for; a notebook may have others
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-KINDS = ("data set", "architecture", "augmentation")
+KINDS = {  # of names -> what refuses one that is none
+    "data set": lambda name: choose("data set", name, import_module("mia_lib.data").names()),
+    "architecture": lambda name: import_module("mia_lib.models").parse(name),
+    "augmentation": lambda name: import_module("mia_lib.training.recipe").parse_augmentation(name),
+}
+RULES = {  # of lists
+    "not empty": bool, "even": lambda items: not any(item % 2 for item in items),
+    "distinct": lambda items: len(set(items)) == len(items), "ascending": lambda items: items == sorted(set(items)),
+    "adding up to 1": lambda items: abs(sum(items) - 1) < 1e-9,
+}
+SIZE = re.compile(r"(\d+) items|as many as (\w+)")
 BOUND = re.compile(r"([a-z]\w*)(?:\s*-\s*(\d+))?")  # another parameter, also less a number
-TOGETHER = re.compile(r"even|not empty|distinct|ascending|adding up to 1|(\d+) items|as many as (\w+)")
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     root = find_root(root)
     choose("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
-    found = [p for source in code_cells(text, "parameters") for p in parse(source, f"notebooks/{name}.py")]
+    found = [p for source in code_cells(text, "parameters") for p in declared(source, f"notebooks/{name}.py")]
     choose(f"preset of {name}", preset or PUBLISHED, presets(name, root))
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
@@ -148,7 +157,7 @@ def validate(name: str, given: dict, preset: str | None = None, root: Path | Non
     found = parameters(name, preset, root)
     values = _check(found, {**{p.name: p.default for p in found}, **given})
     for parameter in found:
-        _together(parameter, values)
+        _check_together(parameter, values)
     return values
 
 
@@ -166,7 +175,8 @@ def code_cells(text: str, tag: str = "") -> list[str]:
     return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
 
 
-def parse(source: str, where: str) -> list[Parameter]:
+def declared(source: str, where: str) -> list[Parameter]:
+    """The parameters that a cell declares."""
     try:
         body = ast.parse(source).body
     except SyntaxError as error:
@@ -190,7 +200,7 @@ def parse(source: str, where: str) -> list[Parameter]:
         allowed = ""
         match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", meaning, re.DOTALL)
         # Brackets that allow nothing in these words are part of the sentence, such as a unit.
-        if match and all(".." in c or "|" in c or c in KINDS or TOGETHER.fullmatch(c) for c in _clauses(match[2])):
+        if match and all(".." in c or "|" in c or c in KINDS or c in RULES or SIZE.fullmatch(c) for c in _clauses(match[2])):
             meaning, allowed = match[1], match[2].strip()
         found.append(Parameter(node.target.id, kind, default, allowed, meaning))
     return found
@@ -217,6 +227,22 @@ def _load(path: Path) -> dict:
     if not isinstance(values, dict):
         raise MiaError(f"{path} holds a {type(values).__name__}. Write one `name: value` a line.")
     return values
+
+
+def validated(model: type, values, where: str):
+    """Values as a pydantic model has them.
+
+    Raises:
+        MiaError: what it refuses first, after `where` and its place: "entry 2: minutes.cpu: Input should be greater than 0".
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
+        raise MiaError(f"{where}: {place}{first.get('ctx', {}).get('error', first['msg'])}") from error
 
 
 def _check(declared: list[Parameter], values: dict, where: str = "") -> dict:
@@ -320,30 +346,14 @@ def _choose(parameter: Parameter, value, parts: list) -> None:
         return
     for kind in kinds:
         try:
-            _known(kind, value)
+            KINDS[kind](value)
         except MiaError as error:
             others = ", ".join(repr(part) for part in parts if part not in KINDS)
             where = "" if str(error).startswith(f"{name} = ") else f"{name}: "
             raise MiaError(f"{where}{error}" + (f" Or {others}." if others else "")) from error
 
 
-def _known(kind: str, value: str) -> None:
-    """Refuse a name that the library does not know as one of this kind."""
-    if kind == "data set":
-        from mia_lib import data
-
-        choose(kind, value, data.names())
-    elif kind == "architecture":
-        from mia_lib import models
-
-        models.parse(value)
-    else:
-        from mia_lib.training import recipe
-
-        recipe.parse_augmentation(value)
-
-
-def _together(parameter: Parameter, values: dict) -> None:
+def _check_together(parameter: Parameter, values: dict) -> None:
     """Refuse a value that does not fit those of other parameters, or a list that is not what its brackets say."""
     name, value = parameter.name, values[parameter.name]
     items = list(value) if isinstance(value, list | tuple) else [value]
@@ -355,24 +365,8 @@ def _together(parameter: Parameter, values: dict) -> None:
             if bound and any(sign * item < sign * limit for item in items):
                 raise MiaError(f"{name} = {value!r} is out of range: allowed is {side} {limit}, that is {end.strip()}. "
                                f"Change one or the other.")
-        rule = TOGETHER.fullmatch(clause)
-        if rule and not _holds(clause, items, int(rule[1] or 0), values.get(rule[2], ())):
-            other = f" {rule[2]} has {len(values[rule[2]])}, {name} {len(items)}." if rule[2] else ""
+        size = SIZE.fullmatch(clause)
+        if (len(items) != (int(size[1]) if size[1] else len(values[size[2]])) if size else clause in RULES
+                and not RULES[clause](items)):
+            other = f" {size[2]} has {len(values[size[2]])}, {name} {len(items)}." if size and size[2] else ""
             raise MiaError(f"{name} = {value!r} is not allowed: it must be {clause}.{other} It means: {parameter.meaning}.")
-
-
-def _holds(rule: str, items: list, count: int, other: Sequence) -> bool:
-    match rule.split()[0]:
-        case "not":
-            return bool(items)
-        case "distinct":
-            return len(set(items)) == len(items)
-        case "ascending":
-            return items == sorted(set(items))
-        case "adding":
-            return abs(sum(items) - 1) < 1e-9
-        case "as":
-            return len(items) == len(other)
-        case "even":  # of each item, which has been looked at
-            return True
-    return len(items) == count

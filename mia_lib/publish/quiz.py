@@ -17,16 +17,15 @@ so that whoever chooses one reads the reason for that one; it needs no script.
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from mia_lib.errors import MiaError
 from mia_lib.publish import templates
-from mia_lib.publish.parameters import find_root
+from mia_lib.publish.parameters import find_root, validated
 
 FOLDER = "book/quiz"
 FENCE = re.compile(r"^(:{3,})\{quiz\} *(\S+) *\n\1 *$", re.MULTILINE)
@@ -85,18 +84,8 @@ def load(name: str, root: Path | None = None) -> list[Question]:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise MiaError(f"there is no quiz {name!r}: {FOLDER} has {known}.")
-    try:
-        return _questions(path.read_text(encoding="utf-8"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        number, *inside = first["loc"] or (0,)
-        where = ".".join(map(str, inside))
-        raise MiaError(f"{path.name}, question {number + 1}: {where and where + ': '}{first['msg']}") from error
-
-
-@cache
-def _questions(text: str) -> list[Question]:
-    return TypeAdapter(list[Question]).validate_python(yaml.safe_load(text))
+    return [validated(Question, question, f"{path.name}, question {number}") for number, question in enumerate(
+        yaml.safe_load(path.read_text(encoding="utf-8")), 1)]
 
 
 def page(questions: list[Question]) -> str:

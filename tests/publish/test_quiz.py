@@ -106,7 +106,7 @@ def test_a_quiz_that_cannot_be_asked_is_refused_with_its_question(tmp_path, chan
     assert quiz.load("tiny", tmp_path)[0].answer == 0
     assert change[0] in GOOD
     (folder / "tiny.yaml").write_text(GOOD.replace(*change))
-    with pytest.raises(MiaError, match="tiny.yaml, question 1") as refused:
+    with pytest.raises(MiaError, match="tiny.yaml, question 1: ") as refused:
         quiz.load("tiny", tmp_path)
     assert said in str(refused.value)
     with pytest.raises(MiaError, match="a page: there is no quiz 'tinny': book/quiz has tiny"):
