@@ -302,7 +302,7 @@ def test_without_scripts_every_claim_is_there(browser, server):
     page.context.close()
 
 
-@pytest.mark.parametrize("name, width", [(name, width) for name in ("scorecard", "exhibits", "status")
+@pytest.mark.parametrize("name, width", [(name, width) for name in ("scorecard", "status")
                                          for width in (1280, 390)])
 def test_of_pages_that_are_tables_nothing_is_cut_off(browser, server, name, width):
     with Visit(browser, width=width) as tab:
