@@ -181,7 +181,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     if listed:
         frame = measured.table()
         frame["measurement"] += frame.pop("parameters").map(lambda said: said and f"\n{said}")
-        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured")
+        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured", 27)  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -197,14 +197,15 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
 
-def _show(frame, title: str) -> None:
+def _show(frame, title: str | None = None, width: int | None = None) -> None:
+    """Print a table; `width` is that of its first column, at least."""
     from rich import print as show
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title)
     for number, column in enumerate(frame):
-        table.add_column(column, overflow="fold", min_width=None if number else 27)  # the longest name
+        table.add_column(str(column), overflow="fold", min_width=None if number else width)
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)
@@ -308,19 +309,9 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
 @data_app.command("ls")
 def data_ls() -> None:
     """List the data sets: size, licence, where each is or how to get it."""
-    from rich import print as show
-    from rich.table import Table
-    from rich.text import Text
-
     from mia_lib import data
 
-    frame = data.describe()
-    table = Table()
-    for column in frame.columns:
-        table.add_column(str(column), overflow="fold")
-    for row in frame.astype(str).itertuples(index=False):
-        table.add_row(*map(Text, row))
-    show(table)
+    _show(data.describe())
 
 
 @data_app.command("get")
