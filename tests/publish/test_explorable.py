@@ -108,8 +108,8 @@ def test_only_a_page_with_a_chart_loads_the_library_and_only_once(html, chapter)
 def test_the_library_is_made_once_and_not_for_a_book_without_charts(root, html, monkeypatch):
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda *_, **__: pytest.fail("made again"))
     with_chart = {"notebooks/tiny.ipynb": f"class='{pages.EXPLORABLE}'".encode()}
-    assert list(pages._drawing(with_chart, root / "_build")) == ["book/_static/vega.js"]
-    assert pages._drawing({"notebooks/tiny.ipynb": b"{}", "book/_static/explore.js": b".mia-explore"}, root / "_build") == {}
+    assert list(build._drawing(with_chart, root / "_build")) == ["book/_static/vega.js"]
+    assert build._drawing({"notebooks/tiny.ipynb": b"{}", "book/_static/explore.js": b".mia-explore"}, root / "_build") == {}
 
 
 def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):
