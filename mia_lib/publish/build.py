@@ -175,14 +175,14 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
     files = _sources(root)
     runs = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
-    told = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}
-    for name, notebook in told.items():
+    resolved = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}
+    for name, notebook in resolved.items():
         files[f"notebooks/{name}.ipynb"] = (json.dumps(pages.page(notebook), indent=1, sort_keys=True) + "\n").encode()
     if primer_page.PAGE in files:
-        told[primer_page.NAME] = primer_page.notebook()
-        runs[primer_page.NAME] = prose.run_of(told[primer_page.NAME], root)
+        resolved[primer_page.NAME] = primer_page.notebook()
+        runs[primer_page.NAME] = prose.run_of(resolved[primer_page.NAME], root)
     charts, verdicts, deals = {}, [], []
-    for notebook in told.values():
+    for notebook in resolved.values():
         shown = outputs.displayed(notebook)
         files |= {f"{prose.FIGURES}{name}.png": png for name, png in shown.pictures.items()}
         files |= {f"{EXTRA}audits/{file}": text.encode() for file, text in shown.report_files().items()}

@@ -137,15 +137,15 @@ def _limit_measuring(yes: bool) -> None:
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
-    given = {}
+    values = {}
     for pair in parameter:
         key, equals, value = pair.partition("=")
         if not equals:
             raise MiaError(f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes.")
-        if key in given:
-            raise MiaError(f"-p {key} is given twice, as {given[key]} and {value}. Give it once.")
-        given[key] = value
-    return given
+        if key in values:
+            raise MiaError(f"-p {key} is given twice, as {values[key]} and {value}. Give it once.")
+        values[key] = value
+    return values
 
 
 @app.command(cls=WithPairs)
@@ -180,7 +180,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
 
     if listed:
         frame = measured.table()
-        frame["measurement"] += frame.pop("parameters").map(lambda said: said and f"\n{said}")
+        frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
         _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured", 27)  # the longest name
     elif next_:
         failed = False
@@ -220,8 +220,8 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     """Measure some models of a published bank again, from nothing, and compare."""
     from mia_lib.publish import measured
 
-    good, said = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
-    typer.echo(said)
+    good, report = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
+    typer.echo(report)
     if not good:
         raise typer.Exit(1)
 

@@ -66,7 +66,8 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         """Megabytes of a model: of those that are published, else as the queue has it; 0 where neither tells."""
         there = [piece.manifest for piece in self.measurement.available(self.parameters) if piece.is_published]
         if there:
-            return sum(one["bytes"] for one in there) / sum(len(range(*one["index"])) for one in there) / 1e6
+            models = sum(len(range(*manifest["index"])) for manifest in there)
+            return sum(manifest["bytes"] for manifest in there) / models / 1e6
         return (self.megabytes or 0.0) / self.models
 
     def each(self) -> float | None:
@@ -79,10 +80,16 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
 
     def _alike(self) -> bool:
         """Whether there is a piece that differs in what costs are scaled by alone."""
-        one = self.measurement
+        measurement = self.measurement
         ours = {name: value for name, value in self.parameters.items() if name not in SCALED}
-        return any(ours.items() <= one.complete(piece.manifest["parameters"]).items() for piece in one.all_pieces()
-                   if one.answers(piece.manifest) and piece.manifest["device_kind"] == pieces.device_kind())
+        manifests = [piece.manifest for piece in measurement.all_pieces() if measurement.answers(piece.manifest)]
+        return any(ours.items() <= measurement.complete(manifest["parameters"]).items() for manifest in manifests
+                   if manifest["device_kind"] == pieces.device_kind())
+
+    def planned(self, device: str) -> str:
+        """What the queue expects of the models that are missing, on "cpu" or "card", in words; "" where it says nothing."""
+        missing = len(self.lacking())
+        return duration(60 * self.minutes[device] * missing / self.models) if missing and device in self.minutes else ""
 
 
 def plain(parameters: Mapping[str, str]) -> dict:
@@ -91,14 +98,14 @@ def plain(parameters: Mapping[str, str]) -> dict:
     Raises:
         MiaError: a list that does not end, and the like.
     """
-    found = {}
+    values = {}
     for name, value in parameters.items():
         try:
-            found[name] = float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else yaml.safe_load(value)
+            values[name] = float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else yaml.safe_load(value)
         except (yaml.YAMLError, ValueError) as error:
             raise MiaError(f"-p {name} {value}: {getattr(error, 'problem', error)}. Put a text with such signs in quotes of "
                            "its own, as '\"text\"'.") from error
-    return found
+    return values
 
 
 def queue(path: Path | None = None) -> list[Entry]:
@@ -123,19 +130,19 @@ def table():
     import pandas as pd
 
     entries = queue()
-    listed = [(one.measurement.name, one.parameters) for one in entries]
-    beyond = [Entry(measurement=one, parameters=parameters, models=len({n for piece in pieces for n in piece.index}))
-              for one, parameters, pieces in published.groups() if (one.name, parameters) not in listed]
+    listed = [(entry.measurement.name, entry.parameters) for entry in entries]
+    beyond = [Entry(measurement=measurement, parameters=parameters, models=len({n for piece in pieces for n in piece.index}))
+              for measurement, parameters, pieces in published.groups() if (measurement.name, parameters) not in listed]
     rows = []
-    for one in [*entries, *beyond]:
-        missing, each = len(one.lacking()), one.each()
+    for entry in [*entries, *beyond]:
+        missing, each = len(entry.lacking()), entry.each()
         rows.append({
-            "measurement": one.measurement.name, "models": one.models, "missing": missing,
-            "parameters": _unusual(one.measurement, one.parameters),
-            "petaflop": "" if one.petaflop is None else f"{one.petaflop:g}",
-            "MB": f"{one.models * one.megabytes_each():.1f}",
+            "measurement": entry.measurement.name, "models": entry.models, "missing": missing,
+            "parameters": _unusual(entry.measurement, entry.parameters),
+            "petaflop": "" if entry.petaflop is None else f"{entry.petaflop:g}",
+            "MB": f"{entry.models * entry.megabytes_each():.1f}",
             "here": "" if not missing else "not known" if each is None else duration(missing * each),
-            "card": duration(60 * one.minutes["card"] * missing / one.models) if missing and "card" in one.minutes else ""})
+            "card": entry.planned("card")})
     return pd.DataFrame(rows)
 
 
@@ -146,15 +153,16 @@ def page() -> str:
     from mia_lib.evidence.tables import markdown_table
 
     done = pd.DataFrame([{
-        "measurement": _cell(one, parameters), "models": len({number for piece in held for number in piece.index}),
-        "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in held})),
-        "took": duration(sum(piece.manifest["seconds"] for piece in held)),
-        "measured": max(piece.manifest["date"] for piece in held)} for one, parameters, held in published.groups()])
+        "measurement": _cell(measurement, parameters), "models": len({number for piece in blocks for number in piece.index}),
+        "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in blocks})),
+        "took": duration(sum(piece.manifest["seconds"] for piece in blocks)),
+        "measured": max(piece.manifest["date"] for piece in blocks),
+    } for measurement, parameters, blocks in published.groups()])
     lacking = pd.DataFrame([{
-        "measurement": _cell(one.measurement, one.parameters), "models": len(one.lacking()),
-        "petaflop": f"{one.petaflop * len(one.lacking()) / one.models:.3g}",
-        "two cores": duration(60 * one.minutes["cpu"] * len(one.lacking()) / one.models),
-        "one H100": duration(60 * one.minutes["card"] * len(one.lacking()) / one.models)} for one in queue() if one.lacking()])
+        "measurement": _cell(entry.measurement, entry.parameters), "models": len(entry.lacking()),
+        "petaflop": f"{entry.petaflop * len(entry.lacking()) / entry.models:.3g}",
+        "two cores": entry.planned("cpu"), "one H100": entry.planned("card"),
+    } for entry in queue() if entry.lacking()])
     return (f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
             f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}")
 
@@ -172,33 +180,33 @@ def _unusual(measurement: Measurement, parameters: Mapping) -> str:
 def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
     """Measure and publish what fits into some minutes, in the order of the queue; yields what it does and what it did."""
     until = time.monotonic() + 60 * minutes
-    for one in queue(path):
-        lacking, each, left = one.lacking(), one.each(), until - time.monotonic()
-        missing, size, room = len(lacking), one.megabytes_each(), _room()
+    for entry in queue(path):
+        lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
+        missing, size, room = len(lacking), entry.megabytes_each(), _room()
         if not missing:
             continue
         if left <= 0 or (each and each > left):
-            yield f"{one.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
+            yield f"{entry.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
             return
         if size > room:
-            yield (f"{one.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
+            yield (f"{entry.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
                    f"{room:.1f} MB are left of what may be published")
             continue
         lacking = lacking[:int(room / size)] if size else lacking
         fits = len(lacking) if each is None else min(len(lacking), int(left / each))
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
-        yield f"{one.measurement.name}: {missing} of {one.models} models are missing, {fits} fit ({cost})"
+        yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
         try:
-            for path_of_piece in one.measurement.publish(lacking, one.parameters, until, each):
+            for path_of_piece in entry.measurement.publish(lacking, entry.parameters, until, each):
                 yield f"wrote {path_of_piece}"
         except MiaError as error:  # of this one; what comes after may do
-            yield f"{FAILED}{one.measurement.name}: {error}"
+            yield f"{FAILED}{entry.measurement.name}: {error}"
 
 
 def _room() -> float:
     """Megabytes that may still be published."""
-    held = sum(file.stat().st_size for file in published.folder().rglob("[!.]*") if file.is_file())
-    return (pieces.TOTAL_LIMIT - held) / 1e6
+    published_bytes = sum(file.stat().st_size for file in published.folder().rglob("[!.]*") if file.is_file())
+    return (pieces.TOTAL_LIMIT - published_bytes) / 1e6
 
 
 def numbers(text: str) -> range:

@@ -155,8 +155,8 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
         chart, alt = charts[name]
         if "instructions" in options:
             chart = {**chart, "usermeta": {**chart["usermeta"], "instructions": options["instructions"]}}
-        said = json.dumps(alt, ensure_ascii=False)
-        return (f":::{{figure}} /{FIGURES}{name}.png\n:name: {options['name']}\n:alt: {said}\n:width: 100%\n\n"
+        text_alternative = json.dumps(alt, ensure_ascii=False)
+        return (f":::{{figure}} /{FIGURES}{name}.png\n:name: {options['name']}\n:alt: {text_alternative}\n:width: 100%\n\n"
                 f"{fence[4]}:::\n\n{_holder(chart, options['name'])}")
 
     return FENCE.sub(figure, text)

@@ -130,13 +130,13 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     root = find_root(root)
     choose("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
-    found = [p for source in code_cells(text, "parameters") for p in declared(source, f"notebooks/{name}.py")]
+    declarations = [p for source in code_cells(text, "parameters") for p in declared(source, f"notebooks/{name}.py")]
     choose(f"preset of {name}", preset or PUBLISHED, presets(name, root))
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
-        return found
-    values = _check(found, _load(file), f"preset {preset}: ")
-    return [replace(p, default=values.get(p.name, p.default)) for p in found]
+        return declarations
+    values = _check(declarations, _load(file), f"preset {preset}: ")
+    return [replace(p, default=values.get(p.name, p.default)) for p in declarations]
 
 
 def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
@@ -154,9 +154,9 @@ def validate(name: str, given: dict, preset: str | None = None, root: Path | Non
     Raises:
         MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
     """
-    found = parameters(name, preset, root)
-    values = _check(found, {**{p.name: p.default for p in found}, **given})
-    for parameter in found:
+    declarations = parameters(name, preset, root)
+    values = _check(declarations, {**{p.name: p.default for p in declarations}, **given})
+    for parameter in declarations:
         _check_together(parameter, values)
     return values
 
@@ -183,7 +183,7 @@ def declared(source: str, where: str) -> list[Parameter]:
         raise MiaError(f"{where}: the parameters cell is not Python: {error}.") from error
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
-    found = []
+    declarations = []
     for node in body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -202,8 +202,8 @@ def declared(source: str, where: str) -> list[Parameter]:
         # Brackets that allow nothing in these words are part of the sentence, such as a unit.
         if match and all(".." in c or "|" in c or c in KINDS or c in RULES or SIZE.fullmatch(c) for c in _clauses(match[2])):
             meaning, allowed = match[1], match[2].strip()
-        found.append(Parameter(node.target.id, kind, default, allowed, meaning))
-    return found
+        declarations.append(Parameter(node.target.id, kind, default, allowed, meaning))
+    return declarations
 
 
 def _kind(annotation: str, default, where: str) -> str:

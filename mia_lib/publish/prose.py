@@ -142,20 +142,20 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     """
     if "{" not in text:
         return text
-    text = FINDING.sub(lambda found: _finding(found[1], found[2], found[3], where, run), text)
-    text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
+    text = FINDING.sub(lambda fence: _finding(fence[1], fence[2], fence[3], where, run), text)
+    text = SHOWN.sub(lambda fence: _figure(fence[2], fence[3], where, runs or {}), text)
     text = quiz.shown(text, where)
     return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
                                           role["noun"] or ""), text)
 
 
-def _fitted(said: str, unit: str, noun: str) -> str:
+def _fitted(answer: str, unit: str, noun: str) -> str:
     """An answer and what stands behind it: "1 target", not "1 targets"; a rate that is below resolution has no "%"."""
-    if said.strip("()") == BELOW:
+    if answer.strip("()") == BELOW:
         unit = ""
-    if said == "1" and not unit:
+    if answer == "1" and not unit:
         noun = noun[:1] + ONE.get(noun[1:], noun[1:])
-    return said + unit + noun
+    return answer + unit + noun
 
 
 def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) -> str:
@@ -228,16 +228,16 @@ def cell_text(cell) -> str:
     return (cell.get("text") or number(cell, ".3f")) if isinstance(cell, Mapping) else str(cell)
 
 
-def number(found: Mapping, spec: str) -> str:
+def number(result: Mapping, spec: str) -> str:
     """A result as text: its value and, where it has one, its interval."""
-    value, percent = found["value"], spec.endswith("%")
+    value, percent = result["value"], spec.endswith("%")
     factor, spec = (100, spec[:-1] + "f") if percent else (1, spec)
-    if found.get("low") is None or found.get("high") is None:
+    if result.get("low") is None or result.get("high") is None:
         return f"{factor * value:{spec}}" + (" %" if percent else "")
     from mia_lib.metrics.interval import Interval
 
-    ends = (factor * found[end] for end in ("value", "low", "high"))
-    text = format(Interval(*ends, exact=found.get("exact", False)), spec)
+    ends = (factor * result[end] for end in ("value", "low", "high"))
+    text = format(Interval(*ends, exact=result.get("exact", False)), spec)
     return text.replace(" ", " % ", 1) if percent else text
 
 
@@ -246,9 +246,9 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        return ", ".join(TITLES.get(one, str(one)) for one in (value if isinstance(value, list | tuple) else [value]))
+        return ", ".join(TITLES.get(item, str(item)) for item in (value if isinstance(value, list | tuple) else [value]))
     if isinstance(value, list | tuple):
-        return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)
+        return ", ".join(f"{item:,}" if isinstance(item, int) else str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
@@ -269,9 +269,9 @@ def _tally(run: Run, where: str) -> str:
     """Groups of verdicts that do not add up to one another, each count in the look of its verdict."""
     from mia_lib.evidence import claims
 
-    said = claims.tally(run.claims.values()).removesuffix(".")
-    groups = [COUNTED.sub(lambda one: f"[{one[0]}]{{.verdict .verdict-{one[1].replace(' ', '-')}}}", part)
-              for part in said.split(". ")]
+    text = claims.tally(run.claims.values()).removesuffix(".")
+    groups = [COUNTED.sub(lambda count: f"[{count[0]}]{{.verdict .verdict-{count[1].replace(' ', '-')}}}", part)
+              for part in text.split(". ")]
     return "\\\n".join(groups).replace("}, [", "} [") or "no claim judged"
 
 
@@ -305,6 +305,6 @@ def _printed(paper: str, asked: str, where: str) -> str:
         frame = frame[hit]
     if len(frame) != 1:
         raise MiaError(f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
-                       f"row, for example {' | '.join(str(one) for one in frame.iloc[0][identifying] if one)}.")
+                       f"row, for example {' | '.join(str(cell) for cell in frame.iloc[0][identifying] if cell)}.")
     with open(tables.PAPERS / f"{paper}_{table}.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))[frame.index[0]]["value"]  # with the digits that the paper has

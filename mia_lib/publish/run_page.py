@@ -95,11 +95,11 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
         build.stage(files, staged)
-        _, said = build.sphinx(staged, Path(scratch) / "log", root, "-n")
+        _, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
         page = staged / "_build" / "html" / f"{place}.html"
-        lines = [line.replace(f"{staged}{os.sep}", "") for line in said if "WARNING" in line or "ERROR" in line]
+        lines = [line.replace(f"{staged}{os.sep}", "") for line in output if "WARNING" in line or "ERROR" in line]
         if not page.is_file():
-            raise build.BookFailed("\n".join(["The page could not be drawn:", *(lines or said[-20:]),
+            raise build.BookFailed("\n".join(["The page could not be drawn:", *(lines or output[-20:]),
                                              f"Nothing of the run is lost: it is in {notebook}."]))
         return _in_one_file(page), lines
 
@@ -118,7 +118,7 @@ def _chapter(name: str, root: Path) -> int:
     import yaml
 
     parts = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
-    numbered = [Path(one["file"]).name for part in parts if part.get("numbered") for one in part["chapters"]]
+    numbered = [Path(chapter["file"]).name for part in parts if part.get("numbered") for chapter in part["chapters"]]
     return numbered.index(name) + 1 if name in numbered else 0
 
 
@@ -197,7 +197,7 @@ def _number_as_in_the_book(app, env) -> None:
     if app.config.mia_chapter:
         for kinds in env.toc_fignumbers.values():
             for kind, numbers in kinds.items():
-                kinds[kind] = {one: (app.config.mia_chapter, number[-1]) for one, number in numbers.items()}
+                kinds[kind] = {figure: (app.config.mia_chapter, number[-1]) for figure, number in numbers.items()}
 
 
 def _read_inventory(app) -> None:
@@ -219,11 +219,11 @@ def _answer_links(app, doctree) -> None:
         if node["reftype"] != "myst" or not url.path.endswith((".md", ".ipynb", ".py")):
             continue
         page = os.path.splitext(os.path.normpath(os.path.join(os.path.dirname(app.env.docname), url.path)))[0]
-        found = app.mia_inventory.get("std:doc", {}).get(Path(page).as_posix())
+        target = app.mia_inventory.get("std:doc", {}).get(Path(page).as_posix())
         answer = nodes.inline("", "", *[child.deepcopy() for child in node.children])
-        if found:
+        if target:
             fragment = f"#{url.fragment}" if url.fragment else ""
-            answer = nodes.reference("", "", answer, internal=False, refuri=found[2] + fragment)
+            answer = nodes.reference("", "", answer, internal=False, refuri=target[2] + fragment)
         node.replace_self(answer)
 
 
@@ -240,12 +240,12 @@ def _answer(app, env, node, contnode):
         target = os.path.normpath(os.path.join(os.path.dirname(env.docname), target)) if target[:1] != "/" else target[1:]
     python = node.get("refdomain") == "py"
     for kind in KINDS.get(role, [kind for kind in app.mia_inventory if python and kind.startswith("py:")]):
-        found = app.mia_inventory.get(kind, {}).get(target)
-        if found:
+        item = app.mia_inventory.get(kind, {}).get(target)
+        if item:
             text = contnode
-            if not node.get("refexplicit") and not python and found[3] != "-":
-                text = nodes.inline("", found[3])
-            return nodes.reference("", "", text, internal=False, refuri=found[2])
+            if not node.get("refexplicit") and not python and item[3] != "-":
+                text = nodes.inline("", item[3])
+            return nodes.reference("", "", text, internal=False, refuri=item[2])
     return contnode if node.get("refexplicit") or python or role == "term" else None
 
 

@@ -32,10 +32,7 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, notebooks, parameters, presets, read, validate
-
-__all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "key", "notebooks", "parameters",
-           "presets", "run", "run_record", "validate"]
+from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, parameters, read, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
@@ -62,13 +59,13 @@ def digest(paths, base: Path) -> str:
 
 def versions(*packages: str) -> dict[str, str]:
     """Installed version of each package, without importing any; those not installed are left out."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in packages or ("mia_lib", "torch", "numpy"):
         try:
-            found[package] = importlib.metadata.version(package)
+            installed[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def code_of(name: str, values: dict, root: Path | None = None) -> str:
@@ -123,13 +120,14 @@ def papers(name: str, root: Path) -> list[Path]:
 def texts_of(value) -> list[str]:
     """All texts in parameters."""
     if isinstance(value, dict | list | tuple):
-        return [text for one in (value.values() if isinstance(value, dict) else value) for text in texts_of(one)]
+        return [text for item in (value.values() if isinstance(value, dict) else value) for text in texts_of(item)]
     return [value] if isinstance(value, str) else []
 
 
 def unpinned(values: dict) -> list[str]:
     """Data sets among parameters of which nothing pins the records: what lies here under their name bears on a run."""
-    return sorted({one for one in texts_of(values) if one in sets.names() and one != "gaussian" and not sets.content(one)})
+    named = {text for text in texts_of(values) if text in sets.names() and text != "gaussian"}
+    return sorted(name for name in named if not sets.content(name))
 
 
 def fetch(values: dict) -> None:
@@ -138,8 +136,8 @@ def fetch(values: dict) -> None:
     Raises:
         MiaError: a set that is not here and cannot be had.
     """
-    for one in unpinned(values):
-        sets.get(one)
+    for name in unpinned(values):
+        sets.get(name)
 
 
 def key(name: str, values: dict, root: Path | None = None) -> str:
@@ -156,7 +154,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    if here := {one: lie for one in unpinned(values) if (lie := sets.lies(one))}:
+    if here := {dataset: lie for dataset in unpinned(values) if (lie := sets.lies(dataset))}:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -478,10 +476,10 @@ def _engine() -> str:
         def execute_managed_notebook(cls, nb_man, kernel_name, **how):
             save, saved = nb_man.save, time.monotonic()
 
-            def now_and_then(**given):
+            def now_and_then(**options):
                 nonlocal saved
                 if time.monotonic() - saved > WRITTEN_EVERY:
-                    save(**given)
+                    save(**options)
                     saved = time.monotonic()
 
             nb_man.save = now_and_then
@@ -555,9 +553,9 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
                        "is not lost.")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
-        told = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
-        told["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
-        _write(target, nbformat.from_dict(told))
+        notebook = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
+        notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
+        _write(target, nbformat.from_dict(notebook))
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
         record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)

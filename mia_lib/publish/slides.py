@@ -107,12 +107,12 @@ def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
     shutil.copytree(root / FOLDER / "reveal", out / "reveal")
     shutil.copy(root / FOLDER / "slides.css", out)
     shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHEMATICS, out / "reveal")
-    for name in {name for one in decks for name in one.figures}:
+    for name in {name for lesson in decks for name in lesson.figures}:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
-    for one in decks:
-        page = templates.render("deck.html", title=one.title, chapter=one.chapter, slides=one.slides)
-        (out / f"{one.name}.html").write_text(page, encoding="utf-8")
-    asked, answered = sheets(source, {one.name: one.title for one in decks})
+    for lesson in decks:
+        page = templates.render("deck.html", title=lesson.title, chapter=lesson.chapter, slides=lesson.slides)
+        (out / f"{lesson.name}.html").write_text(page, encoding="utf-8")
+    asked, answered = sheets(source, {lesson.name: lesson.title for lesson in decks})
     (out / "quiz.html").write_text(asked, encoding="utf-8")
     (out / "answers.html").write_text(answered, encoding="utf-8")
     index = out / "index.html"
@@ -147,17 +147,17 @@ def _markdown():
 
 def _plain(text: str, where: str) -> str:
     """Text without references to other places of the book, which a slide has not."""
-    def said(found: re.Match) -> str:
-        kind = found[1].partition(":")[0]
+    def words(role: re.Match) -> str:
+        kind = role[1].partition(":")[0]
         if kind == "cite":
             return ""
-        if found[2]:
-            return found[2]
+        if role[2]:
+            return role[2]
         if kind not in READERS:
-            raise MiaError(f"{where}: {found[0]} leads nowhere from a slide. Say it in words.")
-        return READERS[kind] or found[3]
+            raise MiaError(f"{where}: {role[0]} leads nowhere from a slide. Say it in words.")
+        return READERS[kind] or role[3]
 
-    return ROLE.sub(said, text)
+    return ROLE.sub(words, text)
 
 
 def deck(path: Path, source: _Source) -> Deck:
@@ -170,13 +170,13 @@ def deck(path: Path, source: _Source) -> Deck:
     import yaml
 
     text = path.read_text(encoding="utf-8")
-    found = HEAD.match(text)
-    head = yaml.safe_load(found[1]) if found else {}
+    match = HEAD.match(text)
+    head = yaml.safe_load(match[1]) if match else {}
     if not isinstance(head, dict) or head.keys() != KEYS:
         raise MiaError(f"{path.name}: the head has {sorted(head) if isinstance(head, dict) else head!r}; it needs "
                        f"{', '.join(sorted(KEYS))}, between two lines of ---.")
     slides, figures = [], []
-    for number, part in enumerate(re.split(r"^---$", text[found.end():], flags=re.MULTILINE), 1):
+    for number, part in enumerate(re.split(r"^---$", text[match.end():], flags=re.MULTILINE), 1):
         shown, *notes = NOTES.split(part.strip(), maxsplit=1)
         slides.append(_slide(shown, notes[0] if notes else "", f"{FOLDER}/{path.name}, slide {number}", source, figures))
     return Deck(path.stem, head["title"], head["lesson"], head["chapter"], int(head["minutes"]), tuple(slides),
@@ -218,14 +218,14 @@ def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) ->
     tables = {table: (run, of) for run in source.runs.values() for table, of in run.tables.items()}
     prose.known(name, tables, "table", where)
     run, table = tables[name]
-    columns = [one.strip() for one in options.get("columns", "").split(";") if one.strip()] or table["columns"]
+    columns = [item.strip() for item in options.get("columns", "").split(";") if item.strip()] or table["columns"]
     names = [_cell(row[0]) for row in table["rows"]]
-    wanted = [one.strip() for one in options.get("rows", "").split(";") if one.strip()] or names
-    for one in columns:
-        prose.known(one, table["columns"], f"column of {name}", where)
-    for one in wanted:
-        prose.known(one, names, f"row of {name}", where)
-    places = [table["columns"].index(one) for one in columns]
+    wanted = [item.strip() for item in options.get("rows", "").split(";") if item.strip()] or names
+    for column in columns:
+        prose.known(column, table["columns"], f"column of {name}", where)
+    for row in wanted:
+        prose.known(row, names, f"row of {name}", where)
+    places = [table["columns"].index(column) for column in columns]
     kept = [row for row, first in zip(table["rows"], names, strict=True) if first in wanted]
     lines = [columns, ["---"] * len(columns), *([_cell(row[place]) for place in places] for row in kept)]
     return source.html("\n".join(f"| {' | '.join(line)} |" for line in lines), where)

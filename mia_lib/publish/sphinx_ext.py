@@ -49,7 +49,7 @@ def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
     if not doctree:
         return
     paragraphs = list(doctree.findall(nodes.paragraph))
-    first = [one for one in paragraphs if isinstance(one.parent, nodes.section)] or paragraphs
+    first = [paragraph for paragraph in paragraphs if isinstance(paragraph.parent, nodes.section)] or paragraphs
     text = " ".join(first[0].astext().split()) if first else ""
     about = {"og:title": next(doctree.findall(nodes.title), nodes.Text(app.config.project)).astext(),
              "og:type": "website", "og:site_name": app.config.project,
@@ -82,7 +82,7 @@ def draw_charts(app, pagename, templatename, context, doctree) -> None:
 def leave_out_mathematics(app, pagename, templatename, context, doctree) -> None:
     """Not load MathJax, a megabyte, on a page without equations; on the first one Sphinx does, for those of all others."""
     if not app.env.domains["math"].data["has_equations"].get(pagename):
-        context["script_files"] = [one for one in context["script_files"] if "mathjax" not in (one.filename or "")]
+        context["script_files"] = [script for script in context["script_files"] if "mathjax" not in (script.filename or "")]
 
 
 def keep_what_pages_load(app, exception) -> None:

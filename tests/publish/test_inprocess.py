@@ -9,7 +9,7 @@ import warnings
 import pytest
 from inprocess import kernels_replaced
 
-from mia_lib.publish import runner
+from mia_lib.publish import parameters, runner
 
 MORE = '''
 # %%
@@ -52,7 +52,7 @@ FAILS = "\n# %%\nprint('before')\n{}\n\n# %%\nprint('never')\n"
 
 def executed(tiny):
     target = tiny / "runs" / "tiny.ipynb"
-    runner.execute("tiny", runner.validate("tiny", {"steps": 2, "kinds": "b"}), target)
+    runner.execute("tiny", parameters.validate("tiny", {"steps": 2, "kinds": "b"}), target)
     return json.loads(target.read_text())
 
 

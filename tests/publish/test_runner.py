@@ -16,7 +16,7 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars
-from mia_lib.publish import runner
+from mia_lib.publish import parameters, runner
 
 
 def times_run(root) -> int:
@@ -40,7 +40,7 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
 
 
 def test_the_key_follows_source_data_and_parameters(tiny):
-    values = runner.validate("tiny", {})
+    values = parameters.validate("tiny", {})
     first = runner.key("tiny", values)
     assert runner.key("tiny", values) == first
     assert runner.key("tiny", {**values, "steps": 4}) != first
@@ -61,7 +61,7 @@ def test_the_key_follows_the_code_of_the_library_and_of_modules_of_the_readers_o
     (tiny / "my_layers.py").write_text("width = 3\n")
     source = tiny / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace("# # A tiny page", "# # A tiny page\n\n# %%\nimport my_models"))
-    values, keys = runner.validate("tiny", {}), []
+    values, keys = parameters.validate("tiny", {}), []
     for path, text in ((library / "attacks.py", "def score(x):\n    return -x\n"),
                        (library / "attacks.py", "def score(x):  # low is suspicious\n    return -x\n"),
                        (library / "publish" / "pages.py", "a = 2\n"),
@@ -95,11 +95,11 @@ def test_the_key_follows_the_records_of_a_set_that_nothing_pins(tiny, monkeypatc
     source = tiny / "notebooks" / "tiny.py"
     source.write_text(source.read_text().replace(
         "steps: int = 3", 'dataset: str = "german_credit"  # of records [data set]\nsteps: int = 3'))
-    pinned = runner.key("tiny", runner.validate("tiny", {}))
+    pinned = runner.key("tiny", parameters.validate("tiny", {}))
     with pytest.raises(MiaError, match="'purchase100' is not here"):
         runner.run("tiny", {"dataset": "purchase100"})
     assert times_run(tiny) == 0
-    values = runner.validate("tiny", {"dataset": "purchase100"})
+    values = parameters.validate("tiny", {"dataset": "purchase100"})
     keys = []
     for k in range(2):
         np.savez(folder / "purchase100.npz", x=np.full((4, 600), k, np.float32), y=np.arange(4), n_train=2)
@@ -107,7 +107,7 @@ def test_the_key_follows_the_records_of_a_set_that_nothing_pins(tiny, monkeypatc
         runner.run("tiny", {"dataset": "purchase100"})
         assert times_run(tiny) == k + 1
     runner.run("tiny", {"dataset": "purchase100"})
-    assert times_run(tiny) == 2 and keys[0] != keys[1] and runner.key("tiny", runner.validate("tiny", {})) == pinned
+    assert times_run(tiny) == 2 and keys[0] != keys[1] and runner.key("tiny", parameters.validate("tiny", {})) == pinned
 
 
 @pytest.mark.parametrize("where", ["file", "file/inside", "/proc/nothing"])
