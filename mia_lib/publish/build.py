@@ -109,7 +109,7 @@ def _at_once() -> int:
 def _in_toc(root: Path) -> list[str]:
     """Names of the notebooks in `_toc.yml`, in its order."""
     text = (root / "_toc.yml").read_text(encoding="utf-8")
-    return re.findall(r"^ *-? *file: *notebooks/(\w+?)(?:\.\w+)? *$", text, re.MULTILINE)
+    return re.findall(r"^ *-? *file: *notebooks/([\w-]+)(?:\.\w+)? *$", text, re.MULTILINE)
 
 
 def _executed(values: dict[str, dict], root: Path, folder: Path) -> dict[str, Path]:
