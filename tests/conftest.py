@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 from pathlib import Path
@@ -60,27 +59,11 @@ def repo() -> Path:
 
 
 @pytest.fixture(scope="session")
-def built_book(tmp_path_factory, _calls) -> Path:
+def built_book(tmp_path_factory) -> Path:
     """Folder of the HTML of this repository's book, run at the smoke preset and built once a session."""
-    from mia_lib.publish import pages
+    from mia_lib.publish.build import build
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MIA_CALLS", str(_calls))
-        patch.setenv("MIA_CALLS_LIBRARY", str(REPO / "mia_lib"))
-        patch.setenv("PYTHONPATH", str(REPO / "tests" / "tracing"), prepend=os.pathsep)
-        return pages.build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
-
-
-@pytest.fixture(scope="session")
-def _calls(tmp_path_factory) -> Path:
-    """Where the kernels of the built book note what is called in them, see `tracing/sitecustomize.py`."""
-    return tmp_path_factory.mktemp("calls") / "calls.jsonl"
-
-
-@pytest.fixture(scope="session")
-def calls(built_book, _calls) -> list[dict]:
-    """What was called while the results of the built book were computed."""
-    return [json.loads(line) for line in _calls.read_text().splitlines()]
+    return build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,8 @@ import contextlib
 import io
 import os
 import sys
-import tempfile
 import threading
 import warnings
-from pathlib import Path
 
 import papermill.engines
 from ipykernel.compiler import XCachingCompiler
@@ -29,7 +27,7 @@ from matplotlib_inline.config import InlineBackend
 from nbformat.v4 import new_output, output_from_msg
 from traitlets.config import Config
 
-from mia_lib.publish import parameters, runner
+from mia_lib.publish import runner
 
 INLINE = "module://matplotlib_inline.backend_inline"  # what a kernel sets when nobody else does
 WITHOUT_HISTORY = Config({"HistoryManager": {"enabled": False}})
@@ -150,29 +148,3 @@ def kernels_replaced():
         yield
     finally:
         runner._engine = real
-
-
-def run_in_process(name: str, values: dict, root: Path | None = None) -> dict:
-    """Run a notebook in this process and this very thread, where it can be traced, and keep nothing but what the store keeps.
-
-    Args:
-        name: of the notebook.
-        values: all its parameters, as `runner.validate` returns them.
-        root: folder of the book.
-
-    Returns:
-        The executed notebook, as JSON; its outputs are those of a kernel.
-
-    Raises:
-        runner.NotebookFailed: a cell raised.
-    """
-    root = parameters.find_root(root)
-    notebook = parameters.read(root / "notebooks" / f"{name}.py")
-    with tempfile.TemporaryDirectory() as scratch, kernels_replaced():
-        output = Path(scratch) / f"{name}.ipynb"
-        session = runner._Session(name, notebook, runner.changed(name, values, root), output, root, Path(scratch))
-        session._work()
-        if session.error is not None:
-            raise session._explained(session.error) from session.error
-        runner._tidy(session.result)
-        return session.result

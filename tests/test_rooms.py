@@ -47,7 +47,7 @@ PRIVATE = {  # a module -> private names that it takes from others
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
     "models": {"_mia_scaling"},  # which it writes to networks
     "processes": {"_forkserver", "_forkserver_pid", "_preload_modules"},  # Python's, which has no public name for them
-    "publish._sphinx": {"_document"},  # of docutils
+    "publish.sphinx_ext": {"_document"},  # of docutils
     "signals.boundary": {"_fields"},  # of named tuples
     "signals.norms": {"_forward_pre_hooks"},  # of PyTorch
     "training.backends.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's

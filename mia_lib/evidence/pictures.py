@@ -1,11 +1,9 @@
-"""Pictures made of figures: with fewer colours, thumbnails for the index of exhibits, and the card that stands for the book
-elsewhere."""
+"""Pictures made of figures: with fewer colours, and the card that stands for the book elsewhere."""
 
 from __future__ import annotations
 
 import io
 
-THUMBNAIL, LIMIT = 256, 15_000  # pixels across, twice what a page gives it; bytes
 CARD, MARGIN, HEAD = (1200, 630), 48, 150  # pixels: the size that services ask for, around the figure, and for the title
 INK, MARKS = "#222832", ("#0072b2", "#d55e00")  # of the book's logo: letters, members and non-members
 
@@ -17,20 +15,6 @@ def shrunk(png: bytes) -> bytes:
     small = io.BytesIO()
     Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     return min(png, small.getvalue(), key=len)
-
-
-def thumbnail(png: bytes) -> bytes:
-    """A figure in small, on white, in as many colours as `LIMIT` has room for."""
-    from PIL import Image
-
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    picture.thumbnail((THUMBNAIL, 2 * THUMBNAIL), Image.Resampling.LANCZOS)
-    for colours in (64, 32, 16, 8, 4):
-        small = io.BytesIO()
-        picture.quantize(colours, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-        if len(small.getvalue()) <= LIMIT:
-            break
-    return small.getvalue()
 
 
 def card(png: bytes, title: str) -> bytes:

@@ -1,5 +1,5 @@
 """The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`,
-`course`, `sync`, `key`, `doctor`, `serve`."""
+`course`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
-    from mia_lib.publish import pages
+    from mia_lib.publish.build import build as make
 
-    typer.echo(pages.build(preset, force))
+    typer.echo(make(preset, force))
 
 
 @app.command()
@@ -137,15 +137,15 @@ def _limit_measuring(yes: bool) -> None:
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
-    given = {}
+    values = {}
     for pair in parameter:
         key, equals, value = pair.partition("=")
         if not equals:
             raise MiaError(f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes.")
-        if key in given:
-            raise MiaError(f"-p {key} is given twice, as {given[key]} and {value}. Give it once.")
-        given[key] = value
-    return given
+        if key in values:
+            raise MiaError(f"-p {key} is given twice, as {values[key]} and {value}. Give it once.")
+        values[key] = value
+    return values
 
 
 @app.command(cls=WithPairs)
@@ -180,8 +180,8 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
 
     if listed:
         frame = measured.table()
-        frame["measurement"] += frame.pop("parameters").map(lambda said: said and f"\n{said}")
-        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured")
+        frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
+        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured", 27)  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -197,14 +197,15 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
 
-def _show(frame, title: str) -> None:
+def _show(frame, title: str | None = None, width: int | None = None) -> None:
+    """Print a table; `width` is that of its first column, at least."""
     from rich import print as show
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title)
     for number, column in enumerate(frame):
-        table.add_column(column, overflow="fold", min_width=None if number else 27)  # the longest name
+        table.add_column(str(column), overflow="fold", min_width=None if number else width)
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)
@@ -219,8 +220,8 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     """Measure some models of a published bank again, from nothing, and compare."""
     from mia_lib.publish import measured
 
-    good, said = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
-    typer.echo(said)
+    good, report = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
+    typer.echo(report)
     if not good:
         raise typer.Exit(1)
 
@@ -228,9 +229,9 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
 FIELDS = """
 
 The records of --json, one for each claim and run: paper, title, chapter, claim and kind (paper, ours, proof); text, exhibit,
-printed (what the paper shows) and rule; preset; verdict, and said (with what was
-left out); brief (the number that decides) and estimate (all of them) as text; hold of so many parts; data (the paper's data, a
-stand-in, or ""); reason why something was not run; and numbers, the estimate as [{part, value, low, high, unit}].
+printed (what the paper shows) and rule; preset; verdict; brief (the number that decides) and estimate (those of its cases,
+too) as text; data (the paper's data, a stand-in, or ""); reason why it was not run; and numbers, the estimate as
+[{part, value, low, high, unit}].
 """
 
 
@@ -243,11 +244,11 @@ def scorecard(
 
     from mia_lib.publish import scorecard as card
 
-    found = card.read(folder)
+    rows = card.read(folder)
     if as_json:
-        typer.echo(json.dumps(card.records(found), indent=1))
+        typer.echo(json.dumps(rows, indent=1))
     else:
-        card.show(found)
+        card.show(rows)
 
 
 @app.command()
@@ -308,19 +309,9 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
 @data_app.command("ls")
 def data_ls() -> None:
     """List the data sets: size, licence, where each is or how to get it."""
-    from rich import print as show
-    from rich.table import Table
-    from rich.text import Text
-
     from mia_lib import data
 
-    frame = data.describe()
-    table = Table()
-    for column in frame.columns:
-        table.add_column(str(column), overflow="fold")
-    for row in frame.astype(str).itertuples(index=False):
-        table.add_row(*map(Text, row))
-    show(table)
+    _show(data.describe())
 
 
 @data_app.command("get")
@@ -335,22 +326,14 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
     """Make each notebooks/NAME.ipynb from NAME.py, without outputs; what README.md says was found, from the last built book;
     and what book/measured.md says of what was measured."""
-    from mia_lib.publish import measured, readme, runner
+    from mia_lib.publish.sync import sync as write
 
-    stale = [*runner.sync_pairs(check), *readme.sync(check), *measured.sync(check)]
-    for pair in stale:
-        typer.echo(f"{'out of step' if check else 'written'}: {pair}")
+    stale = write(check)
+    for path in stale:
+        typer.echo(f"{'out of step' if check else 'written'}: {path}")
     if check and stale:
         typer.echo("Run `mia sync`.", err=True)
         raise typer.Exit(1)
-
-
-@app.command()
-def key(preset: str = PRESET) -> None:
-    """Print one name for what the store holds once the book is built, for a cache kept between machines."""
-    from mia_lib.publish import runner
-
-    typer.echo(runner.store_key(preset))
 
 
 @app.command()

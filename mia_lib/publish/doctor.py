@@ -73,7 +73,7 @@ def _checked(what: str, look: Callable[[], str], essential: bool = True) -> Find
 
 
 def _cache(folder: Path, size: int) -> str:
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise MiaError(f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
                        "another")

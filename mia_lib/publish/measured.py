@@ -7,69 +7,22 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import yaml
+from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from mia_lib import published
-from mia_lib.errors import MiaError, check_range, check_whole, choose
+from mia_lib.errors import MiaError, choose
 from mia_lib.progress import duration
-from mia_lib.publish import marks
-from mia_lib.publish.parameters import find_root
+from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
 
 SCALED = ("records", "epochs", "seed", "dataset")  # what a cost is scaled by, or does not depend on
 FAILED = "FAILED: "  # begins what is said of an entry that could not be measured
 FEWEST = 100  # numbers of a model by which it can be told from others
-SIZES = ("petaflop", "megabytes")  # of an entry
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What is published, or is to be.
-
-    Attributes:
-        measurement: which. parameters: complete ones. models: how many there are to be.
-        minutes: of all of them where nobody has measured one yet, by device: "cpu" (two cores) and "card".
-        trial: parameters at which a test measures two models of it on a CPU.
-        petaflop: floating-point operations of all of them. megabytes: of their files.
-    """
-
-    measurement: Measurement
-    parameters: dict
-    models: int
-    minutes: Mapping[str, float]
-    trial: Mapping
-    petaflop: float | None = None
-    megabytes: float | None = None
-
-    def lacking(self) -> list[int]:
-        """Numbers of the models that are not published."""
-        return self.measurement.lacking(range(self.models), self.parameters, published=True)
-
-    def megabytes_each(self) -> float:
-        """Megabytes of a model: of those that are published, else as the queue has it; 0 where neither tells."""
-        there = [piece.manifest for piece in self.measurement.available(self.parameters) if piece.is_published]
-        if there:
-            return sum(one["bytes"] for one in there) / sum(len(range(*one["index"])) for one in there) / 1e6
-        return (self.megabytes or 0.0) / self.models
-
-    def each(self) -> float | None:
-        """Seconds a model on this device, from the nearest manifest, else from the queue."""
-        measured = self.measurement.seconds(1, self.parameters)
-        planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
-        if planned is None or measured is not None and self._alike():
-            return measured
-        return 60 * planned / self.models
-
-    def _alike(self) -> bool:
-        """Whether there is a piece that differs in what costs are scaled by alone."""
-        one = self.measurement
-        ours = {name: value for name, value in self.parameters.items() if name not in SCALED}
-        return any(ours.items() <= one.complete(piece.manifest["parameters"]).items() for piece in one.all_pieces()
-                   if one.answers(piece.manifest) and piece.manifest["device_kind"] == pieces.device_kind())
 
 
 def find(name: str) -> Measurement:
@@ -82,20 +35,77 @@ def find(name: str) -> Measurement:
     return known[choose("measurement", name, known)]
 
 
+class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
+    """What is published, or is to be.
+
+    Attributes:
+        measurement: which, by its name. models: how many there are to be. parameters: complete ones.
+        minutes: of all of them where nobody has measured one yet, by device: "cpu" (two cores) and "card".
+        trial: parameters at which a test measures two models of it on a CPU.
+        petaflop: floating-point operations of all of them. megabytes: of their files.
+    """
+
+    measurement: Annotated[Measurement, BeforeValidator(lambda name: find(name) if isinstance(name, str) else name)]
+    models: PositiveInt
+    parameters: dict = {}
+    minutes: dict[Literal["cpu", "card"], PositiveFloat] = {}
+    trial: dict = {}
+    petaflop: NonNegativeFloat | None = None
+    megabytes: NonNegativeFloat | None = None
+
+    @model_validator(mode="after")
+    def _complete(self):
+        self.parameters = self.measurement.complete(self.parameters)
+        return self
+
+    def lacking(self) -> list[int]:
+        """Numbers of the models that are not published."""
+        return self.measurement.lacking(range(self.models), self.parameters, published=True)
+
+    def megabytes_each(self) -> float:
+        """Megabytes of a model: of those that are published, else as the queue has it; 0 where neither tells."""
+        there = [piece.manifest for piece in self.measurement.available(self.parameters) if piece.is_published]
+        if there:
+            models = sum(len(range(*manifest["index"])) for manifest in there)
+            return sum(manifest["bytes"] for manifest in there) / models / 1e6
+        return (self.megabytes or 0.0) / self.models
+
+    def each(self) -> float | None:
+        """Seconds a model on this device, from the nearest manifest, else from the queue."""
+        measured = self.measurement.seconds(1, self.parameters)
+        planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
+        if planned is None or measured is not None and self._alike():
+            return measured
+        return 60 * planned / self.models
+
+    def _alike(self) -> bool:
+        """Whether there is a piece that differs in what costs are scaled by alone."""
+        measurement = self.measurement
+        ours = {name: value for name, value in self.parameters.items() if name not in SCALED}
+        manifests = [piece.manifest for piece in measurement.all_pieces() if measurement.answers(piece.manifest)]
+        return any(ours.items() <= measurement.complete(manifest["parameters"]).items() for manifest in manifests
+                   if manifest["device_kind"] == pieces.device_kind())
+
+    def planned(self, device: str) -> str:
+        """What the queue expects of the models that are missing, on "cpu" or "card", in words; "" where it says nothing."""
+        missing = len(self.lacking())
+        return duration(60 * self.minutes[device] * missing / self.models) if missing and device in self.minutes else ""
+
+
 def plain(parameters: Mapping[str, str]) -> dict:
     """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text.
 
     Raises:
         MiaError: a list that does not end, and the like.
     """
-    found = {}
+    values = {}
     for name, value in parameters.items():
         try:
-            found[name] = float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else yaml.safe_load(value)
+            values[name] = float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else yaml.safe_load(value)
         except (yaml.YAMLError, ValueError) as error:
             raise MiaError(f"-p {name} {value}: {getattr(error, 'problem', error)}. Put a text with such signs in quotes of "
                            "its own, as '\"text\"'.") from error
-    return found
+    return values
 
 
 def queue(path: Path | None = None) -> list[Entry]:
@@ -111,26 +121,7 @@ def queue(path: Path | None = None) -> list[Entry]:
         raise MiaError(f"{path} cannot be read: {error}") from error
     if not isinstance(entries, list):
         raise MiaError(f"{path}: a list of entries is needed, as `- measurement: bank/cifar10-small`.")
-    return [_entry(one, f"entry {number} of {path}") for number, one in enumerate(entries, 1)]
-
-
-def _entry(said, where: str) -> Entry:
-    if not isinstance(said, dict) or not {"measurement", "models"} <= said.keys():
-        raise MiaError(f"{where}: measurement and models are needed.")
-    for name in said:
-        choose(f"{where}: name", name, ("measurement", "models", "parameters", "minutes", "trial", *SIZES))
-    maps = [said.get(name) or {} for name in ("parameters", "minutes", "trial")]
-    for name, value in zip(("parameters", "minutes", "trial"), maps, strict=True):
-        if not isinstance(value, dict):
-            raise MiaError(f"{where}: {name} = {value!r}: names with values are needed.")
-    for device, minutes in maps[1].items():
-        choose(f"{where}: minutes of", device, ("cpu", "card"))
-        if check_range(f"{where}: minutes of {device}", minutes, 0) == 0:
-            raise MiaError(f"{where}: minutes of {device} = 0: more are needed.")
-    sizes = {name: check_range(f"{where}: {name}", said[name], 0.0) for name in SIZES if name in said}
-    measurement = find(said["measurement"])
-    return Entry(measurement, measurement.complete(maps[0]), check_whole(f"{where}: models", said["models"], 1), *maps[1:],
-                 **sizes)
+    return [validated(Entry, entry, f"entry {number} of {path}") for number, entry in enumerate(entries, 1)]
 
 
 def table():
@@ -139,23 +130,20 @@ def table():
     import pandas as pd
 
     entries = queue()
-    listed = [(one.measurement.name, one.parameters) for one in entries]
-    beyond = [Entry(one, parameters, len({n for piece in pieces for n in piece.index}), {}, {})
-              for one, parameters, pieces in published.groups() if (one.name, parameters) not in listed]
+    listed = [(entry.measurement.name, entry.parameters) for entry in entries]
+    beyond = [Entry(measurement=measurement, parameters=parameters, models=len({n for piece in pieces for n in piece.index}))
+              for measurement, parameters, pieces in published.groups() if (measurement.name, parameters) not in listed]
     rows = []
-    for one in [*entries, *beyond]:
-        missing, each = len(one.lacking()), one.each()
+    for entry in [*entries, *beyond]:
+        missing, each = len(entry.lacking()), entry.each()
         rows.append({
-            "measurement": one.measurement.name, "models": one.models, "missing": missing,
-            "parameters": _unusual(one.measurement, one.parameters),
-            "petaflop": "" if one.petaflop is None else f"{one.petaflop:g}",
-            "MB": f"{one.models * one.megabytes_each():.1f}",
+            "measurement": entry.measurement.name, "models": entry.models, "missing": missing,
+            "parameters": _unusual(entry.measurement, entry.parameters),
+            "petaflop": "" if entry.petaflop is None else f"{entry.petaflop:g}",
+            "MB": f"{entry.models * entry.megabytes_each():.1f}",
             "here": "" if not missing else "not known" if each is None else duration(missing * each),
-            "card": duration(60 * one.minutes["card"] * missing / one.models) if missing and "card" in one.minutes else ""})
+            "card": entry.planned("card")})
     return pd.DataFrame(rows)
-
-
-BEGIN = "<!-- written by `mia sync` from data/published -->"
 
 
 def page() -> str:
@@ -165,15 +153,16 @@ def page() -> str:
     from mia_lib.evidence.tables import markdown_table
 
     done = pd.DataFrame([{
-        "measurement": _cell(one, parameters), "models": len({number for piece in held for number in piece.index}),
-        "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in held})),
-        "took": duration(sum(piece.manifest["seconds"] for piece in held)),
-        "measured": max(piece.manifest["date"] for piece in held)} for one, parameters, held in published.groups()])
+        "measurement": _cell(measurement, parameters), "models": len({number for piece in blocks for number in piece.index}),
+        "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in blocks})),
+        "took": duration(sum(piece.manifest["seconds"] for piece in blocks)),
+        "measured": max(piece.manifest["date"] for piece in blocks),
+    } for measurement, parameters, blocks in published.groups()])
     lacking = pd.DataFrame([{
-        "measurement": _cell(one.measurement, one.parameters), "models": len(one.lacking()),
-        "petaflop": f"{one.petaflop * len(one.lacking()) / one.models:.3g}",
-        "two cores": duration(60 * one.minutes["cpu"] * len(one.lacking()) / one.models),
-        "one H100": duration(60 * one.minutes["card"] * len(one.lacking()) / one.models)} for one in queue() if one.lacking()])
+        "measurement": _cell(entry.measurement, entry.parameters), "models": len(entry.lacking()),
+        "petaflop": f"{entry.petaflop * len(entry.lacking()) / entry.models:.3g}",
+        "two cores": entry.planned("cpu"), "one H100": entry.planned("card"),
+    } for entry in queue() if entry.lacking()])
     return (f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
             f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}")
 
@@ -188,46 +177,36 @@ def _unusual(measurement: Measurement, parameters: Mapping) -> str:
     return ", ".join(f"{name} {value}" for name, value in parameters.items() if usual.get(name) != value)
 
 
-def sync(check: bool = False, root: Path | None = None) -> list[Path]:
-    """Write that part of book/measured.md anew where it is out of step; its path where it was.
-
-    Args:
-        check: write nothing.
-    """
-    path = find_root(root) / "book" / "measured.md"
-    return marks.between(path, BEGIN, page(), check) if path.is_file() else []
-
-
 def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
     """Measure and publish what fits into some minutes, in the order of the queue; yields what it does and what it did."""
     until = time.monotonic() + 60 * minutes
-    for one in queue(path):
-        lacking, each, left = one.lacking(), one.each(), until - time.monotonic()
-        missing, size, room = len(lacking), one.megabytes_each(), _room()
+    for entry in queue(path):
+        lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
+        missing, size, room = len(lacking), entry.megabytes_each(), _room()
         if not missing:
             continue
         if left <= 0 or (each and each > left):
-            yield f"{one.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
+            yield f"{entry.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
             return
         if size > room:
-            yield (f"{one.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
+            yield (f"{entry.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
                    f"{room:.1f} MB are left of what may be published")
             continue
         lacking = lacking[:int(room / size)] if size else lacking
         fits = len(lacking) if each is None else min(len(lacking), int(left / each))
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
-        yield f"{one.measurement.name}: {missing} of {one.models} models are missing, {fits} fit ({cost})"
+        yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
         try:
-            for path_of_piece in one.measurement.publish(lacking, one.parameters, until, each):
+            for path_of_piece in entry.measurement.publish(lacking, entry.parameters, until, each):
                 yield f"wrote {path_of_piece}"
         except MiaError as error:  # of this one; what comes after may do
-            yield f"{FAILED}{one.measurement.name}: {error}"
+            yield f"{FAILED}{entry.measurement.name}: {error}"
 
 
 def _room() -> float:
     """Megabytes that may still be published."""
-    held = sum(file.stat().st_size for file in published.folder().rglob("[!.]*") if file.is_file())
-    return (pieces.TOTAL_LIMIT - held) / 1e6
+    published_bytes = sum(file.stat().st_size for file in published.folder().rglob("[!.]*") if file.is_file())
+    return (pieces.TOTAL_LIMIT - published_bytes) / 1e6
 
 
 def numbers(text: str) -> range:

@@ -21,13 +21,16 @@ shows. Where there is no `NAME.quick.yaml`, `quick` is the defaults, too.
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
-import math
 import re
 import tokenize
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Annotated
 
 from mia_lib.errors import MiaError, check_range, choose
 
@@ -37,10 +40,18 @@ PRESETS = {  # what each is for; a notebook may have others
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-KINDS = ("data set", "architecture", "augmentation")
+KINDS = {  # of names -> what refuses one that is none
+    "data set": lambda name: choose("data set", name, import_module("mia_lib.data").names()),
+    "architecture": lambda name: import_module("mia_lib.models").parse(name),
+    "augmentation": lambda name: import_module("mia_lib.training.recipe").parse_augmentation(name),
+}
+RULES = {  # of lists
+    "not empty": bool, "even": lambda items: not any(item % 2 for item in items),
+    "distinct": lambda items: len(set(items)) == len(items), "ascending": lambda items: items == sorted(set(items)),
+    "adding up to 1": lambda items: abs(sum(items) - 1) < 1e-9,
+}
+SIZE = re.compile(r"(\d+) items|as many as (\w+)")
 BOUND = re.compile(r"([a-z]\w*)(?:\s*-\s*(\d+))?")  # another parameter, also less a number
-TOGETHER = re.compile(r"even|not empty|distinct|ascending|adding up to 1|(\d+) items|as many as (\w+)")
-TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -90,12 +101,18 @@ def presets(name: str, root: Path | None = None) -> list[str]:
 
 
 def read(source: Path):
-    """The notebook in a py:percent file, with a kernel name and nothing else in its metadata."""
+    """The notebook in a py:percent file, with a kernel name and nothing else in its metadata. Each cell has an id that depends
+    on its source alone, so that converting twice gives the same file."""
     import jupytext
 
     notebook = jupytext.read(source)
     notebook.metadata.clear()
     notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    times: Counter[str] = Counter()
+    for cell in notebook.cells:
+        text = f"{cell.cell_type}\n{cell.source}"
+        times[text] += 1
+        cell["id"] = hashlib.sha256(f"{times[text]}\n{text}".encode()).hexdigest()[:12]
     return notebook
 
 
@@ -113,13 +130,13 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     root = find_root(root)
     choose("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
-    found = [p for source in code_cells(text, "parameters") for p in parse(source, f"notebooks/{name}.py")]
+    declarations = [p for source in code_cells(text, "parameters") for p in declared(source, f"notebooks/{name}.py")]
     choose(f"preset of {name}", preset or PUBLISHED, presets(name, root))
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
-        return found
-    values = _check(found, _load(file), f"preset {preset}: ")
-    return [replace(p, default=values.get(p.name, p.default)) for p in found]
+        return declarations
+    values = _check(declarations, _load(file), f"preset {preset}: ")
+    return [replace(p, default=values.get(p.name, p.default)) for p in declarations]
 
 
 def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
@@ -137,10 +154,10 @@ def validate(name: str, given: dict, preset: str | None = None, root: Path | Non
     Raises:
         MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
     """
-    found = parameters(name, preset, root)
-    values = _check(found, {**{p.name: p.default for p in found}, **given})
-    for parameter in found:
-        _together(parameter, values)
+    declarations = parameters(name, preset, root)
+    values = _check(declarations, {**{p.name: p.default for p in declarations}, **given})
+    for parameter in declarations:
+        _check_together(parameter, values)
     return values
 
 
@@ -158,14 +175,15 @@ def code_cells(text: str, tag: str = "") -> list[str]:
     return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
 
 
-def parse(source: str, where: str) -> list[Parameter]:
+def declared(source: str, where: str) -> list[Parameter]:
+    """The parameters that a cell declares."""
     try:
         body = ast.parse(source).body
     except SyntaxError as error:
         raise MiaError(f"{where}: the parameters cell is not Python: {error}.") from error
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
-    found = []
+    declarations = []
     for node in body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -182,10 +200,10 @@ def parse(source: str, where: str) -> list[Parameter]:
         allowed = ""
         match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", meaning, re.DOTALL)
         # Brackets that allow nothing in these words are part of the sentence, such as a unit.
-        if match and all(".." in c or "|" in c or c in KINDS or TOGETHER.fullmatch(c) for c in _clauses(match[2])):
+        if match and all(".." in c or "|" in c or c in KINDS or c in RULES or SIZE.fullmatch(c) for c in _clauses(match[2])):
             meaning, allowed = match[1], match[2].strip()
-        found.append(Parameter(node.target.id, kind, default, allowed, meaning))
-    return found
+        declarations.append(Parameter(node.target.id, kind, default, allowed, meaning))
+    return declarations
 
 
 def _kind(annotation: str, default, where: str) -> str:
@@ -211,28 +229,67 @@ def _load(path: Path) -> dict:
     return values
 
 
-def _check(found: list[Parameter], values: dict, where: str = "") -> dict:
-    known = {p.name: p for p in found}
+def validated(model: type, values, where: str):
+    """Values as a pydantic model has them.
+
+    Raises:
+        MiaError: what it refuses first, after `where` and its place: "entry 2: minutes.cpu: Input should be greater than 0".
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
+        raise MiaError(f"{where}: {place}{first.get('ctx', {}).get('error', first['msg'])}") from error
+
+
+def _check(declared: list[Parameter], values: dict, where: str = "") -> dict:
+    """Values by type and by what brackets say of each alone; `where` begins a refusal."""
+    from pydantic import ConfigDict, ValidationError, create_model
+
+    known = {p.name: p for p in declared}
     for name in values:
         choose(f"{where}parameter", name, known)
-    return {name: _value(known[name], value, where + name) for name, value in values.items()}
-
-
-def _value(parameter: Parameter, value, label: str):
-    collection, _, item = parameter.type.rstrip("]").rpartition("[")
-    if not collection:
-        return _item(parameter, item, value, label)
-    typed, value = value, _items(value) if isinstance(value, str) else value
-    if not isinstance(value, list | tuple):
-        raise MiaError(f"{label} = {value!r} is not a list. Give {WORDS[item]} each, with commas between, a,b,c; or "
-                       "semicolons, where an item has a comma itself.")
+    model = create_model("Parameters", __config__=ConfigDict(protected_namespaces=()),
+                         **{name: (_annotation(known[name]), ...) for name in values})
     try:
-        return (tuple if collection == "tuple" else list)(_item(parameter, item, v, label) for v in value)
-    except MiaError as problem:
-        if item != "str" or not isinstance(typed, str) or "," not in typed or set(typed) & set(";[("):
-            raise
-        raise MiaError(f"{problem} An item that has a comma itself ends with a semicolon: {typed!r} as one item is "
-                       f"'{typed};'.") from problem
+        return model.model_validate(values).__dict__
+    except ValidationError as error:
+        first = error.errors()[0]
+        parameter, text = known[first["loc"][0]], str(first.get("ctx", {}).get("error", ""))
+        kind = parameter.type.rstrip("]").rpartition("[")[2]
+        if not text and first["type"] in ("list_type", "tuple_type"):
+            text = (f"{parameter.name} = {first['input']!r} is not a list. Give {WORDS[kind]} each, with commas between, "
+                    "a,b,c; or semicolons, where an item has a comma itself.")
+        elif not text:
+            allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
+            text = (f"{parameter.name} = {first['input']!r} has the wrong type: give {WORDS[kind]}, such as "
+                    f"{parameter.default!r}.{allowed}")
+        typed = values[parameter.name]
+        if parameter.type.endswith("[str]") and isinstance(typed, str) and "," in typed and not set(typed) & set(";[("):
+            text += (f" An item that has a comma itself ends with a semicolon: {typed!r} as one item is '{typed};'.")
+        raise MiaError(where + text) from error
+
+
+def _annotation(parameter: Parameter):
+    """The type of a parameter with what its brackets say of each item, for pydantic."""
+    from pydantic import AfterValidator, BeforeValidator, Field
+
+    collection, _, kind = parameter.type.rstrip("]").rpartition("[")
+    exact = [] if kind in ("str", "bool") else [BeforeValidator(_no_truth)]
+    exact += [Field(allow_inf_nan=False)] if kind == "float" else []
+    item = Annotated[SCALARS[kind], *exact, AfterValidator(partial(_allowed, parameter, kind))]
+    if not collection:
+        return item
+    return Annotated[tuple[item, ...] if collection == "tuple" else list[item], BeforeValidator(_items)]
+
+
+def _no_truth(value):
+    if isinstance(value, bool):
+        raise ValueError
+    return value
 
 
 def plain(value):
@@ -245,9 +302,11 @@ def plain(value):
     return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
 
 
-def _items(text: str) -> list:
-    """`a,b`, `a,b;c` or `a,b;` (where an item has commas itself) or a Python list."""
-    text = text.strip()
+def _items(value) -> list:
+    """What `a,b`, `a,b;c` or `a,b;` (where an item has commas itself) or a Python list holds; what is no text as it is."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
     if text.startswith(("[", "(")):
         try:
             return list(ast.literal_eval(text))
@@ -256,28 +315,18 @@ def _items(text: str) -> list:
     return [part.strip() for part in text.split(";" if ";" in text else ",") if part.strip()]
 
 
-def _item(parameter: Parameter, kind: str, given, label: str):
-    value = given
-    if isinstance(given, str) and kind != "str":
-        try:
-            value = TRUTH[given.strip().lower()] if kind == "bool" else SCALARS[kind](given)
-        except (KeyError, ValueError):
-            value = None
-    if kind == "float" and type(value) is int:
-        value = float(value)
-    if type(value) is not SCALARS[kind] or (kind == "float" and not math.isfinite(value)):
-        allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
-        raise MiaError(f"{label} = {given!r} has the wrong type: give {WORDS[kind]}, such as "
-                       f"{parameter.default!r}.{allowed}")
+def _allowed(parameter: Parameter, kind: str, value):
+    """Refuse an item that the brackets do not allow, whatever the others are."""
+    name = parameter.name
     for clause in _clauses(parameter.allowed.removeprefix("list of")):
         if "|" in clause or clause in KINDS:
             parts = [part.strip().strip("\"'") for part in clause.split("|")]
-            _choose(parameter, label, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
+            _choose(parameter, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
         elif ".." in clause:
             bounds = [None if BOUND.fullmatch(b.strip()) or not b.strip() else SCALARS[kind](b) for b in clause.split("..")]
-            check_range(label, value, *bounds)
+            check_range(name, value, *bounds)
         elif clause == "even" and value % 2:
-            raise MiaError(f"{label} = {value!r} is odd: an even number is needed, such as {value + 1}.")
+            raise MiaError(f"{name} = {value!r} is odd: an even number is needed, such as {value + 1}.")
     return value
 
 
@@ -285,41 +334,26 @@ def _clauses(allowed: str) -> list[str]:
     return [clause.strip() for clause in allowed.split(";") if clause.strip()]
 
 
-def _choose(parameter: Parameter, label: str, value, parts: list) -> None:
+def _choose(parameter: Parameter, value, parts: list) -> None:
     """Refuse what is neither one of `parts` nor a name of a kind among them."""
+    name = parameter.name
     kinds = [part for part in parts if part in KINDS]
     if not kinds:
-        choose(label, value, parts)
+        choose(name, value, parts)
         return
     default = parameter.default if isinstance(parameter.default, list | tuple) else [parameter.default]
     if value in parts or value in default:  # defaults need no check, and the modules that know the names are slow to load
         return
     for kind in kinds:
         try:
-            _known(kind, value)
+            KINDS[kind](value)
         except MiaError as error:
             others = ", ".join(repr(part) for part in parts if part not in KINDS)
-            where = "" if str(error).startswith(f"{label} = ") else f"{label}: "
+            where = "" if str(error).startswith(f"{name} = ") else f"{name}: "
             raise MiaError(f"{where}{error}" + (f" Or {others}." if others else "")) from error
 
 
-def _known(kind: str, value: str) -> None:
-    """Refuse a name that the library does not know as one of this kind."""
-    if kind == "data set":
-        from mia_lib import data
-
-        choose(kind, value, data.names())
-    elif kind == "architecture":
-        from mia_lib import models
-
-        models.parse(value)
-    else:
-        from mia_lib.training import recipe
-
-        recipe.parse_augmentation(value)
-
-
-def _together(parameter: Parameter, values: dict) -> None:
+def _check_together(parameter: Parameter, values: dict) -> None:
     """Refuse a value that does not fit those of other parameters, or a list that is not what its brackets say."""
     name, value = parameter.name, values[parameter.name]
     items = list(value) if isinstance(value, list | tuple) else [value]
@@ -331,24 +365,8 @@ def _together(parameter: Parameter, values: dict) -> None:
             if bound and any(sign * item < sign * limit for item in items):
                 raise MiaError(f"{name} = {value!r} is out of range: allowed is {side} {limit}, that is {end.strip()}. "
                                f"Change one or the other.")
-        rule = TOGETHER.fullmatch(clause)
-        if rule and not _holds(clause, items, int(rule[1] or 0), values.get(rule[2], ())):
-            other = f" {rule[2]} has {len(values[rule[2]])}, {name} {len(items)}." if rule[2] else ""
+        size = SIZE.fullmatch(clause)
+        if (len(items) != (int(size[1]) if size[1] else len(values[size[2]])) if size else clause in RULES
+                and not RULES[clause](items)):
+            other = f" {size[2]} has {len(values[size[2]])}, {name} {len(items)}." if size and size[2] else ""
             raise MiaError(f"{name} = {value!r} is not allowed: it must be {clause}.{other} It means: {parameter.meaning}.")
-
-
-def _holds(rule: str, items: list, count: int, other: Sequence) -> bool:
-    match rule.split()[0]:
-        case "not":
-            return bool(items)
-        case "distinct":
-            return len(set(items)) == len(items)
-        case "ascending":
-            return items == sorted(set(items))
-        case "adding":
-            return abs(sum(items) - 1) < 1e-9
-        case "as":
-            return len(items) == len(other)
-        case "even":  # of each item, which has been looked at
-            return True
-    return len(items) == count

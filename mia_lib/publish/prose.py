@@ -7,8 +7,7 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 - ``{param}`seeds` `` a parameter; ``{param}`dataset:title` `` the name of a data set in words, or of several;
 - ``{printed}`table1 | n = 400 | MATT | attack_accuracy` `` a number of the paper, by its table and what tells its row from the
   others;
-- ``{verdict}`C7` `` the verdict on a claim, ``{verdict}`C7:numbers` `` what it rests on, ``{says}`C7` `` the sentence that
-  the claims file has for that verdict;
+- ``{says}`C7` `` the claim with its verdict and its number;
 - ``{answer}`bayes` `` the chapter's answer, the bold text under its title, and ``{tally}`bayes` `` how many of each verdict it
   came to; on pages of prose.
 
@@ -29,17 +28,17 @@ import csv
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError
-from mia_lib.publish import marks, quiz
-from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed_outputs
+from mia_lib.publish import quiz, templates
+from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed
 from mia_lib.publish.parameters import PUBLISHED, plain, validate
 
-ROLE = re.compile(r"\{(ours|param|printed|verdict|says|answer|tally)\}`([^`]+)`")
+ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
 ONE = {"batches": "batch", "classes": "class", "copies": "copy", "queries": "query", **{noun: noun[:-1] for noun in (
     "banks epochs epsilons games images members models networks pairs probes records references repeats seeds splits steps "
@@ -51,7 +50,6 @@ COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|c
 SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
-DEPTH = 3  # a verdict's sentence names numbers, and no deeper
 
 
 @dataclass(frozen=True)
@@ -78,29 +76,25 @@ class Run:
 
 def run_of(notebook: dict, root: Path) -> Run:
     """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
-    record, found = notebook["metadata"].get("mia", {}), displayed_outputs(notebook)[0]
+    record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
     name, preset, values = record.get("notebook", ""), record.get("preset", PUBLISHED), record.get("parameters", {})
     try:
-        of_preset = validate(name, {}, preset, root)
+        unchanged = _typed(values) == _typed(validate(name, {}, preset, root))
     except MiaError:  # a preset or notebook that is no more
-        of_preset = None
+        unchanged = False
     first = next(("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"), "")
     answer = ANSWER.search(first)
-    return replace(_run(name, preset, of_preset is not None and _plain(values) == _plain(of_preset), values, found),
-                   answer=" ".join(answer[1].split()) if answer else "")
+    return Run(name, preset, unchanged, values, shown.results, shown.tables,
+               {claim.get("claim", ""): claim for claim in shown.claims},
+               {figure: of_figure.get("alt", "") for figure, of_figure in shown.figures.items()},
+               " ".join(answer[1].split()) if answer else "")
 
 
-def _plain(values: Mapping) -> dict:
+def _typed(values: Mapping) -> dict:
     return {name: plain(value) for name, value in values.items()}
 
 
-def _run(name: str, preset: str, unchanged: bool, values: Mapping, found: Mapping) -> Run:
-    return Run(name, preset, unchanged, values, found.get("results", {}), found["tables"],
-               {claim.get("claim", ""): claim for claim in found["claims"]},
-               {figure: one.get("alt", "") for figure, one in found["figures"].items()})
-
-
-def told(notebook: dict, run: Run) -> dict:
+def resolve_roles(notebook: dict, run: Run) -> dict:
     """An executed notebook with its text, captions and alternative texts as its numbers have them.
 
     Args:
@@ -148,25 +142,20 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     """
     if "{" not in text:
         return text
-    text = FINDING.sub(lambda found: _finding(found[1], found[2], found[3], where, run), text)
-    text = SHOWN.sub(lambda found: _figure(found[2], found[3], where, runs or {}), text)
+    text = FINDING.sub(lambda fence: _finding(fence[1], fence[2], fence[3], where, run), text)
+    text = SHOWN.sub(lambda fence: _figure(fence[2], fence[3], where, runs or {}), text)
     text = quiz.shown(text, where)
-    for _ in range(DEPTH):
-        told = COUNT.sub(lambda found: _fitted(_answer(found[1], found[2], where, run, runs or {}), found["unit"] or "",
-                                               found["noun"] or ""), text)
-        if told == text:
-            return text
-        text = told
-    raise MiaError(f"{where}: sentences of claims name one another in a circle.")
+    return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
+                                          role["noun"] or ""), text)
 
 
-def _fitted(said: str, unit: str, noun: str) -> str:
+def _fitted(answer: str, unit: str, noun: str) -> str:
     """An answer and what stands behind it: "1 target", not "1 targets"; a rate that is below resolution has no "%"."""
-    if said.strip("()") == BELOW:
+    if answer.strip("()") == BELOW:
         unit = ""
-    if said == "1" and not unit:
+    if answer == "1" and not unit:
         noun = noun[:1] + ONE.get(noun[1:], noun[1:])
-    return said + unit + noun
+    return answer + unit + noun
 
 
 def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) -> str:
@@ -176,20 +165,13 @@ def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) 
     written_for = dict(part.strip().split(" ", 1) for part in expected.split(","))
     for claim in written_for:
         known(claim, run.claims, "claim", where)
-    links = {claim: f'<a href="#{marks.in_chapter(claim)}">{claim}</a>' for claim in written_for}
-    if run.preset == PUBLISHED and run.unchanged:
-        for claim, verdict in written_for.items():
-            if run.claims[claim]["verdict"] != verdict:
-                now = run.claims[claim]
-                raise MiaError(f"{where}: a finding was written for {claim} {verdict}, and it is {now['verdict']} now "
-                               f"({now['brief'] or now['reason']}). Write it anew.")
-        pills = (f"{link} {marks.pill(written_for[claim])}" for claim, link in links.items())
-        resting = marks.small("Claims: " + ", ".join(pills))
-        return f"{fence}{{admonition}} What we found\n:class: finding\n\n{body.strip()}\n\n{resting}\n{fence}"
-    rows = [f"- {links[claim]} {record['text']} {marks.pill(record['verdict'])} {record['brief'] or record['reason']}"
-            for claim, record in ((claim, run.claims[claim]) for claim in written_for)]
-    return (f"{fence}{{admonition}} What became of these claims in this run\n:class: finding\n\n" + "\n".join(rows)
-            + f"\n\n{marks.small('What was written here is about the published run.')}\n{fence}")
+    verdicts = [{**run.claims[claim], "claim": claim} for claim in written_for]
+    is_published = run.preset == PUBLISHED and run.unchanged
+    for now in verdicts if is_published else ():
+        if now["verdict"] != written_for[now["claim"]]:
+            raise MiaError(f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
+                           f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew.")
+    return templates.render("finding.md", fence=fence, body=body.strip() if is_published else "", verdicts=verdicts).strip()
 
 
 def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
@@ -211,10 +193,8 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
         return _printed(first, rest.strip(), where)
     if run is None:
         raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
-    said = {"ours": _ours, "param": _param, "verdict": _verdict, "says": _says,
+    return {"ours": _ours, "param": _param, "says": _says,
             "printed": lambda of, name, at: _printed(of.notebook, name, at)}[role](run, asked, where)
-    # A chapter's sentence names results of its own; on another page these need the chapter's name.
-    return ROLE.sub(rf"{{\1}}`{first} \2`", said) if role == "says" and runs.get(first) is run else said
 
 
 def known(name: str, allowed, what: str, where: str) -> None:
@@ -248,16 +228,16 @@ def cell_text(cell) -> str:
     return (cell.get("text") or number(cell, ".3f")) if isinstance(cell, Mapping) else str(cell)
 
 
-def number(found: Mapping, spec: str) -> str:
+def number(result: Mapping, spec: str) -> str:
     """A result as text: its value and, where it has one, its interval."""
-    value, percent = found["value"], spec.endswith("%")
+    value, percent = result["value"], spec.endswith("%")
     factor, spec = (100, spec[:-1] + "f") if percent else (1, spec)
-    if found.get("low") is None or found.get("high") is None:
+    if result.get("low") is None or result.get("high") is None:
         return f"{factor * value:{spec}}" + (" %" if percent else "")
     from mia_lib.metrics.interval import Interval
 
-    ends = (factor * found[end] for end in ("value", "low", "high"))
-    text = format(Interval(*ends, exact=found.get("exact", False)), spec)
+    ends = (factor * result[end] for end in ("value", "low", "high"))
+    text = format(Interval(*ends, exact=result.get("exact", False)), spec)
     return text.replace(" ", " % ", 1) if percent else text
 
 
@@ -266,17 +246,10 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        return ", ".join(TITLES.get(one, str(one)) for one in (value if isinstance(value, list | tuple) else [value]))
+        return ", ".join(TITLES.get(item, str(item)) for item in (value if isinstance(value, list | tuple) else [value]))
     if isinstance(value, list | tuple):
-        return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in value)
+        return ", ".join(f"{item:,}" if isinstance(item, int) else str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _verdict(run: Run, asked: str, where: str) -> str:
-    claim, _, how = asked.partition(":")
-    known(claim, run.claims, "claim", where)
-    known(how, ("", "numbers"), "form of a verdict", where)
-    return run.claims[claim]["estimate" if how else "verdict"]
 
 
 def _says(run: Run, asked: str, where: str) -> str:
@@ -296,9 +269,9 @@ def _tally(run: Run, where: str) -> str:
     """Groups of verdicts that do not add up to one another, each count in the look of its verdict."""
     from mia_lib.evidence import claims
 
-    said = claims.tally(run.claims.values()).removesuffix(".")
-    groups = [COUNTED.sub(lambda one: f"[{one[0]}]{{.verdict .verdict-{one[1].replace(' ', '-')}}}", part)
-              for part in said.split(". ")]
+    text = claims.tally(run.claims.values()).removesuffix(".")
+    groups = [COUNTED.sub(lambda count: f"[{count[0]}]{{.verdict .verdict-{count[1].replace(' ', '-')}}}", part)
+              for part in text.split(". ")]
     return "\\\n".join(groups).replace("}, [", "} [") or "no claim judged"
 
 
@@ -332,6 +305,6 @@ def _printed(paper: str, asked: str, where: str) -> str:
         frame = frame[hit]
     if len(frame) != 1:
         raise MiaError(f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
-                       f"row, for example {' | '.join(str(one) for one in frame.iloc[0][identifying] if one)}.")
+                       f"row, for example {' | '.join(str(cell) for cell in frame.iloc[0][identifying] if cell)}.")
     with open(tables.PAPERS / f"{paper}_{table}.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))[frame.index[0]]["value"]  # with the digits that the paper has

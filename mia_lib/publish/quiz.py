@@ -17,36 +17,51 @@ so that whoever chooses one reads the reason for that one; it needs no script.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cache
-from html import escape
 from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from mia_lib.errors import MiaError
-from mia_lib.publish.parameters import find_root
+from mia_lib.publish import templates
+from mia_lib.publish.parameters import find_root, validated
 
 FOLDER = "book/quiz"
-ASKED = re.compile(r"^(:{3,})\{quiz\} *(\S+) *\n\1 *$", re.MULTILINE)
-PLAIN = re.compile(r"\$|\{(?!ours|param|printed|verdict)\w+\}`|\]\(|[<>]")  # what a summary cannot hold: it is one button
+FENCE = re.compile(r"^(:{3,})\{quiz\} *(\S+) *\n\1 *$", re.MULTILINE)
+NOT_PLAIN = re.compile(r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]")  # what a summary cannot hold: it is one button
 LETTERS = "ABCDE"
-KEYS = {"asks", "options"}, {"says", "why", "right"}
+Line = Annotated[str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)]
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(BaseModel, extra="forbid"):
     """An answer to choose: its text, the reason for or against it, and whether it is the right one."""
 
-    says: str
-    why: str
-    right: bool
+    says: Line
+    why: Line
+    right: bool = False
+
+    @field_validator("says")
+    @classmethod
+    def _plain(cls, text: str) -> str:
+        if markup := NOT_PLAIN.search(text):
+            raise ValueError(f"{markup[0]!r} in {text!r}: what is chosen is plain text, since it is a button. Write "
+                             "mathematics in words or with letters such as λ, and leave links to `why`.")
+        return text
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(BaseModel, extra="forbid"):
     """A question and its options, one of them right."""
 
-    asks: str
-    options: tuple[Option, ...]
+    asks: Line
+    options: list[Option] = Field(min_length=2, max_length=len(LETTERS))
+
+    @field_validator("options")
+    @classmethod
+    def _one_is_right(cls, options: list[Option]) -> list[Option]:
+        if (rights := sum(option.right for option in options)) != 1:
+            raise ValueError(f"{rights} right options: exactly one needs `right: true`.")
+        return options
 
     @property
     def answer(self) -> int:
@@ -67,58 +82,15 @@ def load(name: str, root: Path | None = None) -> list[Question]:
     """
     path = find_root(root) / FOLDER / f"{name}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(one.stem for one in path.parent.glob("*.yaml"))) or "none"
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise MiaError(f"there is no quiz {name!r}: {FOLDER} has {known}.")
-    return _read(path)
-
-
-@cache
-def _of(text: str) -> list:
-    import yaml
-
-    return yaml.safe_load(text)
-
-
-def _read(path: Path) -> list[Question]:
-    found = []
-    for number, one in enumerate(_of(path.read_text(encoding="utf-8")), 1):
-        where = f"{path.name}, question {number}"
-        options = one.get("options") or []
-        unknown = (one.keys() - KEYS[0]).union(*(option.keys() - KEYS[1] for option in options))
-        if unknown:
-            raise MiaError(f"{where}: {sorted(unknown)[0]!r} means nothing here. A question has `asks` and `options`, an "
-                           "option `says`, `why` and, where it is right, `right: true`.")
-        if not one.get("asks") or not 2 <= len(options) <= len(LETTERS):
-            raise MiaError(f"{where} has {len(options)} options: `asks` and two to {len(LETTERS)} options are needed.")
-        made = tuple(Option(_line(option.get("says")), _line(option.get("why")), option.get("right") is True)
-                     for option in options)
-        if sum(option.right for option in made) != 1:
-            rights = sum(option.right for option in made)
-            raise MiaError(f"{where} has {rights} right options: exactly one needs `right: true`.")
-        for option in made:
-            if not option.says or not option.why:
-                raise MiaError(f"{where}: an option needs `says` and `why`; one has only {option.says or option.why!r}.")
-            if odd := PLAIN.search(option.says):
-                raise MiaError(f"{where}: {odd[0]!r} in {option.says!r}. What is chosen is plain text, since it is a button: "
-                               "write mathematics in words or with letters such as λ, and leave links to `why`.")
-        found.append(Question(_line(one["asks"]), made))
-    return found
-
-
-def _line(text) -> str:
-    return " ".join(str(text or "").split())
+    return [validated(Question, question, f"{path.name}, question {number}") for number, question in enumerate(
+        yaml.safe_load(path.read_text(encoding="utf-8")), 1)]
 
 
 def page(questions: list[Question]) -> str:
     """Questions in MyST Markdown, each option a fold with its reason."""
-    parts = []
-    for number, question in enumerate(questions, 1):
-        parts.append(f"**{number}.** {question.asks}")
-        for letter, option in zip(LETTERS, question.options, strict=False):
-            said = "**Right.**" if option.right else "**No.**"
-            parts.append(f'<details class="mia-option"><summary><span>{letter}</span> {escape(option.says, quote=False)}'
-                         f"</summary>\n\n{said} {option.why}\n\n</details>")
-    return "\n\n".join(parts)
+    return templates.render("quiz.md", questions=questions, letters=LETTERS).strip()
 
 
 def shown(text: str, where: str, root: Path | None = None) -> str:
@@ -127,10 +99,10 @@ def shown(text: str, where: str, root: Path | None = None) -> str:
     Raises:
         MiaError: what `load` refuses, with the page.
     """
-    def put(found: re.Match) -> str:
+    def quiz(fence: re.Match) -> str:
         try:
-            return page(load(found[2], root))
+            return page(load(fence[2], root))
         except MiaError as error:
             raise MiaError(f"{where}: {error}") from None
 
-    return ASKED.sub(put, text)
+    return FENCE.sub(quiz, text)

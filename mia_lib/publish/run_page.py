@@ -1,9 +1,9 @@
 """The page of a rerun: one executed notebook, drawn by the book's own machinery, in one file that needs no network.
 
-The notebook alone is staged and rendered with the book's configuration and theme. What it says of other pages is answered
-on the spot: the terms and sources that it names are put at its end, and a reference to another page becomes a link into the
-built book where there is one, its own words where there is none. Styles, scripts, fonts and pictures go into the file, so
-that a page can be moved or sent; only its links into the book then lead nowhere.
+The notebook alone is staged and rendered with the book's configuration and theme. The sources that it cites are put at its
+end, and a reference to another page, or to a term of the glossary, becomes a link into the built book where there is one, its
+own words where there is none. Styles, scripts, fonts and pictures go into the file, so that a page can be moved or sent; only
+its links into the book then lead nowhere.
 
 In Sphinx this module is an extension, too (`setup`).
 """
@@ -11,7 +11,6 @@ In Sphinx this module is an extension, too (`setup`).
 from __future__ import annotations
 
 import base64
-import html
 import json
 import mimetypes
 import os
@@ -21,11 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib.progress import Bars, duration
+from mia_lib.progress import Bars
+from mia_lib.publish import build, outputs, pages, prose, runner, templates
 from mia_lib.publish.parameters import find_root, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
-TERM = re.compile(r"\{term\}`(?:[^`<]*<([^`>]*)>|([^`<]*))`")
 # What a page alone does not have: an index, a search; and what is loaded twice.
 DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
 NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K
@@ -46,14 +45,12 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     Raises:
         BookFailed: Sphinx stopped.
     """
-    from mia_lib.publish import pages, runner
-
     bars = bars or Bars()
     bars.say(f"{notebook.stem}: drawing the page")
     text, warnings = render(notebook, root)
     for warning in warnings:
         bars.say(warning)
-    for file, report in pages.collect_audits(json.loads(notebook.read_text(encoding="utf-8"))).items():
+    for file, report in outputs.displayed(json.loads(notebook.read_text(encoding="utf-8"))).report_files().items():
         (notebook.parent / file).parent.mkdir(exist_ok=True)
         (notebook.parent / file).write_text(report, encoding="utf-8")
     page = notebook.with_suffix(".html")
@@ -74,8 +71,6 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     Raises:
         BookFailed: Sphinx stopped.
     """
-    from mia_lib.publish import pages, prose
-
     root, notebook = find_root(root), Path(notebook).resolve()
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
@@ -83,12 +78,13 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     changes = changed_from_preset(record, root)
     again = pages.rerun_command(record, changes)
     # What draws explorable figures would be a fifth of the file.
-    made = pages.page(prose.told(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
+    made = pages.page(prose.resolve_roles(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
     bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"]
                 if cell["cell_type"] == "markdown")
     _put_banner(made, banner(record, changes, notebook.name, base, bound))
-    made["cells"].append({"cell_type": "markdown", "id": "named", "metadata": {}, "source": named(made, root)})
-
+    if "{cite" in json.dumps(made) and list(root.glob("book/*.bib")):
+        made["cells"].append({"cell_type": "markdown", "id": "sources", "metadata": {},
+                              "source": "## Sources\n\n```{bibliography}\n```"})
     files = {f"book/{path.relative_to(root / 'book').as_posix()}": path.read_bytes()
              for path in [*root.glob("book/_static/**/*"), *root.glob("book/*.bib")] if path.is_file()}
     place = f"notebooks/{record['notebook']}"
@@ -98,12 +94,12 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     files["_config.yml"] = json.dumps(config).encode()  # JSON is YAML, too
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
-        pages.stage(files, staged)
-        _, said = pages.sphinx(staged, Path(scratch) / "log", root, "-n")
+        build.stage(files, staged)
+        _, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
         page = staged / "_build" / "html" / f"{place}.html"
-        lines = [line.replace(f"{staged}{os.sep}", "") for line in said if "WARNING" in line or "ERROR" in line]
+        lines = [line.replace(f"{staged}{os.sep}", "") for line in output if "WARNING" in line or "ERROR" in line]
         if not page.is_file():
-            raise pages.BookFailed("\n".join(["The page could not be drawn:", *(lines or said[-20:]),
+            raise build.BookFailed("\n".join(["The page could not be drawn:", *(lines or output[-20:]),
                                              f"Nothing of the run is lost: it is in {notebook}."]))
         return _in_one_file(page), lines
 
@@ -122,7 +118,7 @@ def _chapter(name: str, root: Path) -> int:
     import yaml
 
     parts = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
-    numbered = [Path(one["file"]).name for part in parts if part.get("numbered") for one in part["chapters"]]
+    numbered = [Path(chapter["file"]).name for part in parts if part.get("numbered") for chapter in part["chapters"]]
     return numbered.index(name) + 1 if name in numbered else 0
 
 
@@ -150,43 +146,18 @@ def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tup
     return {name: (value, was) for name, (value, was) in both.items() if value != was}
 
 
-def banner(record: dict, changes: dict[str, tuple], notebook: str, base: str | None, bound: bool = True) -> str:
+def banner(run: dict, changes: dict[str, tuple], notebook: str, base: str | None, bound: bool = True) -> str:
     """What stands under the title of a rerun, in MyST Markdown: which run this is, and how it differs from the book's.
 
     Args:
-        record: of the run.
+        run: its record.
         changes: from `changed_from_preset`.
         notebook: file name of the executed notebook, which lies beside the page.
         base: where the built book is, seen from the page; None where there is none.
         bound: whether the notebook has parts that were written about one preset.
     """
-    from mia_lib.publish.pages import rerun_command
-
-    what = ", ".join(f"{_code(name)} = {_code(value)} in place of {_code(was)}" for name, (value, was) in changes.items())
-    here = "the page in the book"
-    if base:
-        here = f'<a href="{html.escape(base)}notebooks/{record["notebook"]}.html">{here}</a>'
-    elsewhere = ("What was written about other numbers is left out and said so; it is on" if bound else
-                 "The preset's own numbers are on")
-    return f"""```{{admonition}} A run of this notebook on its own
-:class: important
-
-- **Preset:** {_code(record["preset"])}
-- **Changed from it:** {what or "nothing"}
-- **Run:** {record["date"][:16].replace("T", " ")} UTC, in {duration(record["seconds"])}, on {record["device"]}
-- **Again:** {_code(rerun_command(record, changes))}
-
-Tables, figures, verdicts and the numbers in the text are of this run (<a href="{html.escape(notebook)}">as a notebook</a>).
-{elsewhere} {here}.
-```"""
-
-
-def _code(value) -> str:
-    """A value as code in Markdown, whatever it holds."""
-    text = " ".join(str(value).split()) or " "
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    space = " " if len(fence) > 1 else ""
-    return f"{fence}{space}{text}{space}{fence}"
+    return templates.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,
+                            again=pages.rerun_command(run, changes))
 
 
 def _put_banner(notebook: dict, text: str) -> None:
@@ -198,42 +169,6 @@ def _put_banner(notebook: dict, text: str) -> None:
         cells[0]["source"] = f"{title}\n\n{text}\n{rest}"
     else:
         cells.insert(0, {"cell_type": "markdown", "id": "banner", "metadata": {}, "source": text})
-
-
-def named(notebook: dict, root: Path) -> str:
-    """The terms and sources that a notebook refers to, in MyST Markdown.
-
-    Args:
-        notebook: as JSON; its text and its outputs are searched.
-        root: of the book, whose glossary and bibliography are taken.
-    """
-    texts = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
-    texts += [cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "") for cell in notebook["cells"]]
-    texts += [output["data"]["text/markdown"] for cell in notebook["cells"] for output in cell.get("outputs", [])
-              if "text/markdown" in output.get("data", {})]
-    text = "\n".join(map("".join, texts))
-    entries = _terms(root / "book" / "glossary.md")
-    found, wanted = set(), _referred(text)
-    while wanted := (wanted & set(entries)) - found:  # a definition may refer to other terms
-        found |= wanted
-        wanted = set().union(*(_referred(entries[term]) for term in wanted))
-    glossary = "\n\n".join(entry for term, entry in entries.items() if term in found)
-    parts = [f"## Terms\n\n:::{{glossary}}\n{glossary}\n:::"] if glossary else []
-    if "{cite" in text + glossary and list(root.glob("book/*.bib")):
-        parts.append("## Sources\n\n```{bibliography}\n```")
-    return "\n\n".join(parts)
-
-
-def _referred(text: str) -> set[str]:
-    return {" ".join((target or shown).split()).lower() for target, shown in TERM.findall(text)}
-
-
-def _terms(glossary: Path) -> dict[str, str]:
-    """Term in small letters -> its entry, of a page with one `{glossary}` whose entries are parted by empty lines."""
-    text = glossary.read_text(encoding="utf-8") if glossary.is_file() else ""
-    match = re.search(r"^(:{3,}|`{3,})\{glossary\}\n(.*?)^\1", text, re.MULTILINE | re.DOTALL)
-    blocks = re.split(r"\n\s*\n(?=\S)", match[2].strip("\n")) if match else []
-    return {block.partition("\n")[0].strip().lower(): block for block in blocks}
 
 
 # As an extension of Sphinx
@@ -262,7 +197,7 @@ def _number_as_in_the_book(app, env) -> None:
     if app.config.mia_chapter:
         for kinds in env.toc_fignumbers.values():
             for kind, numbers in kinds.items():
-                kinds[kind] = {one: (app.config.mia_chapter, number[-1]) for one, number in numbers.items()}
+                kinds[kind] = {figure: (app.config.mia_chapter, number[-1]) for figure, number in numbers.items()}
 
 
 def _read_inventory(app) -> None:
@@ -284,11 +219,11 @@ def _answer_links(app, doctree) -> None:
         if node["reftype"] != "myst" or not url.path.endswith((".md", ".ipynb", ".py")):
             continue
         page = os.path.splitext(os.path.normpath(os.path.join(os.path.dirname(app.env.docname), url.path)))[0]
-        found = app.mia_inventory.get("std:doc", {}).get(Path(page).as_posix())
+        target = app.mia_inventory.get("std:doc", {}).get(Path(page).as_posix())
         answer = nodes.inline("", "", *[child.deepcopy() for child in node.children])
-        if found:
+        if target:
             fragment = f"#{url.fragment}" if url.fragment else ""
-            answer = nodes.reference("", "", answer, internal=False, refuri=found[2] + fragment)
+            answer = nodes.reference("", "", answer, internal=False, refuri=target[2] + fragment)
         node.replace_self(answer)
 
 
@@ -305,13 +240,13 @@ def _answer(app, env, node, contnode):
         target = os.path.normpath(os.path.join(os.path.dirname(env.docname), target)) if target[:1] != "/" else target[1:]
     python = node.get("refdomain") == "py"
     for kind in KINDS.get(role, [kind for kind in app.mia_inventory if python and kind.startswith("py:")]):
-        found = app.mia_inventory.get(kind, {}).get(target)
-        if found:
+        item = app.mia_inventory.get(kind, {}).get(target)
+        if item:
             text = contnode
-            if not node.get("refexplicit") and not python and found[3] != "-":
-                text = nodes.inline("", found[3])
-            return nodes.reference("", "", text, internal=False, refuri=found[2])
-    return contnode if node.get("refexplicit") or python else None
+            if not node.get("refexplicit") and not python and item[3] != "-":
+                text = nodes.inline("", item[3])
+            return nodes.reference("", "", text, internal=False, refuri=item[2])
+    return contnode if node.get("refexplicit") or python or role == "term" else None
 
 
 # One file

@@ -22,29 +22,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mia_lib import LIBRARY, custom, published, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, notebooks, parameters, presets, read, validate
-
-if TYPE_CHECKING:
-    import nbformat
-
-__all__ = ["NotebookFailed", "changed", "execute", "execute_all", "find_root", "finished", "key", "notebooks", "parameters",
-           "presets", "run", "store_key", "sync_pairs", "validate"]
+from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, parameters, read, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
-WRITTEN_EVERY = 10.0  # seconds between two writings of a notebook that runs
+WRITTEN_EVERY, SAMPLED_EVERY = 10.0, 1.0  # seconds between two writings of a notebook that runs, two looks at its memory
 
 
 class NotebookFailed(RuntimeError):
@@ -66,29 +59,13 @@ def digest(paths, base: Path) -> str:
 
 def versions(*packages: str) -> dict[str, str]:
     """Installed version of each package, without importing any; those not installed are left out."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in packages or ("mia_lib", "torch", "numpy"):
         try:
-            found[package] = importlib.metadata.version(package)
+            installed[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
-
-
-@cache
-def processor() -> str:
-    """What computes here, in words: cores, and on Linux the processor's model, on which last digits depend; with its numbers,
-    for a virtual machine's name may stand for several."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    first: dict[str, str] = {}
-    for key, _, value in (line.partition(":") for line in lines):
-        first.setdefault(key.strip(), value.strip())
-    parts = (("", "model name"), ("family ", "cpu family"), ("model ", "model"))
-    named = ", ".join(said + first[key] for said, key in parts if first.get(key))
-    return f"{os.cpu_count()} CPU cores" + (f" ({named})" if named else "")
+    return installed
 
 
 def code_of(name: str, values: dict, root: Path | None = None) -> str:
@@ -144,13 +121,14 @@ def papers(name: str, root: Path) -> list[Path]:
 def texts_of(value) -> list[str]:
     """All texts in parameters."""
     if isinstance(value, dict | list | tuple):
-        return [text for one in (value.values() if isinstance(value, dict) else value) for text in texts_of(one)]
+        return [text for item in (value.values() if isinstance(value, dict) else value) for text in texts_of(item)]
     return [value] if isinstance(value, str) else []
 
 
 def unpinned(values: dict) -> list[str]:
     """Data sets among parameters of which nothing pins the records: what lies here under their name bears on a run."""
-    return sorted({one for one in texts_of(values) if one in sets.names() and one != "gaussian" and not sets.content(one)})
+    named = {text for text in texts_of(values) if text in sets.names() and text != "gaussian"}
+    return sorted(name for name in named if not sets.content(name))
 
 
 def fetch(values: dict) -> None:
@@ -159,8 +137,8 @@ def fetch(values: dict) -> None:
     Raises:
         MiaError: a set that is not here and cannot be had.
     """
-    for one in unpinned(values):
-        sets.get(one)
+    for name in unpinned(values):
+        sets.get(name)
 
 
 def key(name: str, values: dict, root: Path | None = None) -> str:
@@ -177,27 +155,9 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    if here := {one: source for one in unpinned(values) if (source := sets.source_digest(one))}:
+    if here := {dataset: source for dataset in unpinned(values) if (source := sets.source_digest(dataset))}:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def store_key(preset: str = PUBLISHED, root: Path | None = None) -> str:
-    """Hash of all that determines what the store holds once the book is built, as 16 hexadecimal digits.
-
-    It is for a cache that is kept between machines: under the same key it holds all that the book asks for.
-
-    Args:
-        preset: name of the preset of every notebook.
-        root: folder of the book.
-    """
-    root = find_root(root)
-    data = [path for path in (root / "data" / "embedded").rglob("*") if path.is_file()]
-    spec = {"schema": store.SCHEMA, "data": digest(data, root), "code": store.code_of(store.STUDIES)}
-    for name in notebooks(root):
-        values = validate(name, {}, preset, root)
-        spec[name] = [code_of(name, values, root), values]
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def check_output(folder: Path) -> None:
@@ -217,7 +177,7 @@ def check_output(folder: Path) -> None:
                        "written to.") from error
 
 
-def begun(path: Path) -> bool:
+def is_partial(path: Path) -> bool:
     """Whether a notebook is what a run that failed has left."""
     try:
         return "papermill" in json.loads(path.read_text(encoding="utf-8"))["metadata"]
@@ -225,7 +185,7 @@ def begun(path: Path) -> bool:
         return False
 
 
-def finished(path: Path) -> dict | None:
+def run_record(path: Path) -> dict | None:
     """The record of the run that made the notebook at `path`; None when it is missing, partial or damaged."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["mia"]
@@ -233,7 +193,7 @@ def finished(path: Path) -> dict | None:
         return None
 
 
-def retold(notebook: dict, name: str, root: Path | None = None) -> dict:
+def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
     """An executed notebook with text, comments and tags as its source has them now.
 
     Args:
@@ -242,7 +202,6 @@ def retold(notebook: dict, name: str, root: Path | None = None) -> dict:
         root: folder of the book.
     """
     source = read(find_root(root) / "notebooks" / f"{name}.py")
-    stable_ids(source)
     injected = [cell for cell in notebook["cells"] if INJECTED in cell["metadata"].get("tags", [])]
     ran = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected]
     cells = []
@@ -264,25 +223,7 @@ def changed(name: str, values: dict, root: Path | None = None) -> dict:
 
 def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
             bars: Bars | None = None) -> dict:
-    """Execute one notebook, whatever was run before.
-
-    Args:
-        name: of the notebook.
-        values: all its parameters, as `validate` returns them.
-        output: where the executed notebook goes; it is written after every cell, so that a partial one is kept.
-        preset: name for the record.
-        root: folder of the book, and working directory of the kernel.
-        bars: where progress is drawn; None for standard output.
-
-    Returns:
-        The record of the run: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device, versions, key.
-        It also stands in the executed notebook's metadata under "mia".
-
-    Raises:
-        NotebookFailed: a cell raised, or the kernel died.
-        MiaError: the disk is full.
-        KeyboardInterrupt: after the kernel and its child processes have ended.
-    """
+    """Execute one notebook, whatever was run before; arguments, result and errors as of `execute_all`."""
     [record] = execute_all([(name, values, output)], preset=preset, root=root, bars=bars)
     return record
 
@@ -292,122 +233,114 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
     """Execute notebooks, whatever was run before, some of them side by side.
 
     Args:
-        jobs: name, values and output of each, as for `execute`.
-        preset, root, bars: as for `execute`.
+        jobs: of each its name, all its parameters, as `validate` returns them, and where the executed notebook goes. It is
+            written while it runs, so that a partial one is kept.
+        preset: name for the records.
+        root: folder of the book, and working directory of the kernels.
+        bars: where progress is drawn; None for standard output.
         at_once: notebooks at a time. When one fails, or at Ctrl-C, the others are ended, too.
 
     Yields:
-        The record of each run when it is done.
+        The record of each run when it is done: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device,
+        versions, key. It also stands in the executed notebook's metadata under "mia".
 
     Raises:
-        NotebookFailed, MiaError, KeyboardInterrupt: as `execute`.
+        NotebookFailed: a cell raised, or the kernel died.
+        MiaError: the disk is full.
+        KeyboardInterrupt: after the kernels and their child processes have ended.
     """
-    waiting, running = list(jobs), []
-    with (bars or Bars()) as drawn, ExitStack() as ending:
-        while waiting or running:
-            while waiting and len(running) < at_once:
-                running.append(_executing(*waiting.pop(0), preset, root, drawn, len(jobs) == 1))
-                ending.callback(running[-1].close)
-            for one in list(running):
-                try:
-                    next(one)
-                except StopIteration as ended:
-                    running.remove(one)
-                    yield ended.value
-                except KeyboardInterrupt:
-                    for other in running:
-                        with suppress(KeyboardInterrupt, StopIteration):
-                            other.throw(KeyboardInterrupt)
-                    raise
-
-
-def _executing(name: str, values: dict, output: Path, preset: str, root: Path | None, bars: Bars,
-               alone: bool) -> Generator[None, None, dict]:
-    """`execute` in steps of a moment."""
-    root, output = find_root(root), Path(output).resolve()
-    notebook = read(root / "notebooks" / f"{name}.py")
-    stable_ids(notebook)
-    fetch(values)
-    different, code = changed(name, values, root), key(name, values, root)
-    began, started = time.monotonic(), datetime.datetime.now(datetime.UTC)
-    with tempfile.TemporaryDirectory(prefix="mia-") as scratch:
-        session = _Session(name, notebook, different, output, root, Path(scratch))
+    root, waiting, running = find_root(root), list(jobs), []
+    with bars or Bars() as drawn:
         try:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            executed = yield from session.run(bars, "" if alone else f"{name}: ")
-            _tidy(executed)
-            if key(name, values, root) != code:
-                bars.say(f"{name}: its source changed while it ran, so this page is of neither; the next run makes it anew")
-                code = CHANGED_MEANWHILE
-            record = {
-                "notebook": name, "preset": preset, "parameters": values, "changed": different,
-                "key": code, "date": started.isoformat(timespec="seconds"),
-                "seconds": round(time.monotonic() - began, 1), "peak_memory_mb": round(session.peak / 2**20),
-                "device": processor(), "versions": versions(),
-            }
-            executed.metadata["mia"] = record
-            _write(output, executed)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes "
-                           "_build and runs) and give the same command again; finished models are kept.") from error
-    return record
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    running.append(_Session(*waiting.pop(0), preset, root, drawn, "" if len(jobs) == 1 else "{name}: "))
+                    running[-1].start()
+                running[0].worker.join(0.2)
+                for session in list(running):
+                    session.draw()
+                    if not session.worker.is_alive():
+                        running.remove(session)
+                        yield session.finish()
+        except KeyboardInterrupt:  # a second one falls through to `finally`, which ends everything at once
+            for session in running:
+                session.interrupt()
+            for session in running:
+                session.worker.join(PATIENCE)
+            raise
+        finally:
+            for session in running:
+                session.end()
 
 
 class _Session:
-    """One kernel and the thread that feeds it, while the main thread draws and listens for Ctrl-C."""
+    """One notebook with its kernel and the thread that feeds it, while the main thread draws and listens for Ctrl-C."""
 
-    def __init__(self, name, notebook, different, output, root, scratch):
-        self.name, self.notebook, self.different, self.output = name, notebook, different, output
-        self.root, self.scratch = root, scratch
-        self.cells = sum(cell.cell_type == "code" for cell in notebook.cells) + bool(different)
-        self.done, self.peak, self.cell, self.stopped = 0, 0, None, False
-        self._most = 0
-        self.kernel, self.result, self.error, self._family = None, None, None, {}
+    def __init__(self, name: str, values: dict, output: Path, preset: str, root: Path, bars: Bars, prefix: str = ""):
+        """`prefix` begins what the notebook's own bars are called."""
+        self.name, self.values, self.output, self.preset, self.root = name, values, Path(output).resolve(), preset, root
+        self.bars, self.prefix = bars, prefix.format(name=name)
+        self.notebook, self.different = read(root / "notebooks" / f"{name}.py"), changed(name, values, root)
+        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.different)
+        self.done, self.peak, self.cell, self.stopped, self.sampled = 0, 0, None, False, 0.0
+        self.kernel, self.result, self.error, self.family = None, None, None, {}
+        self.scratch = Path(tempfile.mkdtemp(prefix="mia-"))
+        self.worker = threading.Thread(target=self.work, daemon=True)
 
-    def run(self, bars: Bars, prefix: str) -> Generator[None, None, nbformat.NotebookNode]:
-        """Execute all cells and return the notebook, having ended every process that they started.
+    def start(self) -> None:
+        """Begin to execute the cells."""
+        fetch(self.values)
+        self.key, self.date, self.began = key(self.name, self.values, self.root), _now(), time.monotonic()
+        self.tail = Tail(self.scratch / "progress.jsonl")
+        with _disk_may_be_full(self.output):
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+        self.bars.say(f"{self.name}: running {self.cells} cells")
+        self.worker.start()
 
-        Args:
-            prefix: of what the notebook's own bars are called.
-        """
-        tail = Tail(self.scratch / "progress.jsonl")
-        worker = threading.Thread(target=self._work, daemon=True)
-        bars.say(f"{self.name}: running {self.cells} cells")
-        worker.start()
-        sampled = 0.0
-        try:
-            while worker.is_alive():
-                worker.join(0.2)
-                for line in tail:
-                    if "say" in line:
-                        bars.say(prefix + line["say"])
-                    else:
-                        bars.update(prefix + line["label"], line["done"], line["total"])
-                bars.update(self.name, self.done, self.cells)
-                bars.tick()
-                if time.monotonic() - sampled > 0.5:
-                    sampled = time.monotonic()
-                    self._sample()
-                yield
-        except KeyboardInterrupt:
-            # A second Ctrl-C falls through to `finally`, which ends everything at once.
-            self.stopped = True
-            bars.say(f"{self.name}: stopping")
-            self._sample()
-            if self.kernel is not None and self.kernel.is_running():
-                self.kernel.send_signal(signal.SIGINT)
-            worker.join(PATIENCE)
-            raise
-        finally:
-            self._end()
-            worker.join(PATIENCE)
-        if self.error is not None:
-            raise self._explained(self.error) from self.error
-        return self.result
+    def draw(self) -> None:
+        """Draw how far the notebook is, and what it says of itself."""
+        for line in self.tail:
+            if "say" in line:
+                self.bars.say(self.prefix + line["say"])
+            else:
+                self.bars.update(self.prefix + line["label"], line["done"], line["total"])
+        self.bars.update(self.name, self.done, self.cells)
+        self.bars.tick()
+        if time.monotonic() - self.sampled > SAMPLED_EVERY:
+            self.sample()
 
-    def _work(self) -> None:
+    def interrupt(self) -> None:
+        """Ask the kernel to stop, as Ctrl-C does."""
+        self.stopped = True
+        self.bars.say(f"{self.name}: stopping")
+        self.sample()
+        if self.kernel is not None and self.kernel.is_running():
+            self.kernel.send_signal(signal.SIGINT)
+
+    def finish(self) -> dict:
+        """Keep the executed notebook and return the record of its run, or raise what stopped it."""
+        from mia_lib.training import devices
+
+        self.end()
+        with _disk_may_be_full(self.output):
+            if self.error is not None:
+                raise self.explained() from self.error
+            code = self.key
+            if key(self.name, self.values, self.root) != code:
+                self.bars.say(f"{self.name}: its source changed while it ran, so this page is of neither; the next run makes "
+                              "it anew")
+                code = CHANGED_MEANWHILE
+            record = {
+                "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.different,
+                "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
+                "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
+            }
+            self.result.metadata["mia"] = record
+            _write(self.output, self.result)
+        return record
+
+    def work(self) -> None:
+        """Execute the cells, in the thread of the session; what comes of it stands in `result` or `error`."""
         import logging
 
         import papermill
@@ -420,6 +353,7 @@ class _Session:
                 progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
                 on_cell_executed=self._end_cell, coalesce_streams=True)
+            _tidy(self.result)
         except BaseException as error:  # handed to the main thread, which raises it
             self.error = error
 
@@ -430,7 +364,7 @@ class _Session:
 
     def _end_cell(self, cell, cell_index, execute_reply) -> None:
         self.done += 1
-        self._sample()
+        self.sample()
 
     def _manager(self) -> type:
         """A kernel manager class that knows one kernel: this interpreter, in an environment of our making."""
@@ -464,40 +398,43 @@ class _Session:
 
         return Kernel
 
-    def _sample(self) -> None:
-        """Note who belongs to the kernel and how much memory they hold together, shared pages counted once.
-
-        Counting those takes the system a hundred times as long as the rest, so it is asked only when they hold a hundredth
-        more than ever before with shared pages counted for each.
-        """
+    def sample(self) -> None:
+        """Note who belongs to the kernel and how much memory they hold together, shared pages counted once where the system
+        tells."""
         import psutil
 
+        self.sampled, memory = time.monotonic(), 0
         try:
             family = [self.kernel, *self.kernel.children(recursive=True)] if self.kernel else []
         except psutil.Error:
             return
-        self._family |= {process.pid: process for process in family}
-        held = _total(family, lambda process: process.memory_info().rss)
-        if held > 1.01 * self._most:
-            self._most = held
-            self.peak = max(self.peak, _total(family, _own_memory))
+        self.family |= {process.pid: process for process in family}
+        for process in family:
+            with suppress(psutil.Error):
+                info = process.memory_full_info()
+                memory += getattr(info, "pss", 0) or info.rss
+        self.peak = max(self.peak, memory)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End every process that the notebook started."""
         import psutil
 
-        self._sample()
-        left = [p for p in self._family.values() if p.is_running()]
+        self.sample()
+        left = [process for process in self.family.values() if process.is_running()]
         for process in left:
-            try:
+            with suppress(psutil.Error):
                 process.kill()
-            except psutil.Error:
-                continue
         psutil.wait_procs(left, timeout=5)
+        if self.worker.ident is not None:
+            self.worker.join(PATIENCE)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def _explained(self, error: BaseException) -> BaseException:
+    def explained(self) -> BaseException:
+        """What stopped the notebook, with the cell."""
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 
+        error = self.error
         if isinstance(error, PapermillExecutionError):
             number, source = error.exec_count, error.source
             last = (error.evalue or "").strip().splitlines() or [""]
@@ -510,6 +447,21 @@ class _Session:
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
                               f"{outputs.plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def _disk_may_be_full(output: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes _build and "
+                       "runs) and give the same command again; finished models are kept.") from error
 
 
 @cache
@@ -525,10 +477,10 @@ def _engine() -> str:
         def execute_managed_notebook(cls, nb_man, kernel_name, **how):
             save, saved = nb_man.save, time.monotonic()
 
-            def now_and_then(**given):
+            def now_and_then(**options):
                 nonlocal saved
                 if time.monotonic() - saved > WRITTEN_EVERY:
-                    save(**given)
+                    save(**options)
                     saved = time.monotonic()
 
             nb_man.save = now_and_then
@@ -541,42 +493,17 @@ def _engine() -> str:
     return "mia"
 
 
-def _total(family: list, number: Callable) -> int:
-    """Sum over processes of a number of each, those that have ended left out."""
-    import psutil
-
-    total = 0
-    for process in family:
-        with suppress(psutil.Error):
-            total += number(process)
-    return total
-
-
-def _own_memory(process) -> int:
-    """Bytes of a process, of what it shares its part where the system tells."""
-    info = process.memory_full_info()
-    return getattr(info, "pss", 0) or info.rss
-
-
 def _tidy(notebook) -> None:
-    """Take away what Papermill leaves: timings, paths, empty tags and random ids."""
-    stable_ids(notebook)
+    """Take away what Papermill leaves: timings, paths, empty tags and a random id."""
     notebook.metadata.pop("papermill", None)
     notebook.metadata.get("language_info", {}).pop("version", None)
     for cell in notebook.cells:
+        if INJECTED in cell.metadata.get("tags", []):
+            cell["id"] = INJECTED
         cell.metadata.pop("papermill", None)
         cell.metadata.pop("execution", None)
         if not cell.metadata.get("tags", True):
             del cell.metadata["tags"]
-
-
-def stable_ids(notebook) -> None:
-    """Give each cell an id that depends on its source alone, so that converting twice gives the same file."""
-    seen: dict[str, int] = {}
-    for cell in notebook.cells:
-        text = f"{cell.cell_type}\n{cell.source}"
-        seen[text] = seen.get(text, 0) + 1
-        cell["id"] = hashlib.sha256(f"{seen[text]}\n{text}".encode()).hexdigest()[:12]
 
 
 def _write(path: Path, notebook) -> None:
@@ -621,48 +548,20 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     target = folder / f"{name}.ipynb"
     bars = bars or Bars()
     check_output(folder)
-    record = finished(target)
-    if output and record is None and target.exists() and not begun(target):
+    record = run_record(target)
+    if output and record is None and target.exists() and not is_partial(target):
         raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
                        "is not lost.")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
-        told = retold(json.loads(target.read_text(encoding="utf-8")), name, root)
-        told["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
-        _write(target, nbformat.from_dict(told))
+        notebook = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
+        notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
+        _write(target, nbformat.from_dict(notebook))
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
         record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
     return target
-
-
-def sync_pairs(check: bool = False, root: Path | None = None) -> list[Path]:
-    """Make each `notebooks/NAME.ipynb` from `NAME.py`: no outputs, stable ids, no versions.
-
-    Args:
-        check: write nothing.
-        root: folder of the book.
-
-    Returns:
-        The pairs that were out of step; with `check`, also any without a source, which are left alone otherwise.
-    """
-    import nbformat
-
-    folder = find_root(root) / "notebooks"
-    names, stale = notebooks(root), []
-    for name in names:
-        notebook = read(folder / f"{name}.py")
-        stable_ids(notebook)
-        notebook.nbformat_minor = 5
-        text, pair = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n", folder / f"{name}.ipynb"
-        if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
-            stale.append(pair)
-            if not check:
-                pair.write_text(text, encoding="utf-8")
-    if check:
-        stale += [pair for pair in sorted(folder.glob("*.ipynb")) if pair.stem not in names]
-    return stale
 
 
 def free_bytes(folder: Path) -> int:

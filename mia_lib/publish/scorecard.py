@@ -1,183 +1,77 @@
 """The scorecard: every claim of every chapter, what the paper printed, and what its run found.
 
-A row is a claim. The page, its three counters and what `mia scorecard` prints are made from the verdicts that the outputs of
-executed notebooks carry, and of nothing typed.
+The page, its three counters and what `mia scorecard` prints are made from the verdicts that the outputs of executed notebooks
+carry, and of nothing typed. A row is a claim with what became of it, as plain data:
+
+- paper, title, chapter (name of its notebook), claim, text, exhibit, printed (what the paper shows), rule;
+- kind: "paper", "ours" or "proof": what only an error could refute is counted as a proof, whoever claims it;
+- preset of the run, and of its verdict what `claims.Verdict.record` has under `OF_VERDICT`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import exhibits, marks, outputs
+from mia_lib.publish import outputs, templates
 from mia_lib.publish.parameters import find_root
 
 STAGED = "book/scorecard.json"  # in the staging folder, beside the page that offers it
 KINDS = {"paper": "The papers' claims", "ours": "This book's additions", "proof": "Proofs and identities"}
 OF_KIND = {"paper": "the paper's claim", "ours": "this book's addition", "proof": "a proof or an identity"}
-OF_DATA = {claims.OWN_DATA: "the paper's own data", claims.STAND_IN: "stand-in data", "": "no data set"}
+OF_DATA = {claims.OWN_DATA: "the paper's own data", claims.STAND_IN: "stand-in data"}
+FOR_FILTER = {claims.OWN_DATA: "own", claims.STAND_IN: "stand-in"}  # as book.js reads them
+OF_VERDICT = ("verdict", "brief", "estimate", "data", "reason", "numbers")
 
 
-@dataclass(frozen=True)
-class Found:
-    """What one run found of a claim.
-
-    Attributes:
-        preset: of the run.
-        verdict: one of `claims.VERDICTS`; said: the same with what was left out, "reproduced for n = 400; n = 2000 not run".
-        brief, estimate: our numbers as text, of the part that decides and of all parts. hold: of how many `parts` they are
-            on the claim's side.
-        data: `claims.OWN_DATA`, `claims.STAND_IN` or "". reason: why something was not run.
-        numbers: of all parts as data, as `claims.Verdict.numbers` has them.
-    """
-
-    preset: str
-    verdict: str
-    said: str
-    brief: str
-    estimate: str
-    hold: int
-    parts: int
-    data: str
-    reason: str
-    numbers: Sequence[Mapping]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A claim, and what became of it in a run."""
-
-    paper: str
-    claim: str
-    kind: str  # "paper", "ours" or "proof": what only an error could refute is counted as a proof, whoever claims it
-    chapter: str  # name of its notebook
-    text: str
-    exhibit: str
-    printed: str
-    rule: str
-    found: Found
-
-
-def rows(records: Iterable[Mapping]) -> list[Row]:
+def rows(verdicts: Iterable[Mapping]) -> list[dict]:
     """The rows of the scorecard, papers as they come and claims in the order of their paper.
 
     Args:
-        records: what `claims.show` put into executed notebooks, each with "notebook" and "preset". What a claims file has no
+        verdicts: what `claims.show` put into executed notebooks, each with "notebook" and "preset". What a claims file has no
             more is left out.
     """
-    of_claims = {(record["paper"], record["claim"]): record for record in records}
-    return [Row(paper, claim, _kind(known, found), found["notebook"], known["text"], known["exhibit"], known["evidence"],
-                known["rule"], _found(found))
-            for paper in dict.fromkeys(paper for paper, _ in of_claims)
-            for claim, known in claims.claims(paper).items() if (found := of_claims.get((paper, claim)))]
+    by_claim = {(verdict["paper"], verdict["claim"]): verdict for verdict in verdicts}
+    return [_row(known, verdict) for paper in dict.fromkeys(paper for paper, _ in by_claim)
+            for claim, known in claims.claims(paper).items() if (verdict := by_claim.get((paper, claim)))]
 
 
-def _kind(claim: Mapping, found: Mapping) -> str:
-    proof = "rounding" in claim or claims.CHECKED in claim.get("says", {}) or found["verdict"] == claims.CHECKED
-    return "proof" if proof else claim["kind"]
+def _row(claim: Mapping, verdict: Mapping) -> dict:
+    proof = "rounding" in claim or verdict["verdict"] == claims.CHECKED
+    return {"paper": claim["paper"], "title": claims.title(claim["paper"]), "chapter": verdict["notebook"],
+            "claim": claim["id"], "kind": "proof" if proof else claim["kind"], "text": claim["text"],
+            "exhibit": claim["exhibit"], "printed": claim["evidence"], "rule": claim["rule"], "preset": verdict["preset"],
+            **{name: verdict[name] for name in OF_VERDICT}}
 
 
-def _found(one: Mapping) -> Found:
-    return Found(one.get("preset", ""), one["verdict"], one["said"], one["brief"], one["estimate"],
-                 one.get("hold", 0), one.get("parts", 0), one.get("data", ""), one["reason"], one.get("numbers", []))
-
-
-def records(given: Sequence[Row]) -> list[dict]:
-    """The scorecard as plain data, a record for each claim and run, for `mia scorecard --json`."""
-    return [{"paper": row.paper, "title": claims.title(row.paper), "chapter": row.chapter, "claim": row.claim,
-             "kind": row.kind, "text": row.text, "exhibit": row.exhibit, "printed": row.printed, "rule": row.rule,
-             **asdict(row.found)} for row in given]
-
-
-def of_records(given: Iterable[Mapping]) -> list[Row]:
-    """The rows of what `records` made."""
-    return [Row(**{name: one[name] for name in Row.__dataclass_fields__ if name != "found"},
-                found=Found(**{name: one[name] for name in Found.__dataclass_fields__})) for one in given]
-
-
-def totals(given: Iterable[Row]) -> dict[str, Counter]:
+def totals(card: Iterable[Mapping]) -> dict[str, Counter]:
     """Three counters, by kind: how many claims came to which verdict in their runs."""
-    made = {kind: Counter() for kind in KINDS}
-    for row in given:
-        made[row.kind][row.found.verdict] += 1
-    return made
+    counters = {kind: Counter() for kind in KINDS}
+    for row in card:
+        counters[row["kind"]][row["verdict"]] += 1
+    return counters
 
 
-# --------------------------------------------------------------------------------------------------------- the page
-
-
-def page(given: Sequence[Row]) -> str:
+def page(card: Sequence[Mapping]) -> str:
     """Markdown of the scorecard: three counters, then a section and a table a paper."""
-    if not given:
-        return ""
-    sections = []
-    for paper in dict.fromkeys(row.paper for row in given):
-        of_paper = [row for row in given if row.paper == paper]
-        title, chapter = claims.title(paper), of_paper[0].chapter
-        lines = ["| claim | the paper | this run |", "| :--- | :--- | :--- |",
-                 *(f"| {' | '.join(map(_cell, _cells(row)))} |" for row in of_paper)]
-        sections.append(f"## {title}\n\nChapter: {{doc}}`/notebooks/{chapter}`.\n\n"
-                        f":::{{table}} Claims of *{title}*\n:name: tab-scorecard-{paper}\n:class: mia-scorecard\n\n"
-                        + "\n".join(lines) + "\n:::\n")
-    return f"{_counters(given)}\n" + "\n".join(sections)
+    where = {"On the paper's own data": claims.OWN_DATA, "On other data": claims.STAND_IN, "About no data set": ""}
+    groups = {name: [row for row in card if row["kind"] == "paper" and row["data"] == data] for name, data in where.items()}
+    return templates.render(
+        "scorecard.md", papers=[list(group) for _, group in itertools.groupby(card, lambda row: row["paper"])], kinds=KINDS,
+        of_kind=OF_KIND, of_data=OF_DATA, of_filter=FOR_FILTER, totals=totals(card), verdicts=claims.VERDICTS,
+        by_data={name: _in_words(Counter(row["verdict"] for row in group)) for name, group in groups.items() if group})
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"(?<!\\)\|", r"\\|", text).replace("\n", "<br>")
+def _in_words(count: Counter) -> str:
+    return ", ".join(f"{count[verdict]} {verdict}" for verdict in claims.VERDICTS if count[verdict]) or "none"
 
 
-def _cells(row: Row) -> tuple[str, str, str]:
-    named = exhibits.named(row.exhibit)
-    exhibit = row.exhibit
-    if named:
-        exhibit = f'<a href="exhibits.html#{marks.of_exhibit(row.paper, named[0])}">{row.exhibit}</a>'
-    data = f", {OF_DATA[row.found.data]}" if row.found.data else ""
-    place = f"../notebooks/{row.chapter}.html#{marks.in_chapter(row.claim)}"
-    about = OF_KIND[row.kind] + (f"; {exhibit}" if row.exhibit != "none" else "") + data
-    claim = (f'<span id="{marks.of_claim(row.paper, row.claim)}" class="mia-claim" data-kind="{row.kind}"></span>'
-             f'<a href="{place}"><strong>{row.claim}</strong></a> {row.text}\n{marks.small(about)}')
-    return claim, row.printed, _run(row.found)
-
-
-def _run(found: Found) -> str:
-    """What a run found, in HTML and Markdown, with what the filters of `book.js` read."""
-    inside = "\n".join(filter(None, [
-        f"{marks.pill(found.verdict)}{found.said.removeprefix(found.verdict)}", found.brief.replace("; ", "\n"),
-        f"{found.hold} of {found.parts} parts hold" if found.parts > 1 and found.hold < found.parts else "",
-        marks.small(found.reason) if found.reason else ""]))
-    whose = {claims.OWN_DATA: "own", claims.STAND_IN: "stand-in"}.get(found.data, "none")
-    return f'<span class="mia-run" data-verdict="{found.verdict}" data-data="{whose}">{inside}</span>'
-
-
-def _counters(given: Sequence[Row]) -> str:
-    counted, cards = totals(given), []
-    for kind, title in KINDS.items():
-        pills = " ".join(marks.pill(verdict, f"{counted[kind][verdict]} {verdict}")
-                         for verdict in claims.VERDICTS if counted[kind][verdict])
-        lines = [f'<span class="mia-kind">{title}</span>', f'<span class="mia-count">{counted[kind].total()}</span>', pills]
-        if kind == "paper":
-            lines += [marks.small(f"{where}: {_counts(given, data)}.") for data, where in (
-                (claims.OWN_DATA, "On the paper's own data"), (claims.STAND_IN, "On other data"), ("", "About no data set"))
-                if any(row.kind == kind and row.found.data == data for row in given)]
-        cards.append("<div>\n" + "\n".join(f"<p>{line}</p>" for line in filter(None, lines)) + "\n</div>\n")
-    return f'<div class="mia-counters">\n{"".join(cards)}</div>\n'
-
-
-def _counts(given: Iterable[Row], data: str) -> str:
-    own = [row.found for row in given if row.kind == "paper" and row.found.data == data]
-    return claims.counts([{"verdict": one.verdict, "said": one.said} for one in own])
-
-
-# ------------------------------------------------------------------------------------------------------ on a terminal
-
-
-def read(folder: Path | None = None, root: Path | None = None) -> list[Row]:
+def read(folder: Path | None = None, root: Path | None = None) -> list[dict]:
     """The scorecard of the last built book, or of what notebooks in a folder show.
 
     Args:
@@ -193,7 +87,7 @@ def read(folder: Path | None = None, root: Path | None = None) -> list[Row]:
         if not path.is_file():
             raise MiaError("There is no scorecard yet, since no book was built. Run `mia build` or `make book` first, or name "
                            "a folder with executed notebooks: `mia scorecard runs`.")
-        return of_records(json.loads(path.read_text(encoding="utf-8")))
+        return json.loads(path.read_text(encoding="utf-8"))
     folder = Path(folder)
     latest: dict[str, tuple[str, dict]] = {}
     for path in sorted(folder.rglob("*.ipynb")) if folder.is_dir() else [folder] if folder.is_file() else []:
@@ -204,38 +98,31 @@ def read(folder: Path | None = None, root: Path | None = None) -> list[Row]:
             continue
         if record["date"] >= latest.get(record["notebook"], ("",))[0]:
             latest[record["notebook"]] = record["date"], notebook
-    found = rows(record for _, notebook in latest.values() for record in of_notebook(notebook))
-    if not found:
+    card = rows(verdict for _, notebook in latest.values() for verdict in of_notebook(notebook))
+    if not card:
         raise MiaError(f"folder = {folder} holds no executed notebook with verdicts. `mia run NAME` leaves one in runs/.")
-    return found
+    return card
 
 
 def of_notebook(notebook: dict) -> list[dict]:
     """The verdicts that an executed notebook's outputs carry, each with the notebook's name and preset."""
     record = notebook["metadata"].get("mia", {})
-    whose = {"notebook": record.get("notebook", ""), "preset": record.get("preset", "")}
-    return [{**whose, **claim} for cell in notebook["cells"] for output in cell.get("outputs", [])
-            for claim in output.get("data", {}).get(outputs.CLAIMS, [])]
+    run = {"notebook": record.get("notebook", ""), "preset": record.get("preset", "")}
+    return [{**run, **verdict} for verdict in outputs.displayed(notebook).claims]
 
 
-def show(given: Sequence[Row]) -> None:
+def show(card: Sequence[Mapping]) -> None:
     """Print the scorecard as a table, with its three counters."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console, counted = Console(), totals(given)
-    said = {kind: ", ".join(f"{count[verdict]} {verdict}" for verdict in claims.VERDICTS if count[verdict]) or "none"
-            for kind, count in counted.items()}
-    caption = "\n".join(f"{KINDS[kind]}: {text}" for kind, text in said.items())
+    caption = "\n".join(f"{KINDS[kind]}: {_in_words(count)}" for kind, count in totals(card).items())
     table = Table(title="Scorecard", caption=caption, show_lines=True)
     table.add_column("claim", no_wrap=True)
     for column, ratio in (("what is claimed", 4), ("the paper", 3), ("this run", 4)):
         table.add_column(column, ratio=ratio, overflow="fold")
-    for row in given:
-        table.add_row(*map(Text, (f"{row.paper} {row.claim}", row.text, row.printed, _line(row.found))))
-    console.print(table)
-
-
-def _line(found: Found) -> str:
-    return found.said + (f": {found.brief}" if found.brief else "")
+    for row in card:
+        result = row["verdict"] + (f": {row['brief']}" if row["brief"] else "")
+        table.add_row(*map(Text, (f"{row['paper']} {row['claim']}", row["text"], row["printed"], result)))
+    Console().print(table)

@@ -18,7 +18,7 @@ is the speaker's. Three fences show what a chapter has:
     :::{ask} bayes 2                the second question of a quiz; its answer comes with the next step, and the speaker
     :::                             has the reasons against the other options
 
-Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`, `{verdict}`), with the chapter's name first.
+Roles are those of pages of prose (`{ours}`, `{printed}`, `{param}`, `{says}`), with the chapter's name first.
 Decks are drawn by reveal.js, which lies beside them, and ask the network for nothing.
 """
 
@@ -33,7 +33,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import pages, primer_page, prose, quiz
+from mia_lib.publish import build as book
+from mia_lib.publish import outputs, primer_page, prose, quiz, templates
 from mia_lib.publish.parameters import PUBLISHED, find_root
 
 FOLDER, OUT = "book/slides", "slides"
@@ -88,7 +89,7 @@ def build(preset: str = PUBLISHED, *, root: Path | None = None, folder: Path | N
     """
     root = find_root(root)
     folder = Path(folder).resolve() if folder else root / "_build"
-    return write(pages.ran(preset, root, folder), root, folder / OUT)
+    return write(book.executed_notebooks(preset, root, folder), root, folder / OUT)
 
 
 def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
@@ -106,15 +107,16 @@ def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
     shutil.copytree(root / FOLDER / "reveal", out / "reveal")
     shutil.copy(root / FOLDER / "slides.css", out)
     shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHEMATICS, out / "reveal")
-    for name in {name for one in decks for name in one.figures}:
+    for name in {name for lesson in decks for name in lesson.figures}:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
-    for one in decks:
-        (out / f"{one.name}.html").write_text(_page(one), encoding="utf-8")
-    asked, answered = sheets(source, {one.name: one.title for one in decks})
+    for lesson in decks:
+        page = templates.render("deck.html", title=lesson.title, chapter=lesson.chapter, slides=lesson.slides)
+        (out / f"{lesson.name}.html").write_text(page, encoding="utf-8")
+    asked, answered = sheets(source, {lesson.name: lesson.title for lesson in decks})
     (out / "quiz.html").write_text(asked, encoding="utf-8")
     (out / "answers.html").write_text(answered, encoding="utf-8")
     index = out / "index.html"
-    index.write_text(_index(decks), encoding="utf-8")
+    index.write_text(templates.render("decks.html", title="Slides", decks=decks), encoding="utf-8")
     return index
 
 
@@ -126,8 +128,7 @@ class _Source:
         self.runs = {name: prose.run_of(notebook, root) for name, notebook in notebooks.items()}
         self.pictures = {}
         for notebook in notebooks.values():
-            self.pictures |= {path.rpartition("/")[2].removesuffix(".png"): png
-                              for path, png in pages.collect_figures(notebook).items()}
+            self.pictures |= outputs.displayed(notebook).pictures
 
     def html(self, text: str, where: str) -> str:
         """Markdown with roles as HTML."""
@@ -146,17 +147,17 @@ def _markdown():
 
 def _plain(text: str, where: str) -> str:
     """Text without references to other places of the book, which a slide has not."""
-    def said(found: re.Match) -> str:
-        kind = found[1].partition(":")[0]
+    def words(role: re.Match) -> str:
+        kind = role[1].partition(":")[0]
         if kind == "cite":
             return ""
-        if found[2]:
-            return found[2]
+        if role[2]:
+            return role[2]
         if kind not in READERS:
-            raise MiaError(f"{where}: {found[0]} leads nowhere from a slide. Say it in words.")
-        return READERS[kind] or found[3]
+            raise MiaError(f"{where}: {role[0]} leads nowhere from a slide. Say it in words.")
+        return READERS[kind] or role[3]
 
-    return ROLE.sub(said, text)
+    return ROLE.sub(words, text)
 
 
 def deck(path: Path, source: _Source) -> Deck:
@@ -169,13 +170,13 @@ def deck(path: Path, source: _Source) -> Deck:
     import yaml
 
     text = path.read_text(encoding="utf-8")
-    found = HEAD.match(text)
-    head = yaml.safe_load(found[1]) if found else {}
+    match = HEAD.match(text)
+    head = yaml.safe_load(match[1]) if match else {}
     if not isinstance(head, dict) or head.keys() != KEYS:
         raise MiaError(f"{path.name}: the head has {sorted(head) if isinstance(head, dict) else head!r}; it needs "
                        f"{', '.join(sorted(KEYS))}, between two lines of ---.")
     slides, figures = [], []
-    for number, part in enumerate(re.split(r"^---$", text[found.end():], flags=re.MULTILINE), 1):
+    for number, part in enumerate(re.split(r"^---$", text[match.end():], flags=re.MULTILINE), 1):
         shown, *notes = NOTES.split(part.strip(), maxsplit=1)
         slides.append(_slide(shown, notes[0] if notes else "", f"{FOLDER}/{path.name}, slide {number}", source, figures))
     return Deck(path.stem, head["title"], head["lesson"], head["chapter"], int(head["minutes"]), tuple(slides),
@@ -217,14 +218,14 @@ def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) ->
     tables = {table: (run, of) for run in source.runs.values() for table, of in run.tables.items()}
     prose.known(name, tables, "table", where)
     run, table = tables[name]
-    columns = [one.strip() for one in options.get("columns", "").split(";") if one.strip()] or table["columns"]
+    columns = [item.strip() for item in options.get("columns", "").split(";") if item.strip()] or table["columns"]
     names = [_cell(row[0]) for row in table["rows"]]
-    wanted = [one.strip() for one in options.get("rows", "").split(";") if one.strip()] or names
-    for one in columns:
-        prose.known(one, table["columns"], f"column of {name}", where)
-    for one in wanted:
-        prose.known(one, names, f"row of {name}", where)
-    places = [table["columns"].index(one) for one in columns]
+    wanted = [item.strip() for item in options.get("rows", "").split(";") if item.strip()] or names
+    for column in columns:
+        prose.known(column, table["columns"], f"column of {name}", where)
+    for row in wanted:
+        prose.known(row, names, f"row of {name}", where)
+    places = [table["columns"].index(column) for column in columns]
     kept = [row for row, first in zip(table["rows"], names, strict=True) if first in wanted]
     lines = [columns, ["---"] * len(columns), *([_cell(row[place]) for place in places] for row in kept)]
     return source.html("\n".join(f"| {' | '.join(line)} |" for line in lines), where)
@@ -240,65 +241,19 @@ def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
     questions = quiz.load(name, source.root)
     if not number.isdigit() or not 1 <= int(number) <= len(questions):
         raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
-    one = questions[int(number) - 1]
-    options = "".join(f'<li{" class=right" * option.right}>{source.html(option.says, where)}</li>'
-                      for option in one.options)
-    why = source.html(one.options[one.answer].why, where)
+    question = questions[int(number) - 1]
     reasons = "\n".join(f"- **{letter}** {'(right)' if option.right else '(no)'}: {option.why}"
-                        for letter, option in zip(quiz.LETTERS, one.options, strict=False))
-    return (f'<div class="ask">{source.html(one.asks, where)}<ol type="A">{options}</ol>'
-            f'<div class="fragment answer">{why}</div></div>', reasons)
+                        for letter, option in zip(quiz.LETTERS, question.options, strict=False))
+    answer = source.html(question.options[question.answer].why, where)
+    return templates.render("ask.html", question=_in_html(question, where, source), answer=answer), reasons
 
 
-# Pages
-
-
-LIBRARIES = """<script>
-window.MathJax = {tex: {inlineMath: [["\\\\(", "\\\\)"]]}, options: {enableMenu: false}, startup: {typeset: false}};
-</script>
-<script src="reveal/tex-svg.js"></script>
-"""
-TYPESET = "window.MathJax.startup.promise.then(() => window.MathJax.typesetPromise())"
-DRAWN = f"""<script src="reveal/reveal.js"></script>
-<script src="reveal/notes.js"></script>
-<script>
-Reveal.initialize({{width: 1280, height: 720, margin: 0.05, hash: true, slideNumber: "c/t", center: false, transition: "none",
-                   plugins: [RevealNotes]}});
-{TYPESET}.then(() => {{
-  Reveal.layout();
-  document.documentElement.dataset.ready = "";
-}});
-</script>
-"""
-WRITTEN = f"<script>{TYPESET};</script>\n"
-
-
-def _html(title: str, body: str, styles: tuple[str, ...] = ("slides.css",)) -> str:
-    links = "".join(f'<link rel="stylesheet" href="{one}">\n' for one in styles)
-    return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n{links}'
-            f"</head>\n{body}\n</html>\n")
-
-
-def _page(one: Deck) -> str:
-    slides = "\n".join(f'<section>{slide.shown}<aside class="notes">{slide.notes}</aside></section>' for slide in one.slides)
-    link = f'<a href="../book/_build/html/{one.chapter}.html">The page in the book</a>'
-    body = f'<body>\n<div class="reveal"><div class="slides">\n{slides}\n</div>\n<p class="source">{link}</p></div>\n'
-    return _html(one.title, f"{body}{LIBRARIES}{DRAWN}</body>", ("reveal/reset.css", "reveal/reveal.css", "slides.css"))
-
-
-def _paper(title: str, content: str, scripts: str = "") -> str:
-    return _html(title, f'<body class="paper">\n<main>\n<h1>{escape(title)}</h1>\n{content}\n</main>\n{scripts}</body>')
-
-
-def _index(decks: list[Deck]) -> str:
-    rows = "".join(f'<tr><td><a href="{one.name}.html">{escape(one.title)}</a></td><td>{escape(one.lesson)}</td>'
-                   f"<td>{one.minutes}</td><td>{len(one.slides)}</td></tr>" for one in decks)
-    return _paper("Slides", (
-        "<p>Press <kbd>S</kbd> for the speaker's view with notes, <kbd>?</kbd> for all keys. To print a deck, add "
-        "<code>?print-pdf</code> to its address.</p>\n"
-        f"<table><thead><tr><th>deck</th><th>lesson</th><th>minutes</th><th>slides</th></tr></thead><tbody>{rows}</tbody></table>\n"
-        '<p>To print: <a href="quiz.html">the quizzes</a>, and <a href="answers.html">their answers</a> with reasons.</p>'))
+def _in_html(question: quiz.Question, where: str, source: _Source) -> dict:
+    """A question with its texts as HTML, and with reasons for and against its options."""
+    return {"asks": source.html(question.asks, where), "options": [
+        {"says": source.html(option.says, where), "right": option.right, "reason": source.html(
+            f"**{letter}** {'is right' if option.right else 'is wrong'}. {option.why}", where)}
+        for letter, option in zip(quiz.LETTERS, question.options, strict=False)]}
 
 
 def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
@@ -308,17 +263,8 @@ def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
         source: of roles in them.
         titles: name of a quiz -> its title, where it has another than its name.
     """
-    asked, answered = [], []
-    for path in sorted((source.root / quiz.FOLDER).glob("*.yaml")):
-        where, title = f"{quiz.FOLDER}/{path.name}", escape(titles.get(path.stem, path.stem.capitalize()))
-        questions, answers = "", ""
-        for one in quiz.load(path.stem, source.root):
-            options = "".join(f"<li>{source.html(option.says, where)}</li>" for option in one.options)
-            reasons = "".join(source.html(f"**{letter}** {'is right' if option.right else 'is wrong'}. {option.why}", where)
-                              for letter, option in zip(quiz.LETTERS, one.options, strict=False))
-            questions += f'<li>{source.html(one.asks, where)}<ol type="A">{options}</ol></li>'
-            answers += f"<li>{source.html(one.asks, where)}{reasons}</li>"
-        asked.append(f'<section class="sheet"><h2>{title}</h2><ol>{questions}</ol></section>')
-        answered.append(f'<section class="sheet"><h2>{title}</h2><ol>{answers}</ol></section>')
-    return tuple(_paper(title, "\n".join(parts), LIBRARIES + WRITTEN)
-                 for title, parts in (("Quizzes", asked), ("Answers", answered)))
+    of_all = {titles.get(path.stem, path.stem.capitalize()): [
+        _in_html(question, f"{quiz.FOLDER}/{path.name}", source) for question in quiz.load(path.stem, source.root)]
+        for path in sorted((source.root / quiz.FOLDER).glob("*.yaml"))}
+    return tuple(templates.render("sheets.html", title=title, sheets=of_all, answers=title == "Answers")
+                 for title in ("Quizzes", "Answers"))

@@ -27,6 +27,7 @@ from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, 
 if TYPE_CHECKING:
     import pandas as pd
 
+TEMPLATE = Path(__file__).with_name("templates") / "sweep.html"
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
 CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
@@ -38,14 +39,14 @@ class Cell:
     """One run of a sweep.
 
     Args:
-        given: swept parameter -> value.
+        settings: swept parameter -> value.
         page: of the run, in HTML.
         record: of the run; None when it failed.
         tables, claims: what the run displayed, as plain data.
         error: why it failed.
     """
 
-    given: Mapping
+    settings: Mapping
     page: Path | None = None
     record: Mapping | None = None
     tables: Sequence[Mapping] = ()
@@ -55,10 +56,10 @@ class Cell:
     @property
     def at(self) -> tuple:
         """Its place in the grid: a number or a word for each swept parameter."""
-        return tuple(map(plain, self.given.values()))
+        return tuple(map(plain, self.settings.values()))
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {value}" for name, value in zip(self.given, self.at, strict=True))
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.settings, self.at, strict=True))
 
 
 def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, root: Path | None = None) -> list[dict]:
@@ -78,20 +79,20 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
         raise MiaError(f"There is nothing to sweep: give a parameter and its values, -p NAME a,b,c; "
                        f"`mia params {name}` lists them.")
     values = {}
-    for axis, given in axes.items():
+    for axis, of_axis in axes.items():
         choose("parameter", axis, known)
-        if isinstance(given, str):
-            between = "|" if "|" in given or _is_list(known[axis]) else ","
-            given = [part.strip() for part in given.split(between) if part.strip()]
-        values[axis] = list(given)
+        if isinstance(of_axis, str):
+            between = "|" if "|" in of_axis or _is_list(known[axis]) else ","
+            of_axis = [part.strip() for part in of_axis.split(between) if part.strip()]
+        values[axis] = list(of_axis)
         if not values[axis]:
             raise MiaError(f"{axis} has no values. Give them as -p {axis} a,b,c.")
-    sizes = [len(given) for given in values.values()]
+    sizes = [len(of_axis) for of_axis in values.values()]
     if math.prod(sizes) > LIMIT:
         product = f"{' x '.join(map(str, sizes))} = " if len(sizes) > 1 else ""
         raise MiaError(f"The grid has {product}{math.prod(sizes)} cells. Allowed: up to {LIMIT}.")
-    for axis, given in values.items():
-        values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in given]
+    for axis, of_axis in values.items():
+        values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in of_axis]
         for place, value in enumerate(values[axis]):  # as read: "1e3" and "1000" are the same
             if value in values[axis][:place]:
                 raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
@@ -125,23 +126,23 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
     folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
     runner.check_output(folder)
     cells = []
-    for given in wanted:
-        bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(given)}")
+    for settings in wanted:
+        bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(settings)}")
         try:
-            notebook = runner.run(name, given, preset, root=root, bars=bars)
-            cells.append(read(given, run_page.write(notebook, root, bars), root))
+            notebook = runner.run(name, settings, preset, root=root, bars=bars)
+            cells.append(read(settings, run_page.write(notebook, root, bars), root))
         except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
-            cells.append(Cell(given, error=str(error)))
+            cells.append(Cell(settings, error=str(error)))
             bars.say(str(error))
         runner.write_whole(folder / "results.csv", tidy(cells).to_csv(index=False))
     return cells, folder
 
 
-def read(given: Mapping, page: Path, root: Path) -> Cell:
-    """What the notebook beside `page` displayed when it was run with `given`, its captions as its numbers have them."""
+def read(settings: Mapping, page: Path, root: Path) -> Cell:
+    """What the notebook beside `page` displayed when it was run with `settings`, its captions as its numbers have them."""
     notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
-    shown, _ = outputs.displayed_outputs(prose.told(notebook, prose.run_of(notebook, root)))
-    return Cell(given, page, notebook["metadata"]["mia"], list(shown["tables"].values()), shown["claims"])
+    shown = outputs.displayed(prose.resolve_roles(notebook, prose.run_of(notebook, root)))
+    return Cell(settings, page, notebook["metadata"]["mia"], list(shown.tables.values()), shown.claims)
 
 
 # ------------------------------------------------------------------------------------------------------ one table of results
@@ -160,8 +161,8 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
     depths: dict[str, int] = {}
     for table in (table for cell in cells for table in cell.tables):
         depths[table["name"]] = max(depths.get(table["name"], 0), _depth(table))
-    rows = [{**dict(zip(cell.given, cell.at, strict=True)), **row} for cell in cells for row in _rows(cell, depths)]
-    return pd.DataFrame(rows, columns=[*cells[0].given, *COLUMNS]).astype(dict.fromkeys(("value", "low", "high"), float))
+    rows = [{**dict(zip(cell.settings, cell.at, strict=True)), **row} for cell in cells for row in _rows(cell, depths)]
+    return pd.DataFrame(rows, columns=[*cells[0].settings, *COLUMNS]).astype(dict.fromkeys(("value", "low", "high"), float))
 
 
 def _filled(table: Mapping) -> list[list]:
@@ -243,20 +244,21 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     """
     known, ran = {p.name: p for p in parameters(name, preset, root)}, [cell for cell in cells if cell.record]
     words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
-    for place, axis in enumerate(cells[0].given):
+    for place, axis in enumerate(cells[0].settings):
         values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
         between = "|" if _is_list(known[axis]) or any("," in value for value in values) else ","
         # A single word that holds a comma is told from a list of words by a bar at its end.
         alone = between == "|" and len(values) == 1 and not _is_list(known[axis])
         words += ["-p", axis, between.join(values) + "|" * alone]
         swept[axis] = known[axis].meaning, (" | " if between == "|" else ", ").join(values)
-    verdicts = {claim["claim"]: [one["verdict"] for cell in ran for one in cell.claims if one["claim"] == claim["claim"]]
-                for cell in ran for claim in cell.claims}
-    figures, same = charts(tidy(cells), list(cells[0].given)) if len(ran) > 1 else ([], [])
+    verdicts: dict[str, list[str]] = {}
+    for claim in (claim for cell in ran for claim in cell.claims):
+        verdicts.setdefault(claim["claim"], []).append(claim["verdict"])
+    figures, same = charts(tidy(cells), list(cells[0].settings)) if len(ran) > 1 else ([], [])
     return standalone.page(
-        Path(__file__).with_name("sweep.html"), {"duration": duration}, name=name, preset=preset, cells=cells, ran=ran,
+        TEMPLATE, {"duration": duration}, name=name, preset=preset, cells=cells, ran=ran,
         swept=swept, command=shlex.join(words), figures=figures, same=same,
-        verdicts=dict(sorted(verdicts.items(), key=lambda one: len(set(one[1])) == 1)),
+        verdicts=dict(sorted(verdicts.items(), key=lambda item: len(set(item[1])) == 1)),
         texts={claim["claim"]: claim["text"] for cell in ran for claim in cell.claims},
         link={cell.at: os.path.relpath(cell.page, folder) for cell in ran if cell.page})
 

@@ -1,9 +1,7 @@
 """Reports of audits: pages of their own beside the book's, and beside the page of a run, with links that lead there."""
 
-from types import SimpleNamespace
-
 from mia_lib.papers.audit import exhibits
-from mia_lib.publish import _sphinx, outputs, pages
+from mia_lib.publish import outputs, pages
 
 REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html": "<!doctype html><title>é</title>",
                                                                    "audit.json": "{}"}}
@@ -23,24 +21,9 @@ def test_the_notebook_and_the_book_mean_the_same_output():
 
 
 def test_a_report_is_a_link_to_a_page_of_its_own():
-    assert pages.collect_audits(executed()) == {f"audit-forest/{name}": text for name, text in REPORT["files"].items()}
+    files = {f"audit-forest/{name}": text for name, text in REPORT["files"].items()}
+    assert outputs.displayed(executed()).report_files() == files
     for options, href in (({}, "../audits/audit-forest/audit.html"), ({"audits": ""}, "audit-forest/audit.html")):
         [output] = pages.page(executed(), **options)["cells"][0]["outputs"]
         assert set(output["data"]) == {"text/markdown", "text/plain"}
         assert f'<a href="{href}">The whole report on a &lt;forest&gt;</a>' in output["data"]["text/markdown"]
-
-
-def test_reports_lie_beside_the_pages_and_those_of_before_are_gone(tmp_path):
-    app = SimpleNamespace(srcdir=tmp_path / "in", outdir=tmp_path / "out")
-    staged, built = tmp_path / "in" / _sphinx.AUDITS / "audit-forest", tmp_path / "out" / "audits"
-    assert pages.AUDITS == f"{_sphinx.AUDITS}/"
-    for folder in (staged, built / "old"):
-        folder.mkdir(parents=True)
-        (folder / "audit.html").write_text("<p>", encoding="utf-8")
-    _sphinx.put_audits(app, None)
-    assert sorted(path.relative_to(built).as_posix() for path in built.rglob("*.html")) == ["audit-forest/audit.html"]
-    (staged / "audit.html").unlink()
-    for folder in (staged, staged.parent):
-        folder.rmdir()
-    _sphinx.put_audits(app, None)
-    assert not built.exists()

@@ -12,9 +12,8 @@ import yaml
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from mia_lib import LIBRARY
 from mia_lib.evidence import claims, pictures
-from mia_lib.publish import exhibits, marks, reference, scorecard
+from mia_lib.publish import scorecard
 
 pytestmark = pytest.mark.book
 
@@ -23,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def toc_pages() -> list[str]:
     """Every page of the table of contents, the root first."""
-    toc = reference.contents(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found = [toc["root"]]
 
     def walk(node):
@@ -63,11 +62,18 @@ def test_a_page_of_the_contents_has_one_title_and_text(built_book, page):
     assert len(article(built_book, page).get_text()) > 80
 
 
+def test_the_book_is_small_and_its_sidebar_short(built_book):
+    """40 MB in all, 500 kB a page, 20 entries."""
+    sizes = {path: path.stat().st_size for path in built_book.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) < 40e6
+    assert not [path for path, size in sizes.items() if path.suffix == ".html" and size > 500_000]
+    assert len(soup(built_book / "book" / "index.html").select(".bd-sidebar-primary li.toctree-l1")) <= 20
+
+
 def test_every_source_page_is_in_the_contents():
     written = {p.relative_to(ROOT).with_suffix("").as_posix() for p in (ROOT / "book").rglob("*.md")
                if "slides" not in p.parts}  # decks, which `mia slides` makes
-    assert written | {path.removesuffix(".md") for path in reference.pages(LIBRARY)} == {
-        page for page in PAGES if page.startswith("book/")}
+    assert written == {page for page in PAGES if page.startswith("book/")}
 
 
 @pytest.mark.parametrize("page", toc_pages())
@@ -183,22 +189,6 @@ def test_the_scorecard_has_a_row_for_each_claim_of_each_chapter(built_book):
     assert len(counted) == 3 and sum(counted) == len(of_claims)
     assert (built_book.parents[1] / scorecard.STAGED).is_file()
     assert article(built_book, "book/scorecard").select("a.download[href$='scorecard.json']")
-
-
-def test_the_index_has_a_row_for_each_exhibit_with_a_small_picture_that_is_loaded_late(built_book):
-    page = article(built_book, "book/exhibits")
-    rows = {row.find("span", id=True)["id"]: row for row in page.select("table.mia-exhibits tbody tr")}
-    assert list(rows) == [marks.of_exhibit(paper, one) for paper in exhibits.papers() for one in exhibits.exhibits(paper)]
-    images = page.select("table.mia-exhibits img")
-    assert len(images) >= 12
-    for image in images:
-        file = (built_book / "book" / unquote(image["src"])).resolve()
-        assert image["loading"] == "lazy" and file.stat().st_size <= pictures.LIMIT, image["src"]
-    for paper in exhibits.papers():
-        for name, one in exhibits._listed()[paper].items():
-            if isinstance(one, dict) and paper not in ("iha", "quantile"):  # of whose sets the smallest run has none
-                key = rows[marks.of_exhibit(paper, name)].find_all("td")[3].get_text(" ")
-                assert re.search(r"the paper: \S", key), f"{paper}, {name}: {one['key']} finds nothing in any table"
 
 
 def test_a_finding_has_a_paragraph_and_a_figure_of_a_chapter_and_leads_there(built_book):

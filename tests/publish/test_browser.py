@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.book, pytest.mark.browser]
 
 CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")]
 SEEN = ["book/index", "book/primer", "book/play", *CHAPTERS, "book/statistics", "book/findings", "book/scorecard",
-        "book/exhibits", "book/status", "book/guide"]
+        "book/status", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics", "book/primer"}
 CONTRAST = "color-contrast"  # takes longest; text has the same colours at every width, menus have not
 CHECKS = {1280: [(None, {})], 390: [(None, {"rules": {CONTRAST: {"enabled": False}}}),
@@ -302,7 +302,7 @@ def test_without_scripts_every_claim_is_there(browser, server):
     page.context.close()
 
 
-@pytest.mark.parametrize("name, width", [(name, width) for name in ("scorecard", "exhibits", "status")
+@pytest.mark.parametrize("name, width", [(name, width) for name in ("scorecard", "status")
                                          for width in (1280, 390)])
 def test_of_pages_that_are_tables_nothing_is_cut_off(browser, server, name, width):
     with Visit(browser, width=width) as tab:

@@ -89,22 +89,22 @@ def test_a_real_process_exits_1_when_a_cell_fails(tiny, repo):
 
 
 def test_build_prints_the_path_of_the_index(tiny, monkeypatch):
-    from mia_lib.publish import pages
+    from mia_lib.publish import build
 
-    monkeypatch.setattr(pages, "_render", lambda files, root, folder, force, bars: folder / "index.html")
+    monkeypatch.setattr(build, "render", lambda files, root, folder, force, bars: folder / "index.html")
     done = mia("build", "--preset", "smoke")
     assert done.exit_code == 0 and done.stdout.splitlines()[-1] == str(tiny / "_build" / "index.html")
 
 
 def test_other_errors_are_not_hidden(tiny, monkeypatch):
-    from mia_lib.publish import runner
+    from mia_lib.publish import sync
 
     def fail(*_):
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(runner, "sync_pairs", fail)
+    monkeypatch.setattr(sync, "pairs", fail)
     assert isinstance(mia("sync").exception, RuntimeError)
-    monkeypatch.setattr(runner, "sync_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(sync, "pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     done = mia("sync")
     assert done.exit_code == 130 and STOPPED in done.stderr
 

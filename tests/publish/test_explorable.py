@@ -16,7 +16,7 @@ from test_browser import LOOKS, Visit
 from mia_lib import plotting
 from mia_lib.evidence import explore
 from mia_lib.progress import Bars
-from mia_lib.publish import pages, run_page
+from mia_lib.publish import build, pages, run_page
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.random(400) < 0.5
@@ -73,7 +73,7 @@ def html(root, ran):
     """Folder of the pages as `mia build` makes them, warnings as errors."""
     folder = root / "_build"
     folder.mkdir()
-    return pages._render(pages._pages(root, {"tiny": ran}), root, folder, False, Bars()).parent
+    return build.render(build.contents(root, {"tiny": ran}), root, folder, False, Bars()).parent
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def test_only_a_page_with_a_chart_loads_the_library_and_only_once(html, chapter)
 def test_the_library_is_made_once_and_not_for_a_book_without_charts(root, html, monkeypatch):
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda *_, **__: pytest.fail("made again"))
     with_chart = {"notebooks/tiny.ipynb": f"class='{pages.EXPLORABLE}'".encode()}
-    assert list(pages._drawing(with_chart, root / "_build")) == ["book/_static/vega.js"]
-    assert pages._drawing({"notebooks/tiny.ipynb": b"{}", "book/_static/explore.js": b".mia-explore"}, root / "_build") == {}
+    assert list(build._drawing(with_chart, root / "_build")) == ["book/_static/vega.js"]
+    assert build._drawing({"notebooks/tiny.ipynb": b"{}", "book/_static/explore.js": b".mia-explore"}, root / "_build") == {}
 
 
 def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):

@@ -16,7 +16,7 @@ from mia_lib import metrics, plotting
 from mia_lib.errors import MiaError
 from mia_lib.evidence import play, versus
 from mia_lib.progress import Bars
-from mia_lib.publish import outputs, pages, play_page, run_page
+from mia_lib.publish import build, outputs, pages, play_page, run_page
 
 RNG = np.random.default_rng(1)
 N, R, COUNT = 120, 6, 6
@@ -75,7 +75,7 @@ def html(root, ran):  # noqa: F811
     """Folder of the pages as `mia build` makes them, warnings as errors."""
     folder = root / "_build"
     folder.mkdir(exist_ok=True)
-    return pages._render(pages._pages(root, {"tiny": ran}), root, folder, False, Bars()).parent
+    return build.render(build.contents(root, {"tiny": ran}), root, folder, False, Bars()).parent
 
 
 def soup(html, name: str) -> BeautifulSoup:
@@ -85,11 +85,9 @@ def soup(html, name: str) -> BeautifulSoup:
 # What stands in the pages
 
 
-def test_a_game_is_found_in_whatever_notebook_dealt_it(ran):
-    other = {"cells": [{"cell_type": "markdown", "source": ""}]}
-    made = play_page.game([other, ran])
-    assert made == play_page.holder(play.deal(**DEALT)) == play_page.game([ran, other])
-    assert "`mia build`" in play_page.game([other]) and play_page.HOLDER not in play_page.game([other])
+def test_without_a_deal_the_page_says_how_to_get_one(ran):
+    assert outputs.displayed(ran).deals == [json.loads(json.dumps(play.deal(**DEALT)))]
+    assert "`mia build`" in play_page.game([]) and "mia-game" not in play_page.game([])
     assert play.MIME == outputs.GAME
 
 
@@ -139,7 +137,7 @@ def test_a_figure_of_a_chapter_is_shown_again_in_other_words(html):
 @pytest.mark.parametrize("text", [":::{explorable} fig-verso\n:name: x\n:::\n", ":::{explorable} fig-versus\n:::\n"])
 def test_a_figure_that_nobody_shows_or_without_a_label_is_named(ran, text):
     with pytest.raises(MiaError, match=r"book/x.md: .* figures that readers can move are fig-live, fig-versus"):
-        pages.shown_again(text, "book/x.md", pages.collect_charts(ran))
+        pages.show_charts_again(text, "book/x.md", dict.fromkeys(outputs.displayed(ran).charts, ({}, "")))
 
 
 # As a reader meets them

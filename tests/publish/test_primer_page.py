@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mia_lib.publish import pages, primer_page, prose
+from mia_lib.publish import outputs, pages, primer_page, prose
 from mia_lib.publish.parameters import find_root
 
 TEXT = (find_root() / primer_page.PAGE).read_text()
@@ -26,16 +26,17 @@ def test_no_formula_stands_before_its_picture():
 
 
 def test_each_picture_can_be_moved_looked_at_and_read(notebook):
-    charts, figures = pages.collect_charts(notebook), pages.collect_figures(notebook)
+    shown = outputs.displayed(notebook)
     for section in SECTIONS:
         (name,) = re.findall(r"\{explorable\} (\S+)", section)
-        assert name in charts and f"{prose.FIGURES}{name}.png" in figures and charts[name][1]
-        assert charts[name][0]["usermeta"]["instructions"] and re.search(r"\{ours\}`primer \S+-table`", section)
+        assert name in shown.pictures and shown.figures[name]["alt"]
+        assert shown.charts[name]["usermeta"]["instructions"] and re.search(r"\{ours\}`primer \S+-table`", section)
 
 
 def test_the_page_is_told_with_numbers_that_were_computed(notebook):
     run = prose.run_of(notebook, find_root())
     told = prose.prose(TEXT, "book/primer.md", runs={"primer": run})
     assert "{ours}" not in told and told.count("\n|") > 20 and "mia-option" in told
-    shown = pages.shown_again(told, "book/primer.md", pages.collect_charts(notebook))
+    charts = {name: (chart, "alt") for name, chart in outputs.displayed(notebook).charts.items()}
+    shown = pages.show_charts_again(told, "book/primer.md", charts)
     assert "{explorable}" not in shown and shown.count(f'class="{pages.EXPLORABLE}"') == 3

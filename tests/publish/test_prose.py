@@ -41,7 +41,7 @@ def test_a_warning_on_a_page_names_no_path_of_a_machine():
     where = "/home/me/mia_lib/signals/curvature.py:12: UserWarning: h = 1e-08 is too small\n  warnings.warn(said)\n"
     text = [where, "/tmp/ipykernel_7/3.py:1: UserWarning: and another", "\nTraining: 3 of 4\n"]
     cell = {"cell_type": "code", "source": "", "outputs": [{"output_type": "stream", "name": "stderr", "text": text}]}
-    told = prose.told({"cells": [cell]}, run())["cells"][0]["outputs"][0]["text"]
+    told = prose.resolve_roles({"cells": [cell]}, run())["cells"][0]["outputs"][0]["text"]
     assert told == "UserWarning: h = 1e-08 is too small\nUserWarning: and another\nTraining: 3 of 4\n"
 
 
@@ -73,8 +73,6 @@ def test_what_stands_behind_a_number_agrees_with_it(text, said):
         ("{param}`sizes`", "400, 1,000"),
         ("{param}`dataset:title`", "FashionMNIST"),
         ("{param}`tables:title`", "Adult, German credit"),
-        ("{verdict}`C7`", "reproduced"),
-        ("{verdict}`C7:numbers`", verdict(0.1)["estimate"]),
         ("{printed}`table1 | n = 400 | MATT | attack_accuracy`", "57.0"),
         ("no {term}`role` of ours", "no {term}`role` of ours"),
     ],
@@ -207,7 +205,7 @@ def test_captions_and_alternative_texts_are_told_too(monkeypatch):
         mia={"name": "f", "caption": "c {ours}`lead`", "alt": "a {param}`seeds`"},
     )
     made = notebook(*shown, figure)
-    told = prose.told(made, prose.run_of(made, ROOT))
+    told = prose.resolve_roles(made, prose.run_of(made, ROOT))
     assert told["cells"][0]["source"] == "Lead 1.9 % [1.4, 2.5]."
     assert told["cells"][1]["outputs"][1]["metadata"]["mia"] == {"name": "f", "caption": "c 1.9 % [1.4, 2.5]", "alt": "a 100"}
     assert told["cells"][1]["outputs"][1]["data"]["text/plain"] == "alt 1.9 %"
@@ -250,7 +248,7 @@ def test_a_changed_parameter_makes_a_preset_another(monkeypatch):
 def test_a_result_has_one_name():
     one = output({outputs.RESULTS: {"lead": LEAD}})
     with pytest.raises(MiaError, match="two results are named 'lead'"):
-        outputs.displayed_outputs(notebook(one, one))
+        outputs.displayed(notebook(one, one))
 
 
 @pytest.mark.parametrize("given, words", [({"Lead": 1.0}, "cannot be linked"), ({"lead": float("nan")}, "cannot be said")])

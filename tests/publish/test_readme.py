@@ -1,45 +1,13 @@
-"""What README says was found is what the book says, and its examples run."""
+"""The examples of README and of the page on models of one's own run."""
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-from dataclasses import replace
 
-import pytest
-
-from mia_lib.errors import MiaError
-from mia_lib.evidence import claims
-from mia_lib.publish import marks, prose, readme
 from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
-
-
-RUN = prose.Run("bayes", "published", True, answer="MAST {ours}`lead`", results={"lead": {"text": "leads"}})
-
-
-def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    shutil.copy(ROOT / "_toc.yml", tmp_path)
-    path, staged = tmp_path / "README.md", tmp_path / "_build" / "book" / readme.STAGED
-    path.write_text(f"# One\n\n{readme.BEGIN}\nold\n{marks.END}\n\nTwo.\n")
-    assert readme.sync(root=tmp_path) == [], "no book was built"
-    record = {"notebook": "bayes", "verdict": "reproduced", "said": "reproduced", "kind": "paper"}
-    judged = [record, {**record, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
-              {**record, "verdict": claims.CHECKED, "said": claims.CHECKED}]
-    staged.parent.mkdir(parents=True)
-    for preset in ("quick", "published"):
-        staged.write_bytes(readme.found({"bayes": replace(RUN, preset=preset)}, judged))
-        assert readme.sync(True, tmp_path) == [path] * (preset == "published") and "old" in path.read_text()
-    assert readme.sync(False, tmp_path) == [path] and readme.sync(True, tmp_path) == []
-    text = path.read_text()
-    assert text.startswith("# One\n\n<!--") and text.endswith("-->\n\nTwo.\n")
-    assert "| MAST leads | 1 reproduced | 1 contradicted |" in text
-    path.write_text("# One\n")
-    with pytest.raises(MiaError, match="lacks the marks"):
-        readme.sync(root=tmp_path)
 
 
 def test_its_examples_run_as_they_stand(tmp_path):

@@ -13,11 +13,12 @@ from bs4 import BeautifulSoup
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
-from mia_lib.publish import outputs, run_page, runner, sweep
+from mia_lib.publish import build, outputs, run_page, runner, sweep
 from mia_lib.publish import pages as book
 
 RENDER = run_page.render  # before `tiny` puts a stub in its place
 CHAPTERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
+DRAWN = ["bayes", "audit"]  # with theorems and citations, and with reports beside it
 LEFTOVERS = re.compile(r"\{(cite|numref|ref|eq|term|prf|doc|math|py)[:}`]|\$\$|\?\?|\]\{\.|:::|```|Traceback|"
                        r"Unknown (role|directive)")
 
@@ -34,7 +35,8 @@ def as_run(notebook: Path, folder: Path, **record) -> Path:
 def drawn(notebook: Path, root: Path) -> tuple[BeautifulSoup, list[str]]:
     text, warnings = RENDER(notebook, root)
     notebook.with_suffix(".html").write_text(text, encoding="utf-8")
-    for file, report in book.collect_audits(json.loads(notebook.read_text(encoding="utf-8"))).items():  # as `mia run` does
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    for file, report in outputs.displayed(content).report_files().items():  # as `mia run` does
         path = notebook.parent / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(report, encoding="utf-8")
@@ -43,10 +45,10 @@ def drawn(notebook: Path, root: Path) -> tuple[BeautifulSoup, list[str]]:
 
 @pytest.fixture(scope="module")
 def pages(built_book, repo, tmp_path_factory):
-    """The page of each notebook of the repository, run at the smoke preset: name -> (path, soup, warnings)."""
+    """The pages of two chapters, run at the smoke preset: name -> (path, soup, warnings)."""
     found = {}
-    for notebook in sorted((built_book.parents[2] / "executed").glob("*.ipynb")):
-        name = notebook.stem.rpartition("-")[0]
+    for name in DRAWN:
+        [notebook] = (built_book.parents[2] / "executed").glob(f"{name}-*.ipynb")
         copy = as_run(notebook, tmp_path_factory.mktemp(name))
         found[name] = copy.with_suffix(".html"), *drawn(copy, repo)
     return found
@@ -67,13 +69,10 @@ def small(tmp_path_factory) -> Path:
     (root / "book" / "references.bib").write_text(
         "@article{known, author={Ada Known}, title={A Title}, journal={J}, year={2020}}\n"
         "@article{other, author={Not Cited}, title={Other}, journal={J}, year={2021}}\n")
-    (root / "book" / "glossary.md").write_text(
-        "# Glossary\n\n:::{glossary}\napple\n  A {term}`fruit <sweet fruit>`.\n\nbread\n  Not asked for.\n\n"
-        "Sweet fruit\n  It is $x^2$ sweet.\n:::\n")
     (root / "notebooks" / "small.py").write_text(
         '# %% tags=["parameters"]\nsteps: int = 3  # how many\nword: str = "a`b"  # which\n')
     text = ("# A small page\n\nAn {term}`apple` {cite}`known`, [elsewhere](../book/game.md#rules), {ref}`there <a-place>`, "
-            "{doc}`that page </book/game>`, {numref}`fig-here`, {py:func}`mia_lib.data.load`.\n\n"
+            "{doc}`that page </book/game>`, $x^2$, {numref}`fig-here`, {py:func}`mia_lib.data.load`.\n\n"
             "```{exercise}\n:label: task\nWhy?\n```\n\n```{solution} task\n:class: dropdown\nBecause.\n```\n")
     pixel = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAA"
              "AABJRU5ErkJggg==")
@@ -94,7 +93,7 @@ def small(tmp_path_factory) -> Path:
 
 
 @pytest.mark.book
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", DRAWN)
 def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
     path, soup, warnings = pages[name]
     assert not warnings
@@ -115,7 +114,7 @@ def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
     assert tabled and all(text.startswith(f"Table {chapter}.") for text in tabled)
     for equation in article.select("span.eqno"):
         assert equation.get_text().startswith(f"({chapter}.")
-    assert article.select(".citation") and article.select("dl.glossary dt")
+    assert article.select(".citation")
     banner = article.select_one("h1 + .admonition").get_text(" ")
     assert "Preset: smoke" in " ".join(banner.split()) and "Changed from it: nothing" in " ".join(banner.split())
     for code in article.find_all(["pre", "code"]):
@@ -125,7 +124,7 @@ def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
 
 
 @pytest.mark.book
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", DRAWN)
 def test_all_links_of_the_page_lead_somewhere_and_nothing_is_loaded(pages, name):
     path, soup, _ = pages[name]
     places = {tag["id"] for tag in soup.find_all(id=True)} | {tag["name"] for tag in soup.find_all("a", attrs={"name": True})}
@@ -149,14 +148,15 @@ def check_that_nothing_is_loaded(soup: BeautifulSoup, mathematics: int) -> None:
 
 @pytest.mark.book
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_names_of_rows_hold_settings_and_no_measured_value(pages, repo, name):
+def test_names_of_rows_hold_settings_and_no_measured_value(built_book, repo, name):
     """Else rows of different runs would not match. A decimal in a name is written in a source, a preset or a printed table."""
     sources = [repo / "notebooks" / f"{name}.py", repo / "notebooks" / "presets" / f"{name}.smoke.yaml",
                *repo.glob(f"mia_lib/papers/{name}/*.py"), *repo.glob(f"mia_lib/{name}/*.py"),
                *repo.glob(f"data/papers/{name}*")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     settings = {float(number) for number in re.findall(r"\d*\.?\d+(?:e-?\d+)?", text)}
-    frame = sweep.tidy([sweep.read({"seed": 0}, pages[name][0], repo)])
+    [notebook] = (built_book.parents[2] / "executed").glob(f"{name}-*.ipynb")
+    frame = sweep.tidy([sweep.read({"seed": 0}, notebook, repo)])
     for exhibit, row in frame[["exhibit", "row"]].drop_duplicates().itertuples(False, None):
         for number in map(float, re.findall(r"\d+\.\d+(?:e-?\d+)?", row)):
             assert any(abs(number - k * scale) < 1e-9 for k in settings for scale in (1, 100)), f"{exhibit}: {row}"
@@ -201,10 +201,8 @@ def test_without_a_built_book_other_pages_are_words(small, tmp_path):
     assert not warnings
     article = soup.find("article")
     text = " ".join(article.get_text(" ").split())
-    for words in ("elsewhere", "there", "that page", "Fig. 1", "mia_lib.data.load"):
+    for words in ("An apple", "elsewhere", "there", "that page", "Fig. 1", "mia_lib.data.load"):
         assert words in text, words
-    terms = [term.get_text(strip=True).rstrip("#") for term in article.select("dl.glossary dt")]
-    assert terms == ["apple", "Sweet fruit"], "those that are named, and those that their definitions name"
     assert "A title" in text and "Not Cited" not in text
     links = {link.get_text(): link["href"] for link in article.find_all("a", href=True)}
     assert all(href.startswith("#") or href == "small.ipynb" for href in links.values()), links
@@ -217,7 +215,8 @@ def test_without_a_built_book_other_pages_are_words(small, tmp_path):
 def test_with_a_built_book_they_are_links_into_it(small, tmp_path, monkeypatch):
     built = tmp_path / "book" / "html"
     built.mkdir(parents=True)
-    lines = ("book/game std:doc -1 book/game.html The game\na-place std:label -1 book/game.html#a-place A place\n"
+    lines = ("book/game std:doc -1 book/game.html The game\napple std:term -1 book/glossary.html#term-apple -\n"
+             "a-place std:label -1 book/game.html#a-place A place\n"
              "mia_lib.data.load py:function 1 book/api/data.html#$ -\n")
     head = "# Sphinx inventory version 2\n# Project: S\n# Version: \n# The remainder of this file is compressed using zlib.\n"
     (built / "objects.inv").write_bytes(head.encode() + zlib.compress(lines.encode()))
@@ -228,7 +227,7 @@ def test_with_a_built_book_they_are_links_into_it(small, tmp_path, monkeypatch):
     links = {link.get_text(): link["href"] for link in soup.find("article").find_all("a", href=True)}
     base = "../book/html/book"
     assert links["elsewhere"] == f"{base}/game.html#rules" and links["there"] == f"{base}/game.html#a-place"
-    assert links["that page"] == f"{base}/game.html"
+    assert links["apple"] == f"{base}/glossary.html#term-apple" and links["that page"] == f"{base}/game.html"
     assert next(href for text, href in links.items() if "data.load" in text) == f"{base}/api/data.html#mia_lib.data.load"
     assert links["the page in the book"] == "../book/html/notebooks/small.html"
 
@@ -259,9 +258,9 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
 
 
 def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(book, "sphinx", lambda *_: (2, ["Sphinx: ERROR: broken"]))
+    monkeypatch.setattr(build, "sphinx", lambda *_: (2, ["Sphinx: ERROR: broken"]))
     copy = as_run(small / "small.ipynb", tmp_path)
-    with pytest.raises(book.BookFailed, match="broken") as error:
+    with pytest.raises(build.BookFailed, match="broken") as error:
         RENDER(copy, small)
     assert str(copy) in str(error.value)
 

@@ -3,24 +3,25 @@
 import json
 import re
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mia_lib import metrics
 from mia_lib.evidence import claims
 from mia_lib.publish import outputs, scorecard
 from mia_lib.publish.cli import app
 
 
-def around(mean, spread=0.1):
-    return metrics.t_interval(mean + spread * np.linspace(-1.5, 1.5, 9))
+def verdict(paper, claim, verdict="reproduced", **more):
+    """What a notebook keeps of a claim."""
+    known = claims.claims(paper)[claim]
+    number = {"part": "", "value": 1.0, "low": 0.9, "high": 1.1, "unit": ""}
+    return {"notebook": paper, "preset": "quick", "paper": paper, "claim": claim, "text": known["text"], "kind": known["kind"],
+            "verdict": verdict, "brief": "1.000 [0.900, 1.100]", "estimate": "1.000 [0.900, 1.100]", "data": "", "reason": "",
+            "numbers": [number], **more}
 
 
-def found(paper="bayes", mean=1.0, **more):
-    """Records of all claims of a paper, as the notebook of that paper hands them over."""
-    whose = {"notebook": paper, "preset": "quick", **more}
-    return [{**whose, **claims.judge(paper, claim, around(mean)).record()} for claim in claims.claims(paper)]
+def verdicts(paper="bayes", of_all="reproduced"):
+    return [verdict(paper, claim, of_all) for claim in claims.claims(paper)]
 
 
 def row_of(page, paper, claim):
@@ -28,80 +29,52 @@ def row_of(page, paper, claim):
 
 
 def test_a_row_is_a_claim_and_papers_come_as_they_stand_in_the_book():
-    rows = scorecard.rows([*reversed(found("iha")), *found("bayes")])
-    assert [row.claim for row in rows] == [*claims.claims("iha"), *claims.claims("bayes")]
-    assert scorecard.rows([]) == [] and scorecard.page([]) == ""
-    assert scorecard.rows([{**found()[0], "claim": "C99"}]) == [], "of an old record, and no claim any more"
+    rows = scorecard.rows([*reversed(verdicts("iha")), *verdicts("bayes")])
+    assert [row["claim"] for row in rows] == [*claims.claims("iha"), *claims.claims("bayes")]
+    assert scorecard.rows([]) == []
+    assert scorecard.rows([{**verdicts()[0], "claim": "C99"}]) == [], "of an old run, and no claim any more"
 
 
 def test_what_only_an_error_refutes_is_a_proof_whoever_states_it_and_however_it_came_out():
-    kinds = {row.claim: row.kind for row in scorecard.rows(found())}
+    kinds = {row["claim"]: row["kind"] for row in scorecard.rows(verdicts())}
     assert kinds["C1"] == kinds["C3r"] == "proof" and kinds["C7"] == "paper" and kinds["C7r"] == "ours"
-    refuted = claims.judge_identity("bayes", "C1", 1.0, 1e-9).record()
-    row, = scorecard.rows([{"notebook": "bayes", "preset": "quick", **refuted}])
-    assert row.kind == "proof" and scorecard.totals([row])["proof"] == {"contradicted": 1}
+    rows = scorecard.rows([verdict("bayes", "C1", "contradicted"), verdict("bayes", "C7", claims.CHECKED)])
+    assert scorecard.totals(rows)["proof"] == {"contradicted": 1, claims.CHECKED: 1}
 
 
 def test_the_three_counters_count_each_claim_once():
-    records = found()
-    counted = scorecard.totals(scorecard.rows(records))
-    assert sum(one.total() for one in counted.values()) == len(claims.claims("bayes"))
-    assert set(counted) == set(scorecard.KINDS) and all(set(one) == {"reproduced"} for one in counted.values())
-    page = scorecard.page(scorecard.rows(records))
+    rows = scorecard.rows(verdicts())
+    counted = scorecard.totals(rows)
+    assert sum(count.total() for count in counted.values()) == len(claims.claims("bayes"))
+    page = scorecard.page(rows)
     assert re.findall(r'"mia-kind">([^<]*)<', page) == list(scorecard.KINDS.values())
-    assert [int(n) for n in re.findall(r'"mia-count">(\d+)<', page)] == [one.total() for one in counted.values()]
+    assert [int(n) for n in re.findall(r'"mia-count">(\d+)<', page)] == [count.total() for count in counted.values()]
 
 
 def test_a_row_has_the_paper_and_this_run():
-    row = row_of(scorecard.page(scorecard.rows(found())), "bayes", "C6")
+    row = row_of(scorecard.page(scorecard.rows(verdicts())), "bayes", "C6")
     claim, printed, ours = row.strip("| ").split(" | ")
-    assert 'href="../notebooks/bayes.html#claim-C6"' in claim and "exhibits.html#bayes-figure-1" in claim
+    assert 'href="../notebooks/bayes.html#claim-C6"' in claim and "; Figure 1" in claim
     assert claims.claims("bayes")["C6"]["text"] in claim and printed == claims.claims("bayes")["C6"]["evidence"]
-    assert "verdict-reproduced" in ours and re.search(r"1\.000 \[0\.\d+, 1\.\d+\]", ours)
+    assert "verdict-reproduced" in ours and "1.000 [0.900, 1.100]" in ours
 
 
-def test_what_was_not_run_says_why_and_what_was_run_in_part_says_which():
-    left = claims.judge("bayes", "C14", None, "no ImageNet").record()
-    part = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 4000": None}, "too few records").record()
-    page = scorecard.page(scorecard.rows({"notebook": "bayes", "preset": "quick", **one} for one in (left, part)))
-    assert "no ImageNet" in row_of(page, "bayes", "C14") and 'data-verdict="not run"' in row_of(page, "bayes", "C14")
-    row = row_of(page, "bayes", "C7")
-    assert "reproduced</span> for n = 400; n = 4000 not run" in row and "too few records" in row
-
-
-@pytest.mark.parametrize("interval, shown, unit", [
-    (claims.judge("bayes", "C7", {"n = 400": around(0.02, 0.01), "n: 2; m": around(-0.5)}, points=True), 2, "points"),
-    (claims.judge("bayes", "C6", around(1.0)), 1, ""),
-    
-    (claims.judge_identity("bayes", "C1", 3e-13, 1e-10), 1, ""), (claims.judge("bayes", "C14", None, "no"), 0, "")])
-def test_numbers_for_programs_are_those_of_the_verdict_in_the_units_that_are_printed(interval, shown, unit):
-    verdict = interval.record()
-    row, = scorecard.rows([{"notebook": verdict["paper"], **json.loads(json.dumps(verdict))}])
-    numbers = scorecard.records([row])[0]["numbers"]
-    assert len(numbers) == shown and {number["unit"] for number in numbers} <= {unit}
-    for number, (name, part) in zip(numbers, interval.intervals.items(), strict=True):
-        factor = 100 if unit == "points" else 1
-        assert number["part"] == name and number["value"] == factor * part.value
-        ends = (None, None) if np.isnan(part.low) else (factor * part.low, factor * part.high)
-        assert (number["low"], number["high"]) == ends
-
-
-def test_records_hold_all_that_a_row_shows():
-    rows = scorecard.rows(found())
-    records = json.loads(json.dumps(scorecard.records(rows)))
-    assert len(records) == len(rows) and scorecard.of_records(records) == rows
-    assert set(records[0]) == {
-        "paper", "title", "chapter", "claim", "kind", "text", "exhibit", "printed", "rule", "preset", "verdict",
-        "said", "brief", "estimate", "hold", "parts", "data", "reason", "numbers"}
+@pytest.mark.parametrize("data, mark, words", [
+    (claims.OWN_DATA, "own", "On the paper's own data: 1 not run."),
+    (claims.STAND_IN, "stand-in", "On other data: 1 not run."), ("", "none", "About no data set: 1 not run.")])
+def test_what_was_not_run_says_why_and_where_it_counts(data, mark, words):
+    page = scorecard.page(scorecard.rows([verdict("bayes", "C14", "not run", brief="", reason="no | ImageNet", data=data)]))
+    row = row_of(page, "bayes", "C14")
+    assert r"no \| ImageNet" in row and f'data-verdict="not run" data-data="{mark}"' in row and words in page
 
 
 def mia(*words):
     return CliRunner().invoke(app, ["scorecard", *map(str, words)])
 
 
-def leave(folder, name, date, mean=1.0):
+def leave(folder, name, date, of_all="reproduced"):
     """An executed notebook with all verdicts of its paper."""
-    output = {"output_type": "display_data", "data": {outputs.CLAIMS: found(name, mean)}}
+    output = {"output_type": "display_data", "data": {outputs.CLAIMS: verdicts(name, of_all)}}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.ipynb").write_text(json.dumps({
         "metadata": {"mia": {"notebook": name, "preset": "smoke", "date": date}},
@@ -116,15 +89,15 @@ def test_without_a_book_the_command_to_run_is_named(tiny):
 
 
 def test_the_latest_run_of_each_chapter_in_a_folder_is_printed(tmp_path):
-    leave(tmp_path / "bayes-new", "bayes", "2026-02-01", -1.0)
+    leave(tmp_path / "bayes-new", "bayes", "2026-02-01", "contradicted")
     leave(tmp_path / "bayes-old", "bayes", "2026-01-01")
     leave(tmp_path / "iha-one", "iha", "2025-01-01")
     (tmp_path / "other.ipynb").write_text('{"metadata": {}, "cells": []}')
-    records = json.loads(mia(tmp_path, "--json").stdout)
-    assert [one["claim"] for one in records] == [*claims.claims("bayes"), *claims.claims("iha")]
-    assert {(one["paper"], one["verdict"]) for one in records} == {("bayes", "contradicted"), ("iha", "reproduced")}
+    rows = json.loads(mia(tmp_path, "--json").stdout)
+    assert [row["claim"] for row in rows] == [*claims.claims("bayes"), *claims.claims("iha")]
+    assert {(row["paper"], row["verdict"]) for row in rows} == {("bayes", "contradicted"), ("iha", "reproduced")}
     assert json.loads(mia(tmp_path / "iha-one" / "iha.ipynb", "--json").stdout) == [
-        one for one in records if one["paper"] == "iha"]
+        row for row in rows if row["paper"] == "iha"]
 
 
 def test_the_table_has_every_claim_and_the_three_counters(tmp_path, monkeypatch):
@@ -138,13 +111,13 @@ def test_the_table_has_every_claim_and_the_three_counters(tmp_path, monkeypatch)
 def test_help_names_every_field_of_the_records(monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     said = mia("--help").output
-    assert all(re.search(rf"\b{field}\b", said) for field in scorecard.records(scorecard.rows(found()))[0])
+    assert all(re.search(rf"\b{field}\b", said) for field in scorecard.rows(verdicts())[0])
 
 
 def test_the_built_book_is_read_by_default(built_book, tmp_path, monkeypatch):
     monkeypatch.setattr(scorecard, "find_root", lambda root=None: tmp_path)
     (tmp_path / "_build").symlink_to(built_book.parents[2])
-    records = json.loads(mia("--json").stdout)
+    rows = json.loads(mia("--json").stdout)
     shown = (built_book / "book" / "scorecard.html").read_text()
-    assert all(f'id="{one["paper"]}-{one["claim"]}"' in shown for one in records)
-    assert {one["preset"] for one in records} == {"smoke"} and len(records) > 90
+    assert all(f'id="{row["paper"]}-{row["claim"]}"' in shown for row in rows)
+    assert {row["preset"] for row in rows} == {"smoke"} and len(rows) > 90

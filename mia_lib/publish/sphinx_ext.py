@@ -19,21 +19,17 @@ from sphinx.domains.std import StandardDomain
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
 UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</figure>)", re.DOTALL)
-SMALL, CARD = "_figures/small/", "book/_figures/card.png"  # thumbnails, and the picture of a link to the book, if there is one
-AUDITS = "book/_audits"  # reports of audits, if there are any, which are pages of their own with their numbers
+CARD = "book/_extra/_static/card.png"  # the picture of a link to the book, if there is one
 
 
 def setup(app) -> dict:
     """Called by Sphinx."""
     app.connect("doctree-read", forget_where_it_was_read, priority=999)
-    app.connect("doctree-read", load_late)
     app.connect("html-page-context", draw_charts)
     app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
-    app.connect("build-finished", draw_icons_from_the_font)
+    app.connect("build-finished", keep_what_pages_load, priority=900)  # after MathJax was copied
     app.connect("html-page-context", say_what_it_is)
     app.connect("html-page-context", name_figures)
-    app.connect("build-finished", put_card)
-    app.connect("build-finished", put_audits)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -45,13 +41,6 @@ def forget_where_it_was_read(app, document) -> None:
             node._document = None
 
 
-def load_late(app, document) -> None:
-    """Let thumbnails, of which a page has dozens, be loaded when they come into sight."""
-    for image in document.findall(nodes.image):
-        if SMALL in image["uri"]:
-            image["loading"] = "lazy"
-
-
 def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
     """Title, first sentences and picture of a page for those who show a link to it (https://ogp.me).
 
@@ -60,7 +49,7 @@ def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
     if not doctree:
         return
     paragraphs = list(doctree.findall(nodes.paragraph))
-    first = [one for one in paragraphs if isinstance(one.parent, nodes.section)] or paragraphs
+    first = [paragraph for paragraph in paragraphs if isinstance(paragraph.parent, nodes.section)] or paragraphs
     text = " ".join(first[0].astext().split()) if first else ""
     about = {"og:title": next(doctree.findall(nodes.title), nodes.Text(app.config.project)).astext(),
              "og:type": "website", "og:site_name": app.config.project,
@@ -82,21 +71,6 @@ def name_figures(app, pagename, templatename, context, doctree) -> None:
         context["body"] = UNCAPTIONED.sub('<figure role="none"', body)
 
 
-def put_card(app, exception) -> None:
-    """Put the picture beside the other static files. It is none of them, for when one of these changes all pages are made
-    anew."""
-    if not exception and Path(app.srcdir, CARD).is_file():
-        shutil.copy(Path(app.srcdir, CARD), Path(app.outdir, "_static", "card.png"))
-
-
-def put_audits(app, exception) -> None:
-    """Put the reports of audits beside the book's pages, as they are, and no others."""
-    if not exception:
-        shutil.rmtree(Path(app.outdir, "audits"), ignore_errors=True)
-        if Path(app.srcdir, AUDITS).is_dir():
-            shutil.copytree(Path(app.srcdir, AUDITS), Path(app.outdir, "audits"))
-
-
 def draw_charts(app, pagename, templatename, context, doctree) -> None:
     """Load what draws explorable figures and plays the game on pages that have one; no other page has to wait for it."""
     raw = "".join(node.astext() for node in doctree.findall(nodes.raw)) if doctree else ""
@@ -108,13 +82,20 @@ def draw_charts(app, pagename, templatename, context, doctree) -> None:
 def leave_out_mathematics(app, pagename, templatename, context, doctree) -> None:
     """Not load MathJax, a megabyte, on a page without equations; on the first one Sphinx does, for those of all others."""
     if not app.env.domains["math"].data["has_equations"].get(pagename):
-        context["script_files"] = [one for one in context["script_files"] if "mathjax" not in (one.filename or "")]
+        context["script_files"] = [script for script in context["script_files"] if "mathjax" not in (script.filename or "")]
 
 
-def draw_icons_from_the_font(app, exception) -> None:
-    """Leave out the script that draws icons a second time, as pictures: half of all that a page loads."""
+def keep_what_pages_load(app, exception) -> None:
+    """Leave out the script that draws icons a second time, as pictures, half of all that a page loads; and of MathJax, 24 MB,
+    what no page asks for: all bundles but one, and the drawing of letters as pictures."""
     for script in Path(app.outdir, "_static", "vendor").glob("fontawesome/*/js/all.min.js"):
         script.write_text("/* icons come from the font */\n", encoding="utf-8")
+    mathjax = Path(app.outdir, "_static", app.config.mathjax_path or "").parent
+    if mathjax.name == "mathjax":
+        for script in mathjax.glob("*.js"):
+            if script.name != Path(app.config.mathjax_path).name:
+                script.unlink()
+        shutil.rmtree(mathjax / "output" / "svg", ignore_errors=True)
 
 
 class References(StandardDomain):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from html import escape
 from xml.etree import ElementTree
+
+from mia_lib.publish import templates
 
 SAID = "said"  # name of the view
 OTHERS = 3  # settings shown of each control besides the one that it begins with
@@ -29,17 +30,14 @@ def table(spec: dict, version: str, what: str = "this chart") -> str:
     view = _view(spec)
     if view is None:
         return ""
-    controls = [one for one in spec.get("params", []) if "bind" in one]
-    fixed = [one for one in spec.get("params", []) if "bind" not in one and "select" not in one]
+    controls = [param for param in spec.get("params", []) if "bind" in param]
+    fixed = [param for param in spec.get("params", []) if "bind" not in param and "select" not in param]
     alone = {key: spec[key] for key in KEPT if key in spec} | view
     rows = []
-    for words, values in _settings(controls):
-        params = [{"name": one["name"], "value": values[one["name"]]} for one in controls]
-        lines = _said(json.dumps({**alone, "params": fixed + params}, sort_keys=True), version)
-        rows.append(f'<tr><th scope="row">{escape(words)}</th><td>{"<br>".join(map(escape, lines)) or "nothing"}</td></tr>')
-    head = '<thead><tr><th scope="col">setting</th><th scope="col">what the chart says</th></tr></thead>'
-    return ('<details class="mia-fold mia-words"><summary>Open: ' + what + ' in words, at a few settings</summary>'
-            f'<table class="table">{head}<tbody>{"".join(rows)}</tbody></table></details>')
+    for setting, values in _settings(controls):
+        params = [{"name": control["name"], "value": values[control["name"]]} for control in controls]
+        rows.append((setting, _lines(json.dumps({**alone, "params": fixed + params}, sort_keys=True), version)))
+    return templates.render("chart_text.html", rows=rows, what=what).strip()
 
 
 def _view(part: dict, data: dict | None = None) -> dict | None:
@@ -47,17 +45,18 @@ def _view(part: dict, data: dict | None = None) -> dict | None:
     data = part.get("data", data)
     if part.get("name") == SAID:
         return {**part, **({"data": data} if data else {})}
-    return next(filter(None, (_view(one, data) for name in PARTS for one in part.get(name, []))), None)
+    return next(filter(None, (_view(inner, data) for name in PARTS for inner in part.get(name, []))), None)
 
 
 def _settings(controls: list[dict]) -> list[tuple[str, dict]]:
     """Words and values of settings: where every control begins, then one control moved and the others left there."""
-    first = {one["name"]: one.get("value") for one in controls}
-    begins = "; ".join(f"{_label(one)}: {_plain(one['value'])}" for one in controls if one.get("value") is not None)
-    found = [(f"As it begins: {begins}", first)]
-    for one in controls:
-        found += [(f"{_label(one)}: {_plain(value)}", {**first, one["name"]: value}) for value in _places(one)]
-    return found
+    first = {control["name"]: control.get("value") for control in controls}
+    begins = "; ".join(f"{_label(control)}: {_plain(control['value'])}" for control in controls
+                       if control.get("value") is not None)
+    settings = [(f"As it begins: {begins}", first)]
+    for control in controls:
+        settings += [(f"{_label(control)}: {_plain(value)}", {**first, control["name"]: value}) for value in _places(control)]
+    return settings
 
 
 def _places(control: dict) -> list:
@@ -80,7 +79,7 @@ def _plain(value) -> str:
 
 
 @lru_cache(maxsize=512)
-def _said(spec: str, version: str) -> list[str]:
+def _lines(spec: str, version: str) -> list[str]:
     """The lines that the view writes."""
     import vl_convert
 

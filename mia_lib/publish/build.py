@@ -1,0 +1,340 @@
+"""Builds the book: executed notebooks and prose go to a staging folder, and Jupyter Book makes HTML of it.
+
+The staging folder `_build/book` mirrors the repository, so that a page's launch and download links name files that
+exist there. Nothing in it is edited by hand, and no output flows back into the repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import pictures
+from mia_lib.progress import Bars, duration
+from mia_lib.publish import outputs, pages, play_page, prose, runner, scorecard, sync, templates
+from mia_lib.publish.parameters import PUBLISHED, find_root, validate
+
+MARKER = "<!-- generated -->"
+EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits and
+CARD = f"{EXTRA}_static/card.png"  # the picture of a link to the book
+STAGED = ("book", "data/papers", "CHANGELOG.md")
+NO_PAGES = "book/slides/"
+MEMORY_FOR_TWO = 5e9  # bytes that have to be free
+INDEX = "book/_build/html/index.html"
+VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
+NOTHING_CHANGED = "book: nothing changed, used again"
+# The package has no __main__. Of a page's thousands of nodes few are ever garbage while it is made; and without the grammar of
+# web addresses, which nothing here asks for, jsonschema is imported in a tenth of the time.
+JUPYTER_BOOK = ("import gc, sys; gc.set_threshold(50_000); sys.modules['rfc3987_syntax'] = None; "
+                "from jupyter_book.cli.main import main; main()")
+
+
+class BookFailed(RuntimeError):
+    """Jupyter Book found something wrong in the pages."""
+
+
+def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = None, folder: Path | None = None) -> Path:
+    """Run every notebook of the table of contents and build the HTML.
+
+    Args:
+        preset: name of the preset of every notebook.
+        force: run and build everything again.
+        root: folder of the book.
+        folder: where everything that is made goes, None for `_build` in `root`.
+
+    Returns:
+        Path of index.html.
+
+    Raises:
+        MiaError: bad input, before anything runs.
+        runner.NotebookFailed: a notebook stopped in a cell.
+        BookFailed: Jupyter Book warned; warnings are errors here.
+    """
+    from filelock import FileLock, Timeout
+
+    root = find_root(root)
+    folder = Path(folder).resolve() if folder else root / "_build"
+    values = {name: validate(name, {}, preset, root) for name in _in_toc(root)}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            return _build(values, preset, force, root, folder)
+    except Timeout:
+        raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
+
+
+def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder: Path) -> Path:
+    bars, index, noted = Bars(), folder / INDEX, folder / "book.seen"
+    before = _states(root, folder, preset)
+    if not force and index.is_file() and noted.is_file() and noted.read_text() == json.dumps(before):
+        bars.say(NOTHING_CHANGED)
+        return index
+    executed, todo = _executed(values, root, folder), []
+    for name, path in executed.items():
+        record = None if force else runner.run_record(path)
+        if record and record["preset"] == preset and path.stem.endswith(record["key"]):
+            bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
+        else:
+            todo.append((name, values[name], path))
+    todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
+    for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=_at_once() if todo else 1):
+        bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+    noted.unlink(missing_ok=True)
+    index = render(contents(root, _with_text(executed, root)), root, folder, force, bars)
+    after = _states(root, folder, preset)
+    if after["sources"] == before["sources"]:  # nobody edited while it was built
+        noted.write_text(json.dumps(after))
+    return index
+
+
+def _at_once() -> int:
+    """Notebooks to run side by side: two, for each computes now and then what only one processor can take part in; one where
+    they would share a card, or there is no memory for two."""
+    import psutil
+
+    from mia_lib.training import devices
+    from mia_lib.training.backends.pool import default_workers
+
+    alone = devices.pick(None).type != "cpu" or default_workers() == 1
+    return 1 if alone or psutil.virtual_memory().available < MEMORY_FOR_TWO else 2
+
+
+def _in_toc(root: Path) -> list[str]:
+    """Names of the notebooks in `_toc.yml`, in its order."""
+    text = (root / "_toc.yml").read_text(encoding="utf-8")
+    return re.findall(r"^ *-? *file: *notebooks/([\w-]+)(?:\.\w+)? *$", text, re.MULTILINE)
+
+
+def _executed(values: dict[str, dict], root: Path, folder: Path) -> dict[str, Path]:
+    """Where each notebook is, or will be, when it has run with these parameters by the code that is there now."""
+    return {name: folder / "executed" / f"{name}-{runner.key(name, of_notebook, root)}.ipynb"
+            for name, of_notebook in values.items()}
+
+
+def _with_text(executed: dict[str, Path], root: Path) -> dict[str, dict]:
+    """Executed notebooks as JSON, with their text as it is now."""
+    return {name: runner.with_current_text(json.loads(path.read_text(encoding="utf-8")), name, root)
+            for name, path in executed.items()}
+
+
+def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]:
+    """The notebooks of the table of contents as `build` last ran them at a preset, with their text as it is now: name -> JSON.
+
+    Args:
+        preset: of all notebooks.
+        root: folder of the book.
+        folder: where the book was built.
+
+    Raises:
+        MiaError: one was not run, or not by the code that is there now.
+    """
+    executed = _executed({name: validate(name, {}, preset, root) for name in _in_toc(root)}, root, folder)
+    for name, path in executed.items():
+        if runner.run_record(path) is None:
+            raise MiaError(f"{name} was not run at preset {preset!r} by the code that is there now: run "
+                           f"`mia build --preset {preset}` first, or `make slides`, which does both.")
+    return _with_text(executed, root)
+
+
+def _states(root: Path, folder: Path, preset: str) -> dict:
+    """What says that nothing changed: hashes of the names, sizes and times of change of all that a book is made from (with the
+    library, and modules that notebooks may import), and of all that was made. Reading them would take many times as long."""
+    def state(*tops: Path) -> str:
+        files = [path for top in tops for path in [top, *top.rglob("*")] if path.suffix != ".pyc" and path.is_file()]
+        stats = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in sorted(files)]
+        return hashlib.sha256(json.dumps(stats).encode()).hexdigest()
+
+    sources = [root / part for part in (*STAGED, "data", "notebooks", "_toc.yml", "_config.yml")]
+    for beside in runner.beside(root):
+        sources += [*beside.glob("*.py"), *(path.parent for path in beside.glob("*/__init__.py"))]
+    return {"preset": preset, "versions": runner.versions(*VERSIONS), "sources": state(runner.library_of(root), *sources),
+            "made": state(folder / "executed", folder / "book")}
+
+
+# The staging folder
+
+
+def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
+    """Everything that belongs into the staging folder: path in it -> content.
+
+    Args:
+        root: folder of the book.
+        executed: name -> executed notebook, as JSON.
+
+    Raises:
+        MiaError: a page names what no run has, or lacks the mark where its generated part belongs.
+    """
+    from mia_lib.publish import primer_page  # draws, and what draws is slow to load
+
+    files = _sources(root)
+    runs = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
+    resolved = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}
+    for name, notebook in resolved.items():
+        files[f"notebooks/{name}.ipynb"] = (json.dumps(pages.page(notebook), indent=1, sort_keys=True) + "\n").encode()
+    if primer_page.PAGE in files:
+        resolved[primer_page.NAME] = primer_page.notebook()
+        runs[primer_page.NAME] = prose.run_of(resolved[primer_page.NAME], root)
+    charts, verdicts, deals = {}, [], []
+    for notebook in resolved.values():
+        shown = outputs.displayed(notebook)
+        files |= {f"{prose.FIGURES}{name}.png": png for name, png in shown.pictures.items()}
+        files |= {f"{EXTRA}audits/{file}": text.encode() for file, text in shown.report_files().items()}
+        charts |= {name: (chart, shown.figures[name]["alt"]) for name, chart in shown.charts.items()}
+        verdicts += scorecard.of_notebook(notebook)
+        deals += shown.deals
+    files[sync.FINDINGS] = sync.findings({name: runs[name] for name in executed}, verdicts)
+    card = scorecard.rows(verdicts) if "book/scorecard.md" in files else []
+    files |= {scorecard.STAGED: (json.dumps(card, indent=1) + "\n").encode()} if card else {}
+    generated = {"book/status.md": lambda: templates.render(
+                     "status.md", runs=[notebook["metadata"]["mia"] for notebook in executed.values()]),
+                 "book/play.md": lambda: play_page.game(deals), "book/scorecard.md": lambda: scorecard.page(card)}
+    for path, text in generated.items():
+        if path in files:
+            if MARKER not in (written := files[path].decode()):
+                raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
+            files[path] = written.replace(MARKER, text(), 1).encode()
+    _add_config(files, root)
+    for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
+        files[path] = pages.show_charts_again(prose.prose(files[path].decode(), path, runs=runs), path, charts).encode()
+    return files
+
+
+def _sources(root: Path) -> dict[str, bytes]:
+    """What is staged as it stands in the repository."""
+    files = {"_toc.yml": (root / "_toc.yml").read_bytes()}
+    for top in (root / part for part in STAGED):
+        for path in [top] if top.is_file() else sorted(top.rglob("*")):
+            name = path.relative_to(root)
+            if (path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in name.parts)
+                    and not name.as_posix().startswith(NO_PAGES)):
+                files[name.as_posix()] = path.read_bytes()
+    library = runner.library_of(root)  # the reference pages are made from it, so a change must reach Sphinx
+    return files | {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
+
+
+def _add_config(files: dict[str, bytes], root: Path) -> None:
+    """Add the configuration, and the figure of the landing page as the picture that stands for the book elsewhere."""
+    import yaml
+
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
+    landing = files.get(f"{yaml.safe_load(files['_toc.yml'])['root']}.md", b"").decode()
+    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", landing)
+    figure = files.get(f"{prose.FIGURES}{first[1] or first[2]}.png") if first else None
+    if figure:
+        files[CARD] = pictures.card(figure, config["title"])
+    if any(name.startswith(EXTRA) for name in files):
+        config.setdefault("sphinx", {}).setdefault("config", {})["html_extra_path"] = [EXTRA]
+    files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
+
+
+def stage(files: dict[str, bytes], folder: Path) -> list[str]:
+    """Make `folder` hold exactly `files`, touching only what differs, so that Sphinx stays incremental.
+
+    Args:
+        files: path in the folder -> content.
+        folder: the staging folder; Jupyter Book's own `_build` in it is left alone.
+
+    Returns:
+        Paths that were written or deleted.
+    """
+    touched = []
+    for path in sorted(folder.rglob("*")) if folder.exists() else []:
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not name.startswith("_build/") and name not in files:
+            path.unlink()
+            touched.append(name)
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            touched.append(name)
+    return touched
+
+
+# HTML
+
+
+def render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
+    """Make HTML of the staged files, where something in them changed.
+
+    Args:
+        files: from `contents`.
+        root, force: as of `build`.
+        folder: where everything that is made goes.
+        bars: where progress is said.
+
+    Returns:
+        Path of index.html.
+
+    Raises:
+        BookFailed: Jupyter Book warned.
+    """
+    files = files | _drawing(files, folder)
+    staged, stamp, log, index = folder / "book", folder / "book.stamp", folder / "book.log", folder / INDEX
+    versions = json.dumps(runner.versions(*VERSIONS))
+    built = stamp.read_text() if stamp.is_file() else ""
+    touched = stage(files, staged)
+    if built == versions and not touched and not force and index.is_file():
+        bars.say(NOTHING_CHANGED)
+        return index
+    if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
+        # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files
+        # are copied only when some page changed.
+        shutil.rmtree(staged / "_build", ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    bars.say("book: building the pages")
+    code, lines = sphinx(staged, log, root, "-W", "-n", "--keep-going")
+    if code or not index.is_file():
+        wrong = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-20:]
+        raise BookFailed("The pages could not be built:\n" + "\n".join(wrong) + f"\nAll that was said is in {log}.")
+    stamp.write_text(versions)
+    return index
+
+
+def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
+    """The library that draws charts, where some page has one: path in the staging folder -> content.
+
+    It takes seconds to make, so it is kept in `folder`.
+    """
+    if not any(pages.EXPLORABLE.encode() in content for name, content in files.items() if name.endswith((".ipynb", ".md"))):
+        return {}
+    import vl_convert
+
+    version = pages.VEGA_LITE_VERSION
+    kept = folder / f"vega-lite-{version}-{vl_convert.__version__}.js"
+    if not kept.is_file():
+        code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+        # Its names stay its own; those of a script are otherwise everybody's.
+        licence = ("Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
+                   "licence, https://github.com/vega")
+        runner.write_whole(kept, f"/* {licence} */\n(() => {{{code}\n}})();\n")
+    return {"book/_static/vega.js": kept.read_bytes()}
+
+
+def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
+    """Let Jupyter Book make HTML of a staging folder, in a process of its own.
+
+    Args:
+        staged: the folder; the pages go to `_build/html` in it.
+        log: file for what is said.
+        root: folder of the book, whose library the pages are made from.
+        options: of `jupyter-book build`.
+
+    Returns:
+        The exit code, and the lines that were said.
+    """
+    path = os.pathsep.join(filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
+    with open(log, "wb") as out:
+        code = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
+    return code, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()

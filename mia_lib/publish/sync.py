@@ -1,0 +1,102 @@
+"""What `mia sync` writes: the pair of each notebook, the part of README.md that says what was found, from the book as it was
+last built with the published parameters, and the part of book/measured.md that says what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims, tables
+from mia_lib.publish import measured, prose
+from mia_lib.publish.parameters import PUBLISHED, find_root, notebooks, read
+
+FINDINGS = "book/found.json"  # in the staging folder
+OF_BOOK = "<!-- written by `mia sync` from the book as it was last built -->"
+OF_PIECES = "<!-- written by `mia sync` from data/published -->"
+END = "<!-- up to here -->"
+
+
+def sync(check: bool = False, root: Path | None = None) -> list[Path]:
+    """Write what is out of step.
+
+    Args:
+        check: write nothing.
+        root: folder of the book.
+
+    Returns:
+        What was out of step; with `check`, also pairs without a source, which are left alone otherwise.
+
+    Raises:
+        MiaError: a page without the marks between which a part stands.
+    """
+    root = find_root(root)
+    return [*pairs(check, root), *readme(check, root), *pieces(check, root)]
+
+
+def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
+    """Make each `notebooks/NAME.ipynb` from `NAME.py`: no outputs, stable ids, no versions; see `sync`."""
+    import nbformat
+
+    folder = find_root(root) / "notebooks"
+    names, stale = notebooks(root), []
+    for name in names:
+        notebook = read(folder / f"{name}.py")
+        notebook.nbformat_minor = 5
+        text, pair = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n", folder / f"{name}.ipynb"
+        if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
+            stale.append(pair)
+            if not check:
+                pair.write_text(text, encoding="utf-8")
+    return stale + [pair for pair in sorted(folder.glob("*.ipynb")) if check and pair.stem not in names]
+
+
+def readme(check: bool, root: Path) -> list[Path]:
+    """What was found, in README.md; without a book of the published run it stays as it is. See `sync`."""
+    import pandas as pd
+
+    path, staged = root / "README.md", root / "_build" / "book" / FINDINGS
+    book = json.loads(staged.read_text(encoding="utf-8")) if path.is_file() and staged.is_file() else {"preset": ""}
+    if book["preset"] != PUBLISHED:
+        return []
+    return _between(path, OF_BOOK, tables.markdown_table(pd.DataFrame(book["rows"])), check)
+
+
+def pieces(check: bool, root: Path) -> list[Path]:
+    """What was measured, in book/measured.md. See `sync`."""
+    path = root / "book" / "measured.md"
+    return _between(path, OF_PIECES, measured.page(), check) if path.is_file() else []
+
+
+def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
+    """What a book found, as JSON: preset -> a row a chapter with its answer and its counts of verdicts.
+
+    Args:
+        runs: chapter -> its run. verdicts: on all claims, as `claims.show` keeps them.
+    """
+    rows = []
+    for name, run in runs.items():
+        of_chapter = [verdict for verdict in verdicts if verdict["notebook"] == name]
+        if run.answer and of_chapter:
+            groups = {kind: [verdict for verdict in of_chapter
+                             if verdict["kind"] == kind and verdict["verdict"] != claims.CHECKED]
+                      for kind in ("paper", "ours")}
+            rows.append({"chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
+                         "what was found": " ".join(prose.prose(run.answer, f"README.md, {name}", run).split()),
+                         **{f"claims of {whose}": claims.counts(groups[kind]) if groups[kind] else tables.NOTHING
+                            for kind, whose in (("paper", "the paper"), ("ours", "this book"))}})
+    presets = {run.preset if run.unchanged else "" for run in runs.values()}
+    return (json.dumps({"preset": presets.pop() if len(presets) == 1 else "", "rows": rows}, indent=1) + "\n").encode()
+
+
+def _between(path: Path, begin: str, text: str, check: bool) -> list[Path]:
+    """Write the part of a page after the mark `begin` and before `END` anew; the path where it was out of step."""
+    before, mark, rest = (whole := path.read_text(encoding="utf-8")).partition(begin)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise MiaError(f"{path} lacks the marks {begin} and {END}, between which `mia sync` writes.")
+    now = f"{before}{begin}\n\n{text}\n\n{END}{after}"
+    if now != whole and not check:
+        path.write_text(now, encoding="utf-8")
+    return [path] if now != whole else []

@@ -1,0 +1,74 @@
+"""The book is made of what ran, once, and only what changed is touched."""
+
+import pytest
+
+from mia_lib.errors import MiaError
+from mia_lib.publish import build
+
+
+def times_run(root) -> int:
+    log = root / "ran.log"
+    return len(log.read_text().split()) if log.exists() else 0
+
+
+def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, capsys, monkeypatch):
+    index = build.build()
+    assert index.is_file() and times_run(tiny) == 1
+    page = (index.parent / "notebooks" / "tiny.html").read_text()
+    assert "Caption of fig-one" in page and "Fig. 2" in page and 'alt="one dot"' in page
+    assert "How the numbers on this page came about" in page
+    assert "mia run tiny -p NAME VALUE" in (tiny / "_build" / "book" / "notebooks" / "tiny.ipynb").read_text()
+    status = (index.parent / "book" / "status.html").read_text()
+    assert "A tiny page" in status and "CPU cores" in status
+    assert (tiny / "_build" / "book" / "book" / "_figures" / "fig-one.png").read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    assert build.build() == index and times_run(tiny) == 1
+    assert "nothing changed, used again" in capsys.readouterr().out
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "contents", None)  # so nothing is read to see that nothing changed
+        assert build.build() == index
+    status = tiny / "_build" / "book" / "book" / "status.md"
+    for spoil in (status.unlink, lambda: (tiny / "book" / "status.md").write_text("# Runs\n\n<!-- generated -->\n")):
+        spoil()
+        assert build.build() == index and "CPU cores" in status.read_text(), "what changed is seen"
+    assert "Runs" in status.read_text() and times_run(tiny) == 1
+
+    files = dict(build.contents(tiny, {}))
+    folder = tiny / "stage"
+    assert set(build.stage(files, folder)) == set(files)
+    assert build.stage(files, folder) == []
+    files["book/index.md"] += b"\nmore\n"
+    files.pop("book/status.md")
+    assert set(build.stage(files, folder)) == {"book/index.md", "book/status.md"}
+    assert not (folder / "book" / "status.md").exists()
+
+    # A warning fails the build, also when only the other pages have changed since.
+    (tiny / "book" / "index.md").write_text("# Tiny book\n\nSee {numref}`fig-none`.\n")
+    for _ in range(2):
+        with pytest.raises(build.BookFailed, match="fig-none"):
+            build.build()
+        (tiny / "book" / "status.md").write_text("# Status again\n\n<!-- generated -->\n")
+    assert times_run(tiny) == 1
+
+
+def test_bad_presets_and_pages_are_refused_before_anything_runs(tiny):
+    with pytest.raises(MiaError, match="preset of tiny = 'papr'"):
+        build.build("papr")
+    assert times_run(tiny) == 0
+    (tiny / "book" / "status.md").write_text("# Status\n")
+    with pytest.raises(MiaError, match="has no line <!-- generated -->"):
+        build.contents(tiny, {})
+
+
+def test_two_builds_at_once_are_refused(tiny):
+    from filelock import FileLock
+
+    (tiny / "_build").mkdir()
+    with FileLock(tiny / "_build" / "lock"), pytest.raises(MiaError, match="Another `mia build`"):
+        build.build()
+
+
+def test_pages_are_staged_with_the_code_that_they_describe(tiny):
+    files = build.contents(tiny, {})
+    assert "mia_lib/publish/runner.py" in files, "pages include code"
+    assert b"execute_notebooks: 'off'" in files["_config.yml"]

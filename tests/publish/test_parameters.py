@@ -1,0 +1,196 @@
+"""What a notebook takes: read from its source, held to what its brackets say, refused by name before anything runs."""
+
+import pytest
+
+from mia_lib.errors import MiaError
+from mia_lib.publish import parameters
+
+ROOT = parameters.find_root()
+
+
+def test_a_declaration_is_read_whole(tiny):
+    found = {p.name: p for p in parameters.parameters("tiny")}
+    assert list(found) == ["steps", "rate", "mode", "noisy", "sizes", "kinds"]
+    assert found["steps"] == parameters.Parameter("steps", "int", 3, "1..10", "how many steps")
+    assert found["mode"].allowed == "plain | fancy" and found["noisy"].allowed == ""
+    assert found["sizes"].type == "list[int]" and found["kinds"].type == "tuple[str]"
+
+
+def test_a_preset_stands_over_the_defaults_and_the_given_over_both(tiny):
+    assert parameters.presets("tiny") == ["published", "quick", "smoke"]
+    assert parameters.validate("tiny", {})["steps"] == 3
+    values = parameters.validate("tiny", {"steps": "7"}, "smoke")
+    assert values["steps"] == 7 and values["rate"] == 1e-3 and values["mode"] == "plain"
+    assert {p.name: p.default for p in parameters.parameters("tiny", "smoke")}["steps"] == 1
+
+
+@pytest.mark.parametrize("name, text, value", [
+    ("steps", "10", 10), ("rate", "1", 1.0), ("rate", "1e-2", 0.01), ("mode", "fancy", "fancy"), ("noisy", "Yes", True),
+    ("noisy", "false", False), ("sizes", "3,40", [3, 40]), ("sizes", "[3, 40]", [3, 40]), ("sizes", "", []),
+    ("kinds", "a,b", ("a", "b")), ("kinds", "a;b", ("a", "b")), ("kinds", "['b']", ("b",)),
+    ("kinds", "[a, b]", ("a", "b")),
+])
+def test_text_is_read_according_to_the_type(tiny, name, text, value):
+    got = parameters.validate("tiny", {name: text})[name]
+    assert got == value and type(got) is type(value)
+
+
+def test_an_item_with_commas_that_was_taken_apart_is_said_to_need_a_semicolon(rules):
+    with pytest.raises(MiaError, match="ends with a semicolon: 'tanh_cnn:8,8,8' as one item is 'tanh_cnn:8,8,8;'"):
+        parameters.validate("rules", {"nets": "tanh_cnn:8,8,8"})
+
+
+@pytest.mark.parametrize("given, says", [
+    ({"stepz": 1}, "Did you mean 'steps'"),
+    ({"steps": "many"}, "steps = 'many' has the wrong type: give a whole number"),
+    ({"steps": 2.5}, "wrong type"), ({"steps": True}, "wrong type"), ({"steps": "11"}, "from 1 to 10"),
+    ({"rate": "nan"}, "wrong type"), ({"rate": -0.1}, "out of range"), ({"mode": "fancier"}, "Did you mean 'fancy'"),
+    ({"noisy": "perhaps"}, "true or false"), ({"sizes": "3,x"}, "wrong type"), ({"sizes": "0"}, "out of range"),
+    ({"sizes": 3}, "not a list"), ({"kinds": "c"}, "kinds"), ({"mode": 3}, "wrong type"),
+])
+def test_bad_values_are_refused_by_name(tiny, given, says):
+    with pytest.raises(MiaError, match=next(iter(given))) as error:
+        parameters.validate("tiny", given)
+    assert says in str(error.value)
+
+
+def test_unknown_notebook_and_preset_are_refused(tiny):
+    with pytest.raises(MiaError, match="Did you mean 'tiny'"):
+        parameters.validate("tinny", {})
+    with pytest.raises(MiaError, match="Did you mean 'smoke'"):
+        parameters.validate("tiny", {}, "smokey")
+
+
+@pytest.mark.parametrize("text, says", [
+    ("steps: 99\n", "from 1 to 10"), ("stepz: 1\n", "preset smoke: parameter"), ("[1", "not YAML"),
+    ("- 1\n", "one `name: value`"),
+])
+def test_a_bad_preset_is_refused(tiny, text, says):
+    (tiny / "notebooks" / "presets" / "tiny.smoke.yaml").write_text(text)
+    with pytest.raises(MiaError, match=says):
+        parameters.validate("tiny", {}, "smoke")
+
+
+@pytest.mark.parametrize("line, says", [
+    ("a = 1", "is no parameter"), ("a: complex = 1", "has type 'complex'"), ("a: int = f()", "plain value"),
+    ("a: int =", "not Python"),
+])
+def test_a_bad_declaration_is_refused(tiny, line, says):
+    (tiny / "notebooks" / "bad.py").write_text(f'# %% tags=["parameters"]\n{line}\n')
+    with pytest.raises(MiaError, match=says):
+        parameters.parameters("bad")
+
+
+def test_comments_above_units_and_open_ranges(tiny):
+    (tiny / "notebooks" / "more.py").write_text(
+        '# %% tags=["parameters"]\n"""What the page takes."""\n# where it starts [-1..]\nstart: int = 0\n'
+        'length: float = 1.0  # how long [seconds]\n')
+    start, length = parameters.parameters("more")
+    assert (start.meaning, start.allowed) == ("where it starts", "-1..")
+    assert (length.meaning, length.allowed) == ("how long [seconds]", "")
+    assert parameters.validate("more", {"start": "1000"})["start"] == 1000
+    with pytest.raises(MiaError, match="at least -1"):
+        parameters.validate("more", {"start": -2})
+
+
+@pytest.mark.parametrize("name", parameters.notebooks(ROOT))
+def test_cells_are_read_as_jupytext_reads_them(name):
+    text = (ROOT / "notebooks" / f"{name}.py").read_text()
+    cells = [cell for cell in parameters.read(ROOT / "notebooks" / f"{name}.py").cells if cell.cell_type == "code"]
+    assert parameters.code_cells(text) == [cell.source for cell in cells]
+    assert parameters.code_cells(text, "parameters") == [
+        cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(parameters.code_cells(text, "parameters")) == 1
+
+
+RULES = '''# %% tags=["parameters"]
+models: int = 6  # in pairs [4..20; even]
+targets: int = 2  # attacked [2..models]
+counts: list[int] = [2, 4]  # of references [2..models - 2; even; ascending; not empty]
+pair: list[int] = [1, 2]  # two of them [0..9; 2 items; distinct]
+shares: list[float] = [0.5, 0.5]  # of the records [0.0..1.0; adding up to 1]
+names: list[str] = ["a", "b"]  # of cases
+each: list[int] = [3, 4]  # one a case [1..; as many as names]
+data: str = "own"  # where records come from [own | data set]
+nets: list[str] = ["mlp:8"]  # that are trained [architecture; not empty]
+change: str = "none"  # of images [augmentation]
+'''
+
+
+@pytest.fixture
+def rules(tiny):
+    (tiny / "notebooks" / "rules.py").write_text(RULES)
+    (tiny / "notebooks" / "presets" / "rules.small.yaml").write_text("models: 4\ncounts: [2]\nnets: [logistic_regression]\n")
+
+
+@pytest.mark.parametrize("given", [
+    {}, {"models": "8", "targets": "8", "counts": "2,4,6"}, {"pair": "9,0"}, {"shares": "0.2,0.3,0.5"},
+    {"names": "a", "each": "7"}, {"data": "german_credit"}, {"nets": "mlp:4,4;tanh_cnn:8,8,8"},
+    {"nets": "mlp:4,4;"}, {"change": "flip_crop:2"},
+])
+def test_rules_between_brackets_let_pass_what_fits(rules, given):
+    values = parameters.validate("rules", given)
+    assert all(str(parameters.plain(values[name])) == text for name, text in given.items())
+
+
+@pytest.mark.parametrize("given, says", [
+    ({"models": "7"}, "models = 7 is odd: an even number is needed, such as 8"),
+    ({"targets": "7"}, "targets = 7 is out of range: allowed is at most 6, that is models"),
+    ({"models": "4"}, "counts = [2, 4] is out of range: allowed is at most 2, that is models - 2"),
+    ({"counts": "2,3"}, "counts = 3 is odd"), ({"counts": "4,2"}, "counts = [4, 2] is not allowed: it must be ascending"),
+    ({"counts": ""}, "counts = [] is not allowed: it must be not empty"), ({"pair": "1"}, "it must be 2 items"),
+    ({"pair": "1,1"}, "it must be distinct"), ({"shares": "0.5,0.6"}, "it must be adding up to 1"),
+    ({"each": "3"}, "it must be as many as names. names has 2, each 1. It means: one a case"),
+    ({"data": "german"}, "data: data set = 'german' is not known. Did you mean 'german_credit'"),
+    ({"data": "german"}, "Or 'own'"),
+    ({"nets": "mpl"}, "nets: architecture = 'mpl' is not known. Did you mean 'mlp'"),
+    ({"nets": "tanh_cnn:8"}, "gives 1 widths, not 3"), ({"nets": ""}, "not empty"),
+    ({"change": "flop"}, "change: augmentation = 'flop' is not known. Did you mean 'flip'"),
+    ({"change": "flip_crop:far"}, "must be a number"),
+])
+def test_rules_between_brackets_refuse_what_does_not(rules, given, says):
+    with pytest.raises(MiaError) as error:
+        parameters.validate("rules", given)
+    assert says in str(error.value)
+
+
+def test_a_preset_is_held_to_the_rules_together_with_what_is_given(rules):
+    assert parameters.validate("rules", {}, "small")["counts"] == [2]
+    with pytest.raises(MiaError, match="targets = 5 is out of range: allowed is at most 4, that is models"):
+        parameters.validate("rules", {"targets": 5}, "small")
+
+
+ODD = {"int": -10**9, "float": -1e9, "str": "no-such-name"}  # what no brackets of the repository allow
+
+
+@pytest.mark.parametrize("name", parameters.notebooks(ROOT))
+def test_what_the_brackets_of_a_chapter_do_not_allow_is_refused_by_name(name):
+    bounded = [p for p in parameters.parameters(name, root=ROOT)
+               if ".." in p.allowed or "|" in p.allowed or any(kind in p.allowed for kind in parameters.KINDS)]
+    for parameter in bounded:
+        collection, _, kind = parameter.type.rstrip("]").rpartition("[")
+        value = [ODD[kind]] if collection else ODD[kind]
+        with pytest.raises(MiaError, match=parameter.name):
+            parameters.validate(name, {parameter.name: value}, root=ROOT)
+    assert bounded or name in ("audit", "banks")
+
+
+def test_outside_a_book_it_says_so(tmp_path, monkeypatch):
+    with pytest.raises(MiaError, match="inside a clone"):
+        parameters.find_root(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert (parameters.find_root() / "mia_lib").is_dir(), "an installed checkout is found from anywhere"
+
+
+def test_presets_of_the_repository_are_valid():
+    for path in (ROOT / "notebooks" / "presets").glob("*.yaml"):
+        name, preset = path.stem.split(".")
+        parameters.validate(name, {}, preset, ROOT)
+    for name in parameters.notebooks(ROOT):
+        parameters.validate(name, {}, root=ROOT)
+        assert all(p.meaning for p in parameters.parameters(name, root=ROOT)), f"{name}: each parameter says what it means"
+
+
+def test_items_that_hold_commas_are_parted_by_semicolons():
+    assert parameters._items("tanh_cnn:16,32;mlp:8") == ["tanh_cnn:16,32", "mlp:8"]
+    assert parameters._items("tanh_cnn:16,32;") == ["tanh_cnn:16,32"]

@@ -1,0 +1,57 @@
+"""What `mia sync` writes is what sources, the last book and the published pieces say."""
+
+import shutil
+from dataclasses import replace
+
+import nbformat
+import pytest
+
+from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
+from mia_lib.publish import prose, sync
+
+RUN = prose.Run("bayes", "published", True, answer="MAST {ours}`lead`", results={"lead": {"text": "leads"}})
+
+
+def test_nothing_of_the_repository_is_out_of_step(repo):
+    assert sync.pairs(check=True, root=repo) == [], "run `mia sync`"
+    assert sync.pieces(check=True, root=repo) == [], "run `mia sync`"
+
+
+def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
+    pair = tiny / "notebooks" / "tiny.ipynb"
+    assert sync.sync(check=True) == [pair] and not pair.exists()
+    assert sync.sync() == [pair]
+    first = pair.read_bytes()
+    assert sync.sync() == []
+    pair.write_text("{}")
+    sync.sync()
+    assert pair.read_bytes() == first
+    notebook = nbformat.read(pair, as_version=4)
+    nbformat.validate(notebook)
+    assert set(notebook.metadata) == {"kernelspec"} and notebook.nbformat_minor == 5
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    (tiny / "notebooks" / "stray.ipynb").write_text("{}")
+    assert sync.sync(check=True) == [tiny / "notebooks" / "stray.ipynb"]
+
+
+def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(repo, tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    shutil.copy(repo / "_toc.yml", tmp_path)
+    path, staged = tmp_path / "README.md", tmp_path / "_build" / "book" / sync.FINDINGS
+    path.write_text(f"# One\n\n{sync.OF_BOOK}\nold\n{sync.END}\n\nTwo.\n")
+    assert sync.sync(root=tmp_path) == [], "no book was built"
+    verdict = {"notebook": "bayes", "verdict": "reproduced", "said": "reproduced", "kind": "paper"}
+    verdicts = [verdict, {**verdict, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
+                {**verdict, "verdict": claims.CHECKED, "said": claims.CHECKED}]
+    staged.parent.mkdir(parents=True)
+    for preset in ("quick", "published"):
+        staged.write_bytes(sync.findings({"bayes": replace(RUN, preset=preset)}, verdicts))
+        assert sync.sync(True, tmp_path) == [path] * (preset == "published") and "old" in path.read_text()
+    assert sync.sync(False, tmp_path) == [path] and sync.sync(True, tmp_path) == []
+    text = path.read_text()
+    assert text.startswith("# One\n\n<!--") and text.endswith("-->\n\nTwo.\n")
+    assert "| MAST leads | 1 reproduced | 1 contradicted |" in text
+    path.write_text("# One\n")
+    with pytest.raises(MiaError, match="lacks the marks"):
+        sync.sync(root=tmp_path)

@@ -1,0 +1,51 @@
+"""Progress as whoever waits sees it."""
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from mia_lib.progress import Bars, Tail, duration
+
+
+def test_plain_lines_say_counts_and_time_left(capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    with Bars() as bars:
+        bars.update("models", 2, 10)
+        for done, now in ((3, 5.0), (6, 20.0), (7, 25.0)):
+            clock[0] = now
+            bars.update("models", done, 10)
+        clock[0] = 31.0
+        bars.tick()
+        bars.update("models", 10, 10)
+        bars.update("models", 0, 4)  # the label again, for other work
+    assert capsys.readouterr().out.splitlines() == [
+        "models: 6/10, about 20 s left", "models: 7/10, about 19 s left"]
+
+
+def test_bars_are_drawn_in_a_terminal():
+    out = io.StringIO()
+    with Bars(Console(file=out, force_terminal=True, width=100)) as bars:
+        bars.update("models", 1, 4)
+        bars.say("a line")
+        bars._drawn.refresh()
+        bars.update("models", 4, 4)
+    assert "models" in out.getvalue() and "1/4" in out.getvalue() and "a line" in out.getvalue()
+
+
+def test_the_tail_yields_whole_lines_only(tmp_path):
+    path = tmp_path / "p"
+    tail = Tail(path)
+    assert list(tail) == []
+    path.write_text('{"a": 1}\nbroken\n{"a"')
+    assert list(tail) == [{"a": 1}]
+    with open(path, "a") as file:
+        file.write(': 2}\n')
+    assert list(tail) == [{"a": 2}] and list(tail) == []
+
+
+@pytest.mark.parametrize("seconds, text", [(3.4, "3 s"), (60, "1 min"), (200, "3 min 20 s"), (3900, "1 h 5 min")])
+def test_durations_read_like_speech(seconds, text):
+    assert duration(seconds) == text
