@@ -28,7 +28,6 @@ epochs: int = 20  # of training [1..500]
 batch_size: int = 256  # of training [1..10000]
 learning_rate: float = 0.15  # the highest, of SGD [1e-6..10.0]
 sizes: list[int] = [1000, 5000]  # training sets of Figures 6 and 7, besides random halves of all records [10..49000; ascending; not empty]
-size_targets: int = 8  # networks of each size [2..64]
 hand_epochs: int = 40  # of the networks trained in "The idea" and attacked in "One target by hand" [1..500]
 seed: int = 0  # of splits and training [0..1000000]
 draws: int = 60  # resamples of records behind each interval [10..10000]
@@ -93,8 +92,8 @@ plotting.show(
 #
 # A network that was trained on an image should have a loss there that is low and flat. Around an image that it has not seen, the loss should rise and
 # bend ({numref}`curvature-figure-2`). How much it bends also depends on the image. So the attack compares the curvature under the target with two
-# Gaussians: one fitted to references that were trained on the image, one to the others. This cell trains eight small networks on halves of 1,000 images of
-# FashionMNIST, which lie in the repository, measures the curvature of the loss around each image, and attacks the first network.
+# Gaussians, one of networks that were trained on the image and one of others. This cell trains eight small networks on halves of 1,000 images of
+# FashionMNIST, which lie in the repository, measures how the loss curves around each image, and attacks the first network.
 
 # %%
 images = data.load("fashion_mnist_20k").take(np.arange(1000))
@@ -112,9 +111,8 @@ by_hand = {"curvature": attack.nll(log_bent[0], log_bent[others], inside[others]
 {name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
-# The number is the {term}`AUC`; guessing has one half. LiRA is the same comparison for the log odds of the true class. It asks once about an image, the
-# curvature {ours}`asks` times. The networks come in pairs that share no image; the partner of the target stays out, because counting which references hold
-# an image would give the answer away.
+# The number is the {term}`AUC`; guessing has one half. LiRA is the same comparison for the log odds of the true class, from one query in the place of
+# {ours}`asks`. The target's partner, which was trained on all other images, stays out of the references: it would give the answer away.
 #
 # ## The method
 #
@@ -154,9 +152,8 @@ by_hand = {"curvature": attack.nll(log_bent[0], log_bent[others], inside[others]
 
 # %% tags=["hide-input"]
 probed = study.probe_of_stranger(networks, images, inside[0], seed)
-labels = [f"{whose}, {images.classes[label]}" for whose, label in zip(("the label", "the network's own"), probed["label"].unique(), strict=True)]
 plotting.explore(
-    exhibits.probe_chart(probed, labels, measure.STEP), exhibits.probe_figure(probed, labels, measure.STEP), name="curvature-idea",
+    exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea",
     instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it matter?",
     caption="One probe of one image that the network was not trained on and gets wrong: the size of the estimate $q$ against the step $h$ with two labels, "
             "and $v^\\top H u$ on the piece of the network around the image. While the four points lie on that piece, the label makes no difference.",
@@ -186,9 +183,8 @@ right, trained = (curved[first].true == curved[first].top)[..., 0], curved[first
 results.name({"fit-in": right[trained].mean(), "fit-out": right[~trained].mean()}, ".1%")
 results.show_table(
     exhibits.table_one(frame), name="curvature-table-1",
-    caption="**Table 1 of the paper**, in percent. The upper eight methods run as in the released code, with image and mirror image for curvature and "
-            "LiRA and the image alone for the others; the lower ones are ours. AUC with 95 % intervals over {param}`targets` networks and their images; "
-            "accuracy is a {ref}`peak <peak-accuracy>`. Paper: ResNets and 64 references, on all of CIFAR-100 beside the first networks.")
+    caption="**Table 1 of the paper**, in percent. The upper eight methods run as released, curvature and LiRA with the mirror image, too; the lower ones are "
+            "ours. AUC with 95 % intervals over {param}`targets` networks and their images; accuracy is a {ref}`peak <peak-accuracy>`. Paper: ResNets.")
 results.show_table(
     exhibits.views_table(frame), name="curvature-table-2",
     caption="**Tables 2 to 4 of the paper**: AUC in percent from the image alone and with its mirror image. The paper's networks and those on "
@@ -217,16 +213,14 @@ results.show_table(
 #
 # ## Count the queries
 #
-# LiRA in its own paper asks 18 times. This table has all attacks on the images whose curvature is known in float64. LiRA with 18 and with 80 queries sees
-# shifted and mirrored views.
+# This table has all attacks on the images whose curvature is known in float64. LiRA asks 18 times in its own paper, of shifted and mirrored views.
 
 # %% tags=["hide-input"]
 results.name({"tied-tpr": number(study.TIED, "tpr_at_fpr=0.01", study="queries", queries=2 * asks)}, ".1%")
 results.show_table(
     exhibits.queries_table(frame), name="curvature-queries",
-    caption="Attacks by the number of queries of an image, in percent, with 95 % intervals over {param}`targets` networks and images (4,000 of CIFAR-100, "
-            "half of {param}`asked` of a bank), {param}`references` references. *One spread*: one variance for all images, as LiRA's authors advise where "
-            "references are few; *log ratio* and *true class*: two for each image; *tied*: one for each image.")
+    caption="Attacks by the number of queries of an image, in percent, with 95 % intervals over {param}`targets` networks and images; {param}`references` "
+            "references. *One spread*: one variance for all images; *log ratio* and *true class*: two for each image; *tied*: one for each image.")
 
 # %% [markdown]
 # :::{finding}
@@ -360,35 +354,30 @@ results.show_table(
 # curvature is due to the label. The true class's probability, one query, has {ours}`signal-true:value`.
 # :::
 #
-# ### Figures 5 to 7: DP-SGD, and the size of the training set
+# ### Figures 6 and 7: the size of the training set
 #
-# **Figure 5** is not measured: targets trained with {term}`DP-SGD` at fourteen epsilons, and a curve fitted to the AUC of LR. The fit is no test of the
-# theorem. From $\epsilon = 5$ on the curve is flat whatever its parameters, and ten of the fourteen points lie there. The released notebook plots the AUC of
-# the *negated* LR, so that a printed $.56$ is $.44$ of the score itself, and adds $0.015$ to the fitted curve.
-#
-# For **Figures 6 and 7** targets are trained on random sets of other sizes and on {term}`coresets <coreset>`, the records of lowest curvature. References
+# Targets are trained on random sets of other sizes and on {term}`coresets <coreset>`, the records of lowest curvature. References
 # are always trained on half of the records, as in the released code.
 
 # %%
-of_half, half, of_sizes = study.of_other_sizes(sizes, models, size_targets)
+of_half, half, of_sizes = study.of_other_sizes(sizes, models)
 frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, games, draws)])
 
 # %% tags=["hide-input"]
 plotting.show(
     exhibits.sizes_figure(frame, 6), name="curvature-figure-6",
-    caption="**Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100; the image alone, {param}`size_targets` small networks "
-            "of each size and {param}`models` references. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no numbers.",
+    caption="**Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100; the image alone, eight small networks of each size and "
+            "{param}`models` references. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no numbers.",
     alt="AUC of four attacks against the number of training records, the authors' values as hollow marks.")
 plotting.show(
     exhibits.sizes_figure(frame, 7), name="curvature-figure-7",
-    caption="**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks. Hollow: "
-            "what the authors' notebooks hold.",
+    caption="**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks.",
     alt="Two panels, AUC and balanced accuracy of NLL against the number of training records, for random sets and coresets.")
 by_size = frame[frame["kind"] == "random"]
 for place, size in (("few", sizes[0]), ("half", half)):
     results.name({f"{place}-{word}": metrics.estimate(by_size, name, "auc", size=size).interval() for word, name in (
         ("lr", study.LR), ("nll", study.NLL), ("loss", "Yeom"), ("lira", study.TRUE))}, ".3f")
-results.name({"few": sizes[0], "half": half}, ",")
+results.name({"few": sizes[0], "half": half})
 
 # %% [markdown]
 # :::{finding}
@@ -418,12 +407,11 @@ results.name({"few": sizes[0], "half": half}, ",")
 # curvature reveals more than the output, *if both bounds are tight*. They cannot be: curvature, too, is computed from the model, so by
 # {term}`post-processing` it obeys the first bound, and the sharper $\epsilon\tanh(\epsilon/2)$, whatever $m$.
 #
-# *Two slips.* Eq. 29 has $(\mu_{\mathrm{out}}^2 - \mu_{\mathrm{in}}^2)/2\sigma^2$ for the divergence of two Gaussians, which is
+# *Two slips.* Eq. 29 has $(\mu_{\mathrm{out}}^2 - \mu_{\mathrm{in}}^2)/2\sigma^2$ for the divergence of two Gaussians, in the place of
 # $(\mu_{\mathrm{out}} - \mu_{\mathrm{in}})^2/2\sigma^2$. And the expansion lacks the one half before its second-order term. Let every model have the loss
-# $x^2(1 - |x|)$ on $[-1, 1]$, and let the records be $-1$, $0$ and $1$. Nothing depends on training, so $\epsilon = 0$ and all gaps are zero; $L = 4/27$,
+# $x^2(1 - |x|)$ on $[-1, 1]$, with records $-1$, $0$ and $1$. Nothing depends on training, so $\epsilon = 0$ and all gaps are zero; $L = 4/27$,
 # $\rho = 6$, and neighbours lie at distance one. Lemma A.1 bounds the curvature at $0$ by $4/27 + 6/6 = 1.15$; it is $2$.
 #
-# (curvature-claims)=
 # ### Every claim, with its verdict
 
 # %%
@@ -443,7 +431,6 @@ claims.show("curvature", rules.judge_all("curvature", of_first, by_exhibit))
 # | --- | --- | --- |
 # | trace, $n^2 q\,(u^\top v)$ | mean of $\lvert q\rvert$, times $h$ | measures the size of the Hessian, and kinks: {numref}`curvature-signals` |
 # | Gaussian of the curvature | of $\log(\lvert\cdot\rvert + 10^{-22})$ | {numref}`curvature-figure-3` |
-# | NLL with its sign turned (Eq. 12) | higher for members | ours: higher for members |
 # | one view | the mirror image | ours: the image |
 # | balanced accuracy | where FPR + TPR is closest to one | ours: the largest over thresholds |
 # | TPR at low FPR | interpolated between thresholds | ours: at most that FPR |
@@ -455,12 +442,11 @@ claims.show("curvature", rules.judge_all("curvature", of_first, by_exhibit))
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | data | CIFAR-10, CIFAR-100, ImageNet | {ours}`sets` | ImageNet in a folder and weeks of a graphics card |
-# | network | ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | on {ours}`set` `strided_cnn:8,16,64`, 60 epochs, mirroring; on {ours}`second` {param}`architecture`, {param}`epochs` epochs, no augmentation | half an hour of a graphics card for 18 ResNets of 30 epochs |
+# | data and networks | CIFAR-10, CIFAR-100, ImageNet; ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | {ours}`set`: `strided_cnn:8,16,64`, 60 epochs, mirroring; {ours}`second`: {param}`architecture`, {param}`epochs` epochs, no augmentation | half an hour of a graphics card for 18 ResNets of 30 epochs; ImageNet weeks |
 # | references, targets | 64 and 3 of other halves | {param}`references` against each of {param}`targets` | `-p models 64 -p references 62` |
 # | Table 5 | 25,000 non-members | half of {param}`asked` | `-p asked 20000` |
-# | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | not run | six hours of two cores |
-# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size | {param}`sizes` and half of all, {param}`size_targets` small networks a size | `mia publish curvature/sizes` |
+# | Figure 5 | {term}`DP-SGD` at 14 epsilons, 20 epochs of CIFAR-100; the fitted curve is flat where ten of the fourteen points lie, and the released notebook plots the *negated* LR and adds $0.015$ to the curve | not run | six hours of two cores |
+# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size | {param}`sizes` and half of all, eight small networks a size | `mia publish curvature/sizes` |
 #
 # All targets come from one bank: they share records and references. Intervals cover the choice of target and of records, not that of the bank.
 #

@@ -189,7 +189,7 @@ WRONG = {
                     {"counts": [3]}, {"ratios": [0]}, {"image_dataset": "x"}, {"counts": [8, 2]}, {"sizes": [5]},
                     {"bank": "cifar"}],
     "curvature": [{"models": 7}, {"targets": 129}, {"references": 5}, {"asked": 5}, {"architecture": "x"},
-                  {"datasets": []}, {"sizes": [5, 1]}, {"size_targets": 1}],
+                  {"datasets": []}, {"sizes": [5, 1]}, {"sizes": []}],
     "iha": [{"epochs": [3]}, {"records": [60000]}, {"targets": 129}, {"models": 9}, {"architectures": ["mlp:", "mlp:6"]},
             {"datasets": ["x", "mnist"]}, {"first_epochs": []}, {"first_fractions": [0.0]}, {"damping": 0.0}, {"sizes": [5]},
             {"unmeasured": "x"}, {"left_out_targets": 9}],

@@ -111,7 +111,6 @@ FACTS = {
     },
     "curvature": {
         "2,000": "members of the networks that know them by heart",
-        "4,000": "images of which these are half",
         "60": "epochs of these networks",
         "25,000": "non-members of each of the paper's targets",
         "95 %": "level of intervals",
@@ -128,7 +127,6 @@ FACTS = {
         "four points": "of a probe",
         "five points": "a margin of C2",
         "18": "queries of LiRA in its own paper, and networks that are queued",
-        "80": "views as many as the paper's curvature has queries",
         "1,000": "images of the networks of the page",
         "six hours": "what DP-SGD would take",
     },

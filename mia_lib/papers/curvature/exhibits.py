@@ -201,14 +201,14 @@ def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figur
 TINY = 1e-12  # of what a logarithmic axis shows
 
 
-def probe_figure(probed: pd.DataFrame, labels: Sequence[str], h: float) -> Figure:
+def probe_figure(probed: pd.DataFrame, h: float) -> Figure:
     """The size of the estimate against the step.
 
     Args:
-        probed: of `study.probe`. labels: what to call its labels, in order. h: the step that is marked.
+        probed: of `study.probe_of_stranger`. h: the step that is marked.
     """
     figure, (axis,) = panels.grid(1, 4.0, width=5.8)
-    for style, name, (_, rows) in zip(("-", ":"), labels, probed.groupby("label", sort=False), strict=False):
+    for style, (name, rows) in zip(("-", ":"), probed.groupby("label", sort=False), strict=False):
         axis.plot(rows["h"], rows["q"].abs().clip(lower=TINY), color=plotting.INK, ls=style, label=f"|q|, {name}")
     axis.axhline(max(abs(probed["product"].iloc[0]), TINY), color=plotting.GREEN, lw=1.2, label="Hessian of the piece")
     axis.axvline(h, color=plotting.INK, lw=1, ls=":")
@@ -217,17 +217,17 @@ def probe_figure(probed: pd.DataFrame, labels: Sequence[str], h: float) -> Figur
     return figure
 
 
-def probe_chart(probed: pd.DataFrame, labels: Sequence[str], h: float):
+def probe_chart(probed: pd.DataFrame, h: float):
     """The same for readers to move: the step and the label."""
     alt = plotting.altair()
     rows = [{"label": name, "k": k, "h": row.h, "q": row.q, "product": row.product, "size": max(abs(row.q), TINY)}
-            for name, (_, part) in zip(labels, probed.groupby("label", sort=False), strict=False)
-            for k, row in enumerate(part.itertuples())]
+            for name, part in probed.groupby("label", sort=False) for k, row in enumerate(part.itertuples())]
+    labels = list(probed["label"].unique())
     steps = sorted({row["h"] for row in rows})
     start = float(np.log10(min(steps, key=lambda step: abs(np.log(step / h)))))
     power = alt.param("power", value=round(start, 1), bind=alt.binding_range(
         min=round(np.log10(steps[0]), 1), max=round(np.log10(steps[-1]), 1), step=0.1, name="Step h, power of ten "))
-    label = alt.param("given", value=labels[0], bind=alt.binding_select(options=list(labels), name="Loss for "))
+    label = alt.param("given", value=labels[0], bind=alt.binding_select(options=labels, name="Loss for "))
     asked = alt.Chart(alt.NamedData("rows")).transform_filter("datum.label == given")
     chosen = asked.transform_filter(f"datum.k == round((power - {np.log10(steps[0]):.1f}) * 10)")
     words = ["'Step ' + format(datum.h, '.2~g') + ', four losses: q = ' + format(datum.q, '.3~g')",

@@ -65,16 +65,16 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
-def of_other_sizes(sizes: Sequence[int], models: int, targets: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
-    """The references of Figures 6 and 7, models of the small bank on CIFAR-100; how many records each was trained on; and the
-    targets, (kind, size) -> of `measure.sizes`. As random sets of half of the records the references serve themselves.
+def of_other_sizes(sizes: Sequence[int], models: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
+    """The references of Figures 6 and 7, models of the small bank on CIFAR-100; how many records each was trained on; and
+    eight targets, (kind, size) -> of `measure.sizes`. As random sets of half of the records the references serve themselves.
 
     Args:
-        sizes: of the targets' training sets. models: references. targets: networks of each kind and size.
+        sizes: of the targets' training sets. models: references.
     """
     known = catalogue()
     references, half = known["curvature/cifar100-small"](models), int(known["bank/cifar100-small"](1).members.sum())
-    return references, half, {(kind, size): known["curvature/sizes"](targets, kind=kind, size=size)
+    return references, half, {(kind, size): known["curvature/sizes"](8, kind=kind, size=size)
                               for kind in KINDS for size in sizes if (kind, size) != ("random", half)}
 
 
@@ -306,14 +306,17 @@ STEP_SIZES = np.round(10.0 ** np.arange(-5.0, -0.95, 0.1), 12)  # of the probe t
 
 def probe_of_stranger(networks, records, members: np.ndarray, seed: int = 0) -> pd.DataFrame:
     """`probe` of the first record that the first network was not trained on and gets wrong, with its label and with the
-    network's own; of the first record where there is none.
+    network's own, in words; of the first record where there is none.
 
     Args:
         networks: of `training.train`. records: `data.Dataset`. members: of the first network, bool [N].
     """
     called = signals.logits(networks, records)[0].argmax(-1)
     shown = int(np.argmax(~members & (called != records.y)))
-    return probe(networks.model(0), records.x[shown], dict.fromkeys([int(records.y[shown]), int(called[shown])]), seed)
+    labels = {"the label": int(records.y[shown]), "the network's own": int(called[shown])}
+    probed = probe(networks.model(0), records.x[shown], dict.fromkeys(labels.values()), seed)
+    names = {label: f"{whose}, {records.classes[label]}" for whose, label in labels.items()}
+    return probed.assign(label=probed["label"].map(names))
 
 
 def probe(network, image: np.ndarray, labels: Iterable[int], seed: int = 0) -> pd.DataFrame:
