@@ -1,6 +1,5 @@
 """What differential privacy lets a score reveal, against enumeration, integration and mechanisms made by hand."""
 
-import itertools
 import subprocess
 import sys
 
@@ -32,11 +31,6 @@ def private(rng, epsilon, outputs):
         weights = np.exp(rng.uniform(0, epsilon / 2, (2, 7))) * rng.dirichlet(np.ones(7))
         laws = weights / weights.sum(1, keepdims=True)
     return laws @ stochastic(rng, laws.shape[1], outputs)
-
-
-def signs(n):
-    """All 2^n vectors of +1 and -1."""
-    return np.array(list(itertools.product((1.0, -1.0), repeat=n)))
 
 
 # -------------------------------------------------------------------------------------------------- randomised response
@@ -152,70 +146,6 @@ def test_step_five_of_lemma_a_1_private_training_is_stable(epsilon, seed):
     gap = np.abs((laws[0] - laws[1]) @ (3.0 * rng.random((6, 40)))).max()
     assert gap <= 3.0 * -np.expm1(-epsilon) + 1e-12
     assert gap <= 3.0 * np.tanh(epsilon / 2) + 1e-12  # the sharp form
-
-
-# ------------------------------------------------------------------------------------------------------ Taylor and traces
-
-
-class Cubic:
-    """g . x + 1/2 x^T H x + 1/6 sum_k t_k (a_k . x)^3, with derivatives and a Lipschitz constant of its Hessian."""
-
-    def __init__(self, rng, n, directions):
-        self.g, self.h = rng.standard_normal(n), rng.standard_normal((n, n))
-        self.h = self.h + self.h.T
-        self.a = rng.standard_normal((directions, n))
-        self.a /= np.linalg.norm(self.a, axis=1, keepdims=True)
-        self.t = rng.standard_normal(directions)
-        self.rho = np.abs(self.t).sum()  # of the Hessian sum_k t_k (a_k . x) a_k a_k^T, exact with one direction
-
-    def __call__(self, x):
-        return x @ self.g + 0.5 * np.sum((x @ self.h) * x, -1) + (x @ self.a.T) ** 3 @ self.t / 6
-
-    def gradient(self, x):
-        return self.g + self.h @ x + 0.5 * self.a.T @ (self.t * (self.a @ x) ** 2)
-
-    def hessian(self, x):
-        return self.h + (self.a.T * (self.t * (self.a @ x))) @ self.a
-
-    def remainder(self, x, step, half=0.5):
-        """Left side of Eq. 17 with `half` before the Hessian; the paper prints 1."""
-        return abs(self(x + step) - self(x) - self.gradient(x) @ step - half * step @ self.hessian(x) @ step)
-
-
-def test_derivatives_of_the_test_function():
-    f, x, e = Cubic(np.random.default_rng(0), 3, 2), np.array([0.3, -0.7, 1.1]), 1e-4 * np.eye(3)
-    assert_allclose(f.gradient(x), [(f(x + d) - f(x - d)) / 2e-4 for d in e], rtol=1e-6)
-    assert_allclose(f.hessian(x), [(f.gradient(x + d) - f.gradient(x - d)) / 2e-4 for d in e], rtol=1e-6)
-
-
-def test_lemma_a_2_holds_with_the_half_and_fails_without():
-    rng, failures = np.random.default_rng(1), 0
-    for _ in range(300):
-        f = Cubic(rng, n := int(rng.integers(1, 6)), int(rng.integers(0, 4)))
-        x, step = rng.standard_normal((2, n))
-        cap = f.rho / 6 * np.linalg.norm(step) ** 3
-        assert f.remainder(x, step) <= cap * (1 + 1e-9) + 1e-10
-        failures += f.remainder(x, step, half=1.0) > cap + 1e-6
-    assert failures > 100
-
-
-def test_lemma_a_2_without_the_half_fails_for_a_parabola():
-    f = Cubic(np.random.default_rng(3), 1, 0)
-    assert f.rho == 0 and f.remainder(np.zeros(1), np.ones(1)) == pytest.approx(0, abs=1e-12)
-    assert f.remainder(np.zeros(1), np.ones(1), half=1.0) == pytest.approx(abs(f.h[0, 0]) / 2)
-
-
-@pytest.mark.parametrize("n", [1, 4, 9])
-def test_isotropic_steps_turn_taylor_into_half_the_trace_or_that_over_n(n):
-    """Steps 2 and 3 of Lemma A.1, all 2^n steps; gap G3 is that the paper asks only for E[alpha^T alpha] = 1."""
-    rng = np.random.default_rng(n)
-    f, x = Cubic(rng, n, 3), rng.standard_normal(n)
-    trace = np.trace(f.hessian(x))
-    for alpha, wanted in ((signs(n), trace), (signs(n) / np.sqrt(n), trace / n)):
-        assert_allclose(alpha.T @ alpha / len(alpha), np.eye(n) * wanted / trace, atol=1e-12)
-        assert np.mean(np.sum((alpha @ f.hessian(x)) * alpha, -1)) == pytest.approx(wanted)
-        assert np.mean(f(x + alpha)) - f(x) == pytest.approx(wanted / 2)  # gradient and cubic term average out
-    assert np.mean(np.linalg.norm(signs(n), axis=1) ** 3) == pytest.approx(n**1.5)
 
 
 def test_lemma_a_1_as_printed_fails_in_one_dimension_and_corrected_holds():
