@@ -116,14 +116,6 @@ def test_the_odds_of_a_score_by_hand():
     assert_allclose(theory.log_odds(np.array([-1.0, 3.0]), 100, 0.5, 8, 0.9), [-0.008, 0.024])
 
 
-def test_the_omitted_term_turns_the_sign_of_the_loss():
-    assert theory.loss_coefficient(785, 128, 0.9, "printed") == pytest.approx(1 / 1.9)
-    assert theory.loss_coefficient(785, 128, 0.9) == pytest.approx(-785 / 12.8)
-    assert theory.loss_coefficient(785, 128, 0.9, distance=785) == 0
-    with pytest.raises(MiaError, match="variant"):
-        theory.loss_coefficient(785, 128, variant="other")
-
-
 def test_the_minimum_moves_by_as_much_as_the_loss():
     """L_1* - L_0*, which Assumption 3 drops, lies between the record's loss at the one minimum and at the other, over n."""
     world = theory.linear_regression(40, 3, seed=9)

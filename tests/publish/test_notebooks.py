@@ -96,7 +96,7 @@ def test_iha_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
     assert verdicts["C1"] == "checked" and {verdicts[claim] for claim in ("C4", "C10", "C14")} == {"not run"}  # three targets
     page = (built_book / "notebooks" / "iha.html").read_text(encoding="utf-8")
     for name in [*(f"iha-table-{k}" for k in (1, 2, 3, 4, 6, 7, 8, 9)), "iha-told", "iha-idea", "iha-epochs", "iha-figure-1",
-                 "iha-explore", "iha-ingredients", "iha-controls"]:
+                 "iha-explore"]:
         assert f'id="{name}"' in page
     for printed in ("59.4", "57.8", "79.1", "77.9", "57.7"):  # of FashionMNIST, and of Tables 4 and 9
         assert printed in page

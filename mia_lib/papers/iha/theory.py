@@ -16,10 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import linalg
 
-from mia_lib.errors import MiaError, check_range, choose
-
-VARIANTS = ("corrected", "printed")
-
+from mia_lib.errors import MiaError, check_range
 
 # ----------------------------------------------------------------------------------------- where SGD with momentum rests
 
@@ -189,21 +186,3 @@ def worlds(count: int, seed: int = 0) -> float:
         direct = np.subtract(*(log_density(theta, w, h, least, batch, **rates) for w in (included, without)))
         worst = max(worst, abs(odds - direct) / max(1.0, abs(direct)))
     return worst
-
-
-def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: str = "corrected",
-                     distance: float = 0.0) -> float:
-    """What the loss is multiplied by in the score (Eq. 8).
-
-    Args:
-        variant: "printed" is ``1 / (1 + mu)``, above 0: high loss would point to members. "corrected" restores what
-            Assumption 3 (one minimal loss with and without the record) drops, to first order and with ``l / n`` for the
-            difference of the minima: ``-(d - Q) / (S (1 - mu))``. The normalisation in Theorem 3.1 changes by ``-d/2``, the
-            exponent by ``+Q/2`` times the difference in ``ln L*``. The printed term is gone: it comes from
-            ``L_1(w) - L_0(w)``, from which the same difference is to be taken.
-        distance: Q, of w from its minimum, squared and in units of the covariance; 0 at the minimum, on average d where SGD
-            has come to rest.
-    """
-    if choose("variant", variant, VARIANTS) == "printed":
-        return 1 / (1 + momentum)
-    return (distance - d) / (batch_size * (1 - momentum))
