@@ -554,5 +554,4 @@ claims.show("iha", verdicts)
 #
 # Targets of one data set share records and references. Intervals cover the choice of target and of records, not that of the bank.
 #
-# On Colab, add a cell before the first one, and in it:
-# `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

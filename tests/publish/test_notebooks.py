@@ -111,7 +111,7 @@ def test_quantile_has_a_verdict_a_claim_and_a_place_an_exhibit(built_book):
     assert {verdicts[claim] for claim in ("C3", "C4", "C5", "C9", "C12", "C13")} == {"not run"}  # of two targets
     page = (built_book / "notebooks" / "quantile.html").read_text(encoding="utf-8")
     for name in [*(f"quantile-figure-{k}" for k in (3, 5)), *(f"quantile-table-{k}" for k in (1, 2, 3)), "quantile-tables-6-7",
-                 "quantile-pairs", "quantile-quarters", "quantile-rates", "quantile-groups", "quantile-german-credit"]:
+                 "quantile-pairs", "quantile-quarters", "quantile-rates", "quantile-german-credit"]:
         assert f'id="{name}"' in page
     for printed in ("83.35", "85.27"):  # Table 2 as printed; beside FashionMNIST stands nothing
         assert printed in page

@@ -178,7 +178,7 @@ FACTS = {
         "224": "pixels of its images", "300": "its trials for tables",
         "0.5 %": "a rate of its tables", "1": "of one less a precision",
         "135,000": "images of CINIC-10", "200": "hours of its card", "five hours": "of a card, reckoned",
-        "ten minutes": "of a card, reckoned", "40": "hours, and minutes, of two cores", "5 %": "a rate in a world",
+        "ten minutes": "of a card, reckoned", "40": "hours, and minutes, of two cores",
     },
     "compare": {
         "95 %": "level of intervals", "1 %": "a false positive rate", "50": "AUC of guessing, in percent",
