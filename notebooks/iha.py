@@ -415,17 +415,17 @@ for name, pair in pairs.items():
 
 # %% [markdown]
 # The audit gives {ours}`epsilon-iha`, LiRA {ours}`epsilon-lira`. Neither is a confidence bound, for the records of one training run are no independent
-# trials. Random flags, which no model has met, give {ours}`epsilon-flags`: the number is one of the training only if what the auditor was told is true.
-# Leave-one-out knowledge is strong. An auditor who knows the seed of a deterministic training can train the model with and without the record, and is
+# trials. Random flags, which no model has met, give {ours}`epsilon-flags`, so the number says something of the training only if what the auditor was told is
+# true. Leave-one-out knowledge is strong. An auditor who knows the seed of a deterministic training can train the model with and without the record, and is
 # certain.
 #
 # ### Section 4.4 and Table 5: other attacks that know the rest
 #
-# With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L. For **Table 5 of
-# the paper** that is 1,000 records with 100 references each, 50,100 networks on Purchase-100(S) for one target. It is not measured here, and the bank cannot
-# serve, for its models lack half of the other records. A smaller form stands in the queue of measurements, with eight targets on FashionMNIST, 100 records
-# each and 20 references: 8,160 networks and seven hours of two cores (`mia run iha -p left_out_targets 8 --yes`). LiRA *online* needs networks with each
-# non-member as well, 16,160.
+# With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L. For
+# **Table 5 of the paper** that is 1,000 records with 100 references each, 50,100 networks on Purchase-100(S) for one target. It is not measured here, and the
+# bank cannot serve, for its models lack half of the other records. A smaller form stands in the queue of measurements, with eight targets on FashionMNIST,
+# 100 records each and 20 references: 8,160 networks and seven hours of two cores (`mia run iha -p left_out_targets 8 --yes`). LiRA *online* needs networks
+# with each non-member as well, 16,160.
 
 # %%
 left_out = None
@@ -450,7 +450,7 @@ results.show_table(
 # %% [markdown]
 # ### Table 7: the size of the training set
 #
-# In **Table 7 of the paper** a network has 25,000 members of Purchase-100(S) or 80,000 of Purchase-100. Here it has half of {param}`sizes` records of
+# In **Table 7 of the paper** a network has 25,000 members of Purchase-100(S) or 80,000 of Purchase-100. Here a network has half of {param}`sizes` records of
 # {ours}`last-name`, and is trained for as many *steps* as the network with {ours}`members-each` members: at equal epochs a small training set is further from
 # its minimum, and that alone lowers the AUC of the audit ({numref}`iha-epochs`). {ours}`sizes-measured`
 

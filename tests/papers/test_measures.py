@@ -230,11 +230,3 @@ def test_trees_are_grown_on_balanced_halves_and_told_the_label_or_not():
     assert told["mean"].shape == (1, 250) and np.std(rest) < np.std(margin[0, 400:] - blind["mean"][0, 100:-50])
     with pytest.raises(MiaError, match="holds images"):
         regressed.table_of("fashion_mnist_20k", None, None, 0)
-
-
-def test_large_regressors_go_where_there_is_a_card(monkeypatch):
-    from mia_lib.attacks.quantile import networks
-
-    monkeypatch.setattr(networks.devices, "pick", lambda *_: torch.device("meta"))
-    assert networks._where(networks.NetworkConfig("resnet18")).type == "meta"
-    assert networks._where(networks.NetworkConfig("strided_cnn:4,4,8")).type == "cpu"
