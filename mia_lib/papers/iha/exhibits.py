@@ -24,11 +24,11 @@ EVERYTHING = "all other records and their membership, and how the model was trai
 
 def printed(table: str) -> pd.DataFrame:
     """Numbers of one of the paper's tables in our terms, in percent: columns attack, data, setting, metric, value."""
-    found = results.paper("iha", table)
-    found = found[found["metric"].isin(METRIC_OF)]
-    return found.assign(attack=found["attack"].str.replace(" (Exact)", ""), data=found["dataset"],
-                        metric=found["metric"].map(METRIC_OF),
-                        value=found["value"].astype(float) * np.where(found["unit"] == "fraction", 100, 1))
+    rows = results.paper("iha", table)
+    rows = rows[rows["metric"].isin(METRIC_OF)]
+    return rows.assign(attack=rows["attack"].str.replace(" (Exact)", ""), data=rows["dataset"],
+                       metric=rows["metric"].map(METRIC_OF),
+                       value=rows["value"].astype(float) * np.where(rows["unit"] == "fraction", 100, 1))
 
 
 def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str],
@@ -119,8 +119,8 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {(data, rule): f"{data}: {rule}" for data in rows["data"].unique() for rule in rows["rule"].unique()}
     made = table(rows, "fraction", ("data", "rule"), columns)
     made["Purchase-100(S): as released, paper"] = [
-        results.cell(values[one], ".1f", "%") if one in values else results.NOTHING for one in made.index]
-    return made.rename(index=lambda one: f"{100 * one:g} %")
+        results.cell(values[part], ".1f", "%") if part in values else results.NOTHING for part in made.index]
+    return made.rename(index=lambda part: f"{100 * part:g} %")
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
@@ -140,7 +140,7 @@ def told_figure(frame: pd.DataFrame) -> Figure:
         ("nothing", "membership"): NOTHING})
     rows = pd.concat([rows, frame[(frame["study"] == "attacks") & (frame["attack"] == LIRA)]])
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
-    theirs = printed("table2").assign(paper=lambda one: one["value"] / 100)[["data", "attack", "metric", "paper"]]
+    theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)[["data", "attack", "metric", "paper"]]
     shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
     figure = plotting.against(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
     figure.axes[0].set_xlabel("")
@@ -150,14 +150,14 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def roc(found: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figure:
+def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figure:
     """Figure 1: ROC on logarithmic axes, the mean TPR over targets, a panel a data set. Axes begin where one record counts.
 
     Args:
-        found: data -> scores by attack [T, N], and members bool [T, N].
+        sets: data -> scores by attack [T, N], and members bool [T, N].
     """
-    figure, axes = panels.grid(list(found), 3.6, "true positive rate (logarithmic)")
-    for axis, (scores, members) in zip(axes, found.values(), strict=True):
+    figure, axes = panels.grid(list(sets), 3.6, "true positive rate (logarithmic)")
+    for axis, (scores, members) in zip(axes, sets.values(), strict=True):
         low = 1 / (~members).sum(1).min()
         grid = np.geomspace(low, 1, 300)
         for place, name in enumerate((*PAPER, RMIA)):
@@ -216,24 +216,24 @@ def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int 
     x, y = records.x[:count, list(columns)].astype(float), 2.0 * records.y[:count] - 1
     world = theory.LinearWorld((x - x.mean(0)) / x.std(0), y)
     without = [theory.LinearWorld(np.delete(world.x, k, 0), np.delete(y, k)) for k in range(count)]
-    others = max(without, key=lambda one: np.linalg.norm(one.optimum() - world.optimum()))
-    ends = [one.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, one in enumerate((world, others))]
+    others = max(without, key=lambda rest: np.linalg.norm(rest.optimum() - world.optimum()))
+    ends = [of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))]
     return Idea(others, np.stack([world.optimum(), others.optimum()]), np.stack(ends))
 
 
-def idea_figure(found: Idea) -> Figure:
+def idea_figure(picture: Idea) -> Figure:
     """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
-    points = np.concatenate([found.minima, *(np.quantile(one, [0.01, 0.99], axis=0) for one in found.ends)])
+    points = np.concatenate([picture.minima, *(np.quantile(ends, [0.01, 0.99], axis=0) for ends in picture.ends)])
     middle, reach = (points.max(0) + points.min(0)) / 2, 0.6 * np.ptp(points, axis=0).max()
     grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
-    heights = found.others.losses(grid).mean(-1)
+    heights = picture.others.losses(grid).mean(-1)
     figure, axes = panels.grid(["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True)
-    for axis, ends, kind in zip(axes, found.ends, ("members", "non-members"), strict=True):
+    for axis, ends, kind in zip(axes, picture.ends, ("members", "non-members"), strict=True):
         axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
         axis.plot(*ends.T, ".", color=plotting.STYLE[kind]["color"], ms=4, mew=0, alpha=0.5)
-        for place, (word, minimum, one) in enumerate(zip(("with", "without"), found.minima, ("members", "non-members"),
+        for place, (word, minimum, side) in enumerate(zip(("with", "without"), picture.minima, ("members", "non-members"),
                                                          strict=True)):
-            look = plotting.STYLE[one]
+            look = plotting.STYLE[side]
             axis.annotate("", minimum, ends[0], arrowprops={"arrowstyle": "-|>", "color": plotting.INK, "lw": 1.6,
                                                             "ls": look["linestyle"], "shrinkA": 0, "shrinkB": 0})
             axis.plot(*minimum, look["marker"], color=look["color"], ms=10, mec=plotting.INK, zorder=4,

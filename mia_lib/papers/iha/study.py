@@ -128,7 +128,7 @@ def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
     count = audit.inverse.shape[1] if few else audit.newton.shape[1]
     arrays = [square(getattr(audit, name)[t][:count]) for name in names]
     zero = np.zeros(count)  # of what is of second order in the weight decay, and of what only the first records have
-    return iha.Forms(*(one if few or len(one) == count else zero for one in arrays), zero)
+    return iha.Forms(*(array if few or len(array) == count else zero for array in arrays), zero)
 
 
 def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "all", few: bool = False,
@@ -138,14 +138,14 @@ def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "a
     Args:
         told: [T, J], or 0 for nobody. stationary: as for `attacks.iha.split`.
     """
-    found, rates = [], case.rates
+    of_targets, rates = [], case.rates
     for t, loss in enumerate(square(case.audit.loss)):
         of_target = forms(case.audit, t, few)
         count = len(of_target.newton)
         flags = told[t][:count] if isinstance(told, np.ndarray) else told
         parts = iha.split(of_target, flags / case.n, case.n, **rates, stationary=stationary)
-        found.append(iha.combine(loss[:count], parts, rates["learning_rate"], rates["momentum"], terms))
-    return np.stack(found)
+        of_targets.append(iha.combine(loss[:count], parts, rates["learning_rate"], rates["momentum"], terms))
+    return np.stack(of_targets)
 
 
 def gradient_alone(case: Case) -> np.ndarray:
@@ -161,17 +161,17 @@ def random_flags(members: np.ndarray) -> np.ndarray:
 
 def lira_scores(case: Case) -> dict[str, np.ndarray]:
     """Attacks that compare with the other models of the bank, [T, J]."""
-    margin, members, found = case.bank.margin.astype(np.float64), case.bank.members, []
+    margin, members, rows = case.bank.margin.astype(np.float64), case.bank.members, []
     probability, population = 1 / (1 + np.exp(-margin)), slice(POPULATION)
     for target in range(0, 2 * len(case.audit.loss), 2):
         others = membership.references_of(target, len(margin))
         alone, references = [target, *others], (margin[others], members[others])
-        found.append({LIRA: baselines.lira_online(margin[target], *references),
-                      FIXED: baselines.lira_online(margin[target], *references, fixed_variance=True),
-                      SELF: baselines.lira_online(margin[target], margin[alone], members[alone], own="keep"),
-                      RMIA: baselines.rmia(probability[target], probability[others], members[others],
-                                           probability[target, population], probability[others][:, population], 1.0)})
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        rows.append({LIRA: baselines.lira_online(margin[target], *references),
+                     FIXED: baselines.lira_online(margin[target], *references, fixed_variance=True),
+                     SELF: baselines.lira_online(margin[target], margin[alone], members[alone], own="keep"),
+                     RMIA: baselines.rmia(probability[target], probability[others], members[others],
+                                          probability[target, population], probability[others][:, population], 1.0)})
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 # ------------------------------------------------------------------------------------------------------------- studies
@@ -181,12 +181,12 @@ def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.nda
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS in each target; and the
     scores with who is a member."""
     members = case.audit.members
-    found = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
-             IHA: scores(case, members)}
-    alike = [stats.spearmanr(*pair).statistic for pair in zip(found[SIF], found[LOSS], strict=True)]
-    return pd.concat([by_target(found, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
+    attacks = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
+               IHA: scores(case, members)}
+    alike = [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
+    return pd.concat([by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
                       by_repetition({SIF: {"rank correlation": np.array(alike)}}, study="alike", data=case.name)],
-                     ignore_index=True), found, members
+                     ignore_index=True), attacks, members
 
 
 def control(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -225,12 +225,12 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     ways = [(way, epsilon) for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
             for epsilon in case.audit.parameters[name]]
     shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
-    members, frames = case.audit.members[:, :shift.shape[2]], []
+    loss, members, frames = *(array[:, :shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)), []
     for k, (way, epsilon) in enumerate(ways):
         if np.isfinite(shift[:, k]).all():
-            found = {name: _joined(square(case.audit.loss)[:, :shift.shape[2]], shift[:, k], alignment[:, k], members / case.n,
-                                   case, name == IHA) for name in (IHA, "IHA without the loss")}
-            frames.append(by_target(found, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
+            both = {name: _joined(loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA)
+                    for name in (IHA, "IHA without the loss")}
+            frames.append(by_target(both, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
                                     epsilon=epsilon))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -304,15 +304,15 @@ def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True,
     if part is None:
         return pd.DataFrame()
     loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
-    few, found = first_records(case, loss.shape[1]), []
+    few, rows = first_records(case, loss.shape[1]), []
     for k, fraction in enumerate(fractions):
         weights = {"honest": part.known[:, k] / max(1, round(fraction * case.n)), "as released": part.members / case.n}
-        found += [(fraction, rule, part.members, _joined(loss, shift[:, k], alignment[:, k], taken, case))
-                  for rule, taken in weights.items()]
+        rows += [(fraction, rule, part.members, _joined(loss, shift[:, k], alignment[:, k], taken, case))
+                 for rule, taken in weights.items()]
     if 1.0 not in fractions:
-        found += [(1.0, rule, few.audit.members, scores(few, few.audit.members)) for rule in ("honest", "as released")]
+        rows += [(1.0, rule, few.audit.members, scores(few, few.audit.members)) for rule in ("honest", "as released")]
     return pd.concat([by_target({IHA: score}, members, METRICS[:1], draws=draws, study="partial", data=case.name,
-                                fraction=fraction, rule=rule) for fraction, rule, members, score in found], ignore_index=True)
+                                fraction=fraction, rule=rule) for fraction, rule, members, score in rows], ignore_index=True)
 
 
 def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -333,37 +333,32 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
                       data=case.name)], ignore_index=True)
 
 
-def left_out(case: Case, found: Bank) -> pd.DataFrame:
+def left_out(case: Case, references: Bank) -> pd.DataFrame:
     """Study "left out": attacks that know all other records, on the same ones (section 4.4); and how alike they call the
-    members at 30 % false positives, kappa and plain "agreement" (Table 5), means over pairs of attacks on "losses" and of
-    one of these with IHA."""
+    members at 30 % false positives, kappa (Table 5), means over pairs of attacks on "losses" and of one of these with IHA.
+
+    Args:
+        references: of `measure.left_out`.
+    """
     from sklearn.metrics import cohen_kappa_score
 
-    rows: dict[str, dict[str, list]] = {}
-    for t, (place, members) in enumerate(zip(found.place, found.members, strict=True)):
-        loss, others = signals.loss_of(found.margin[t]), signals.loss_of(found.reference_margin[t])
+    by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
+    for t, (place, members) in enumerate(zip(references.place, references.members, strict=True)):
+        own, others = (array[t].astype(float) for array in (references.margin, references.reference_margin))
         nobody, target = np.zeros(others.shape, bool), 2 * t
-        references = membership.references_of(target, len(case.bank.margin))
+        bank = membership.references_of(target, len(case.bank.margin))
         margin = case.bank.margin[:, place].astype(float)
-        few = {LIRA: baselines.lira_online(margin[target], margin[references], case.bank.members[references][:, place]),
-               "L-attack": baselines.attack_r(loss, others, nobody),
-               "LiRA-L": baselines.lira_offline(*(one[t].astype(float) for one in (found.margin, found.reference_margin)),
-                                                nobody),
-               IHA: scores(case, case.audit.members)[t, place]}
+        few = {LIRA: baselines.lira_online(margin[target], margin[bank], case.bank.members[bank][:, place]),
+               "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
+               "LiRA-L": baselines.lira_offline(own, others, nobody), IHA: whole[t, place]}
         called = {name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
                   for name, score in few.items()}
-        values = {name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
-                  for name, score in few.items()}
-        for what, pairs in (("losses", list(combinations([LIRA, "L-attack", "LiRA-L"], 2))),
-                            ("IHA and losses", [(IHA, other) for other in (LIRA, "L-attack", "LiRA-L")])):
-            both = [[called[name][members] for name in pair] for pair in pairs]
-            values[what] = {"kappa": np.mean([cohen_kappa_score(*pair) for pair in both]),
-                            "agreement": np.mean([np.mean(a == b) for a, b in both])}
-        for name, of_attack in values.items():
-            for metric, value in of_attack.items():
-                rows.setdefault(name, {}).setdefault(metric, []).append(value)
-    return by_repetition({name: {metric: np.array(one) for metric, one in of_attack.items()}
-                          for name, of_attack in rows.items()}, study="left out", data=case.name)
+        rows.append({name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
+                     for name, score in few.items()})
+        for kind, pairs in (("losses", combinations(by_losses, 2)), ("IHA and losses", [(IHA, name) for name in by_losses])):
+            rows[-1][kind] = {"kappa": np.mean([cohen_kappa_score(called[a][members], called[b][members]) for a, b in pairs])}
+    return by_repetition({name: {metric: np.array([row[name][metric] for row in rows]) for metric in of_attack}
+                          for name, of_attack in rows[0].items()}, study="left out", data=case.name)
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
@@ -395,9 +390,9 @@ def operations(case: Case) -> dict[str, float]:
     config = TrainConfig(how["architecture"], epochs=how["epochs"], batch_size=how["batch_size"],
                          loss="brier" if odd else "cross_entropy")
     network = models.build(config.architecture, shape, 2 if odd else classes, seed=0)
-    parameters, given = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
+    parameters, game = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
     return {"reference": costs.training(config, shape, 2 if odd else classes, case.n), "rotation": 2.0 * parameters**2,
-            "once": costs.hessian_itself(*given) + costs.decomposition(parameters), "product": costs.hessian_product(*given)}
+            "once": costs.hessian_itself(*game) + costs.decomposition(parameters), "product": costs.hessian_product(*game)}
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
