@@ -420,7 +420,7 @@ results.show_table(
 # *Why.* Fix $\mathcal T$ and use Bayes' rule for the two values of $m_1$: the posterior is $\alpha/(\alpha+\beta)$ with
 # $\alpha = \lambda\,\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)$ and $\beta = (1-\lambda)\,\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)$, and
 # $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$. Then average over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be over the
-# law of $\mathcal T$ **given** $\theta$ and $z_1$.
+# law of $\mathcal T$ **given** $\theta$ and $z_1$, here and in {prf:ref}`bayes-theorem-2`.
 #
 # (bayes-enumeration)=
 # ### Both theorems in a world small enough to sum over
@@ -492,18 +492,14 @@ results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc
 plotting.show(
     exhibits.complement(with_partner), name="bayes-complement",
     caption="AUC of three attacks, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
-            "references. *Counting* has minus the number of references that hold an image for its score; dashed: guessing.",
+            "references. *Counting* has minus the number of references that hold an image for its score; dashed: guessing. With the complement MAST's AUC "
+            "changes by {ours}`complement-mast` and LiRA's by {ours}`complement-lira`.",
     alt="AUC of counting, MAST and LiRA on each target. With the complement put aside counting is at {ours}`count-aside:value`, with it among the "
         "references at {ours}`count-kept:value`; MAST changes by {ours}`complement-mast` and LiRA by {ours}`complement-lira`.")
 
 # %% [markdown]
-# With the complement, MAST's AUC changes by {ours}`complement-mast` and LiRA's by {ours}`complement-lira`.
-#
 # (bayes-claims)=
 # ### Every claim, with its verdict
-#
-# Each claim is put as one number that the paper says is above zero; the verdict is computed from its interval
-# ([how a verdict is found](../book/statistics.md)).
 
 # %%
 frame = pd.concat([table_2, table_1, table_3, figure_1, theory_results])
@@ -525,7 +521,6 @@ claims.show("bayes", verdicts)
 #
 # - **Eq. 29** prints $\tau = \log\int e^{-\ell/T} p$; Eq. 14 has $-T$ in front. With the printed sign difficulty is added instead of removed
 #   ({ref}`exercise <bayes-exercise-sign>`).
-# - **Theorems 1 and 2**: the expectation is over $\mathcal T$ given $\theta$ and $z_1$ ({numref}`bayes-enumeration-table`).
 # - **Eqs. 34–35** drop a constant, $\frac d2 \log\frac{n'+1}{n'}$, which moves the natural threshold away from zero. We keep it.
 # - **After Theorem 2** the text says that a larger $T$ lowers $s$. At fixed $\tau$ it lowers $|s|$, and so raises a negative $s$.
 # - **Table 1 and its text** disagree about mAP test: the text calls MALT and MATT similar, the table has MATT ahead by

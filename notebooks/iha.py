@@ -361,15 +361,20 @@ plotting.explore(
 #
 # ## In more depth
 #
-# ### Tables 3 and 4: conjugate gradients, and parts of the score
+# ### Tables 3, 4 and 6: conjugate gradients, parts of the score, and what it costs
 #
 # Where $H$ does not fit into memory, $(H + \epsilon I)^{-1} g$ can be had from products with $H$ alone. A system takes at most
 # $\tfrac12\sqrt{c}\,\ln(2\sqrt{c}/r)$ iterations for a relative residual $r$, where $c$ is the largest eigenvalue of $H + \epsilon I$ over the smallest.
+# Costs are operations that are counted, not timed: they are the same on every machine. In the paper one Hessian takes 43 minutes of a card, and 128 models
+# 192.
 
 # %%
 solved = pd.concat([study.conjugate(case, draws) for case in cases
                     if case.audit.parameters["solved"]])
 parts = pd.concat([study.table_4(case, draws) for case in cases])
+taken = solved[solved["metric"] == "iterations"].groupby("data")["value"].mean()
+costs = pd.concat([study.costs(case, taken.get(case.name, taken.max()))
+                   for case in cases])
 
 # %% tags=["hide-input"]
 for short, name in short_names.items():
@@ -385,6 +390,10 @@ results.show_table(
     caption="**Table 4 of the paper**: parts of the score, in percent, with 95 % intervals over targets and 2,000 records; the paper's are of Purchase-100(S), "
             "which is not measured here. The last three rows are ours: with the gradient of the weight decay in $I_2$; told nothing, so with $\\nabla L_D$ for "
             "every record; and the *gradient alone*, $\\lVert \\nabla L_0 + \\alpha w \\rVert^2 - \\lVert \\nabla L_0 + \\tfrac1n\\nabla\\ell + \\alpha w \\rVert^2$.")
+results.show_table(
+    exhibits.table_6(costs), name="iha-table-6",
+    caption="**Table 6 of the paper**, counted: floating-point operations, in units of $10^{12}$, to attack 1,000 records of one target. *Once*: Hessian and "
+            "its decomposition, or 128 models.")
 
 # %% [markdown]
 # :::{finding}
@@ -434,44 +443,18 @@ if left_out_targets:
     left_out = study.left_out(last, others)
 
 # %% [markdown]
-# ### Table 6: what it costs
-#
-# Operations are counted, not timed: they are the same on every machine. In the paper's **Table 6** one Hessian takes 43 minutes of a card, and 128 models
-# 192.
-
-# %% tags=["hide-input"]
-taken = solved[solved["metric"] == "iterations"].groupby("data")["value"].mean()
-costs = pd.concat([study.costs(case, taken.get(case.name, taken.max())) for case in cases])
-results.show_table(
-    exhibits.table_6(costs), name="iha-table-6",
-    caption="**Table 6 of the paper**, counted: floating-point operations, in units of $10^{12}$, to attack 1,000 records of one target. *Once*: Hessian and "
-            "its decomposition, or 128 models.")
-
-# %% [markdown]
-# ### Table 7: the size of the training set
+# ### Tables 7 to 9: the size of the training set, conditioning the Hessian, and knowing less
 #
 # In **Table 7 of the paper** a network has 25,000 members of Purchase-100(S) or 80,000 of Purchase-100. Here a network has half of {param}`sizes` records of
 # {ours}`last-name`, and is trained for as many *steps* as the network with {ours}`members-each` members: at equal epochs a small training set is further from
 # its minimum, and that alone lowers the AUC of the audit ({numref}`iha-epochs`). {ours}`sizes-measured`
-
-# %% tags=["hide-input"]
-sized = study.sizes(last, sizes, size_targets, make, draws, **of_last)
-results.name({"sizes-measured": "" if len(sized) else "These networks are not measured yet: `mia run iha -p unmeasured measure --yes` measures them, and "
-              "further epochs and parts, in about half an hour of two cores."})
-if len(sized):
-    results.show_table(
-        exhibits.table_7(sized), name="iha-table-7",
-        caption="**Table 7 of the paper**, on {ours}`last-name`: by members, in percent, with 95 % intervals over {param}`size_targets` targets and 1,000 "
-                "records. MLP-4 and Purchase-100 are not measured.")
-
-# %% [markdown]
-# ### Tables 8 and 9: conditioning the Hessian, and knowing less
 #
-# {term}`Damping` adds $\epsilon$ to every eigenvalue; a low-rank inverse keeps the eigenvalues above $\epsilon$ and drops the others. Who knows a part of the
-# training set has the Hessian and the mean gradient of that part. *Honest*: a record's gradient is taken out where it is known. *As released*: that of every
-# member is.
+# {term}`Damping` adds $\epsilon$ to every eigenvalue; a low-rank inverse keeps the eigenvalues above $\epsilon$ and drops the others. An auditor who knows a
+# part of the training set has the Hessian and the mean gradient of that part. *Honest*: a record's gradient is taken out where it is known. *As released*:
+# that of every member is.
 
 # %%
+sized = study.sizes(last, sizes, size_targets, make, draws, **of_last)
 swept = pd.concat([study.conditioning(case, draws) for case in cases])
 partial = pd.concat([
     study.partial_knowledge(case, fractions, make, draws, **recipe)
@@ -479,10 +462,17 @@ partial = pd.concat([
     zip(cases, (first_fractions, second_fractions), recipes, strict=False)])
 
 # %% tags=["hide-input"]
+results.name({"sizes-measured": "" if len(sized) else "These networks are not measured yet: `mia run iha -p unmeasured measure --yes` measures them, and "
+              "further epochs and parts, in about half an hour of two cores."})
 results.name({"damping-lead": rules.number_of("iha", "C13", swept)}, ".1f")
 for short, fraction in (("few", min(first_fractions)), ("most", max(first_fractions)), ("all", 1.0)) if len(partial) else ():
     results.name({f"{short}-known": f"{100 * fraction:g} %",
                   f"known-{short}": number(partial, "IHA", data=first.name, rule="as released", fraction=fraction)})
+if len(sized):
+    results.show_table(
+        exhibits.table_7(sized), name="iha-table-7",
+        caption="**Table 7 of the paper**, on {ours}`last-name`: by members, in percent, with 95 % intervals over {param}`size_targets` targets and 1,000 "
+                "records. MLP-4 and Purchase-100 are not measured.")
 results.show_table(
     exhibits.table_8(swept), name="iha-table-8",
     caption="**Table 8 of the paper**: AUC in percent by conditioning, with 95 % intervals over targets and 1,000 records, and that of the score without the loss.")
@@ -509,9 +499,9 @@ if len(partial):
 # Theorem 3.1 as printed lacks a factor one half before its sum of logarithms (which cancels in {prf:ref}`iha-score`), and Eq. 15 ends with $L(w^*)$ for
 # $L(w)$; with both, it is the density of a Gaussian to rounding (C1). Assumption 3 sets $L_1(w_1^*) = L_0(w_0^*)$, yet their difference is of the order of
 # the loss that is kept. So the score adds $\ell/(1+\mu)$: at equal $I$ a *high* loss points to membership ({ref}`exercise <iha-exercise-sign>`). Appendix C.2
-# argues that the whole score falls with the loss all the same, *if* $\lVert w - w_i^*\rVert^2 = 2 (L_i(w) - L_*)/k$ with one $k$ for both, so that
-# $\lVert w - w_1^*\rVert^2 - \lVert w - w_0^*\rVert^2 = 2\ell/(nk)$. At $w = w_1^*$ the left side is negative, and the right side positive. On a linear
-# regression the variance of SGD grows as the curvature to the power {ours}`slope`; a Boltzmann law has minus one (C2).
+# argues that the whole score falls with the loss all the same, *if* $\lVert w - w_i^*\rVert^2 = 2 (L_i(w) - L_*)/k$ with one $k$ for both. At $w = w_1^*$
+# this says that a negative number is a positive one. On a linear regression the variance of SGD grows as the curvature to the power {ours}`slope`; a
+# Boltzmann law has minus one (C2).
 #
 # | the text | the released code | this page |
 # | --- | --- | --- |
