@@ -111,11 +111,6 @@ def test_theorem_3_2_is_the_ratio_of_the_two_densities():
     assert theory.worlds(50, seed=3) < 1e-9
 
 
-def test_the_odds_of_a_score_by_hand():
-    """S (1 - mu) / (2 n L*) = 8 * .1 / (2 * 100 * .5) = .008."""
-    assert_allclose(theory.log_odds(np.array([-1.0, 3.0]), 100, 0.5, 8, 0.9), [-0.008, 0.024])
-
-
 def test_the_minimum_moves_by_as_much_as_the_loss():
     """L_1* - L_0*, which Assumption 3 drops, lies between the record's loss at the one minimum and at the other, over n."""
     world = theory.linear_regression(40, 3, seed=9)

@@ -155,18 +155,10 @@ def log_density(theta, optimum, hessian, minimum: float, batch_size: int, learni
             - scale / learning_rate * far + scale / (1 + momentum) * loss)
 
 
-def log_odds(score, n: int, minimum: float, batch_size: int, momentum: float = 0.0):
-    """Log odds of membership given the parameters, of even prior odds (Theorem 3.2, Eq. 7), from the score of Eq. 8, which
-    `attacks.iha.scores` computes: ``S (1 - mu) / (2 n L*) score``.
-
-    Exact for two quadratic losses with one Hessian and one minimum (Assumption 3), with and without the record.
-    """
-    return batch_size * (1 - momentum) / (2 * n * minimum) * score
-
-
 def worlds(count: int, seed: int = 0) -> float:
     """Largest distance between the log odds of Eq. 7 and the log ratio of two densities of Theorem 3.1, over random
-    quadratics, relative to the larger of the log ratio and one."""
+    quadratics, relative to the larger of the log ratio and one. Eq. 7 is exact for two quadratic losses with one Hessian and
+    one minimum (Assumption 3), with and without the record."""
     from mia_lib.attacks import iha
 
     rng, worst = np.random.default_rng(seed), 0.0
@@ -182,7 +174,8 @@ def worlds(count: int, seed: int = 0) -> float:
         gradient = n * (h @ (theta - included) - h @ (theta - without))
         forms = iha.forms(gradient[None], np.linalg.inv(h), h @ (theta - without))
         score = iha.combine(np.zeros(1), iha.split(forms, 0, n, **rates), rates["learning_rate"], rates["momentum"])
-        odds = log_odds(score[0] + loss / (1 + rates["momentum"]), n, least, batch, rates["momentum"])
+        score = score[0] + loss / (1 + rates["momentum"])
+        odds = batch * (1 - rates["momentum"]) / (2 * n * least) * score  # Eq. 7, of even prior odds
         direct = np.subtract(*(log_density(theta, w, h, least, batch, **rates) for w in (included, without)))
         worst = max(worst, abs(odds - direct) / max(1.0, abs(direct)))
     return worst
