@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -187,24 +188,14 @@ def epochs_figure(frame: pd.DataFrame) -> Figure:
 # ------------------------------------------------------------------------------------------------- two parameters to look at
 
 
-@dataclass(frozen=True, eq=False)
-class Idea:
-    """Ends of SGD on a regression with two parameters, with and without one record.
-
-    Attributes:
-        others: the world of the other records. minima: [2, 2], with the record and without it.
-        ends: [2, chains, 2], where SGD ended, trained with it and without it.
-    """
+class Idea(NamedTuple):
+    """Ends of SGD on a regression with two parameters, with and without one record: the world of the `others`; `minima` [2, 2]
+    and `ends` [2, chains, 2], with the record first; and which share is `nearer` to its own minimum than to the other, [2]."""
 
     others: theory.LinearWorld
     minima: np.ndarray
     ends: np.ndarray
-
-    @property
-    def nearer(self) -> np.ndarray:
-        """[2], share of the ends that are nearer to their own minimum than to the other."""
-        far = np.linalg.norm(self.ends[:, :, None] - self.minima, axis=-1)  # [2, chains, 2]
-        return np.array([(far[0, :, 0] < far[0, :, 1]).mean(), (far[1, :, 1] < far[1, :, 0]).mean()])
+    nearer: np.ndarray
 
 
 def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0) -> Idea:
@@ -217,8 +208,10 @@ def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int 
     world = theory.LinearWorld((x - x.mean(0)) / x.std(0), y)
     without = [theory.LinearWorld(np.delete(world.x, k, 0), np.delete(y, k)) for k in range(count)]
     others = max(without, key=lambda rest: np.linalg.norm(rest.optimum() - world.optimum()))
-    ends = [of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))]
-    return Idea(others, np.stack([world.optimum(), others.optimum()]), np.stack(ends))
+    ends = np.stack([of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))])
+    minima = np.stack([world.optimum(), others.optimum()])
+    far = np.linalg.norm(ends[:, :, None] - minima, axis=-1)  # [2, chains, 2]
+    return Idea(others, minima, ends, np.array([(own < other).mean() for own, other in (far[0].T, far[1].T[::-1])]))
 
 
 def idea_figure(picture: Idea) -> Figure:

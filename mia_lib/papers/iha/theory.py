@@ -37,23 +37,6 @@ def stationary_variance(curvature, noise, learning_rate: float, momentum: float 
     return learning_rate**2 * np.asarray(noise, float) / ((1 - momentum**2) * kappa * (2 - kappa))
 
 
-def simulate(curvature: float, noise: float, learning_rate: float, momentum: float = 0.0, chains: int = 1000,
-             steps: int = 1000, seed: int = 0) -> np.ndarray:
-    """SGD (Eq. 2) in one direction with Gaussian noise of variance `noise`: parameters less the minimum, [chains]."""
-    rng = np.random.default_rng(seed)
-    return _descend(lambda w: curvature * w + np.sqrt(noise) * rng.standard_normal(w.shape), np.zeros(1), learning_rate,
-                    momentum, chains, steps)[:, 0]
-
-
-def _descend(gradient, start, learning_rate, momentum, chains, steps):
-    w = np.repeat(start[None], check_range("chains", chains, 1), 0)
-    velocity = np.zeros_like(w)
-    for _ in range(check_range("steps", steps, 1)):
-        velocity = momentum * velocity + gradient(w)
-        w = w - learning_rate * velocity
-    return w
-
-
 @dataclass(frozen=True)
 class LinearWorld:
     """Linear regression of y [n] on x [n, d] with the loss ``1/2 (x . w - y)^2``."""
@@ -80,16 +63,17 @@ class LinearWorld:
 
     def ends(self, batch_size: int, learning_rate: float, momentum: float, chains: int, steps: int,
              seed: int = 0) -> np.ndarray:
-        """Where SGD ends that starts at the minimum, batches drawn with replacement as Theorem 2.3 takes them:
+        """Where SGD (Eq. 2) ends that starts at the minimum, batches drawn with replacement as Theorem 2.3 takes them:
         [chains, d]."""
         rng = np.random.default_rng(seed)
-
-        def gradient(w):
-            rows = rng.integers(len(self.x), size=(len(w), batch_size))
+        w = np.repeat(self.optimum()[None], check_range("chains", chains, 1), 0)
+        velocity = np.zeros_like(w)
+        for _ in range(check_range("steps", steps, 1)):
+            rows = rng.integers(len(self.x), size=(chains, batch_size))
             residual = np.einsum("csd,cd->cs", self.x[rows], w) - self.y[rows]
-            return np.einsum("cs,csd->cd", residual, self.x[rows]) / batch_size
-
-        return _descend(gradient, self.optimum(), learning_rate, momentum, chains, steps)
+            velocity = momentum * velocity + np.einsum("cs,csd->cd", residual, self.x[rows]) / batch_size
+            w = w - learning_rate * velocity
+        return w
 
 
 def linear_regression(n: int, d: int, noise: float = 1.0, condition: float = 100.0, seed: int = 0) -> LinearWorld:
@@ -119,7 +103,7 @@ def spectrum(world: LinearWorld, batch_size: int, learning_rate: float, momentum
     ends = world.ends(batch_size, learning_rate, momentum, groups * chains, steps, seed) - world.optimum()
     simulated = np.square(ends @ vectors).reshape(groups, chains, -1).mean(1)
     least = world.losses(world.optimum()).mean()
-    predicted = 2 * least * learning_rate / (batch_size * (1 - momentum)) / (2 - learning_rate / (1 + momentum) * values)
+    predicted = stationary_variance(values, 2 * least * values / batch_size, learning_rate, momentum)
     temperature = np.exp(np.mean(np.log(simulated.mean(0)) + np.log(values)))
     return pd.concat([pd.DataFrame({"group": k, "eigenvalue": values, "simulated": row, "equation_4": predicted,
                                     "boltzmann": temperature / values}) for k, row in enumerate(simulated)],
