@@ -48,7 +48,6 @@ from mia_lib.papers.iha import exhibits, study
 from mia_lib.signals import hessian
 
 each = dict(dataset=datasets, architecture=architectures, records=records, epochs=epochs, batch_size=batch_sizes)
-study.check_lists(judged=judged, **each)
 recipes = [dict(zip(each, values, strict=True), weight_decay=weight_decay, damping=damping, seed=seed) for values in zip(*each.values(), strict=True)]
 make = unmeasured == "measure"
 

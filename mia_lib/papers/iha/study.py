@@ -19,7 +19,6 @@ from scipy import stats
 from mia_lib import membership, signals
 from mia_lib.attacks import baselines, iha
 from mia_lib.data.sets import TITLES
-from mia_lib.errors import MiaError
 from mia_lib.metrics import auc, by_repetition, by_target
 from mia_lib.papers.iha import theory
 from mia_lib.papers.iha.measure import square
@@ -110,13 +109,6 @@ def further(name: str, count: int, make: bool, **recipe) -> Bank | None:
     if not make and measurement.lacking(range(count), measurement.complete(recipe)):
         return None
     return measurement(count, **recipe)
-
-
-def check_lists(**lists: Sequence) -> None:
-    """Refuse lists that do not have one entry for each data set."""
-    if len({len(values) for values in lists.values()}) > 1:
-        raise MiaError("these lists need one entry for each data set: " + ", ".join(
-            f"{name} has {len(values)}" for name, values in lists.items()) + ".")
 
 
 # ------------------------------------------------------------------------------------------------------------- scores
