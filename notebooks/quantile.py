@@ -240,14 +240,14 @@ results.show_table(
 # :::{finding}
 # :claims: C6 inconclusive, C6m reproduced, C6t contradicted
 # The paper's tables bear its conclusion out: at 1 % the method with the lower loss has the higher precision in each of 32 comparisons of the regression with
-# LiRA, at 0.1 % in 28. We compare for each target, at both rates, with each number of references from four to sixteen. Of all these comparisons on both sets
-# of images, the method with the lower loss finds more members in {ours}`agree` %. LiRA is to blame for a part of this: fitted to few references, its
-# thresholds are too low ({numref}`quantile-rates`), which costs loss and moves no ROC. After thresholds are moved by one constant on held records, it does in
-# {ours}`agree-moved` % of the same comparisons.
+# LiRA, at 0.1 % in 28. We compare for each target, at both rates, with each number of references from four to sixteen. In {ours}`agree` % of these
+# comparisons on images the method with the lower loss finds more members. LiRA is to blame for a part of this: fitted to few references, its thresholds are
+# too low ({numref}`quantile-rates`), which costs loss and moves no ROC. With thresholds moved by one constant on held records it is {ours}`agree-moved` % of
+# the same comparisons.
 #
-# Of the comparisons on {ours}`table-set`, as fitted, it does in {ours}`agree-tables` %. The regression has a loss of {ours}`xy-loss-as-fitted:value` at 1 %
-# and finds {ours}`table-xy:value` of the members; LiRA with four references has the higher loss, {ours}`lira-loss-as-fitted:value`, and finds
-# {ours}`table-lira:value`. Moving thresholds does not mend this: the losses are then {ours}`xy-loss-moved:value` and {ours}`lira-loss-moved:value`.
+# On {ours}`table-set` it is {ours}`agree-tables` % of the comparisons. The regression has a loss of {ours}`xy-loss-as-fitted:value` at 1 % and finds
+# {ours}`table-xy:value` of the members; LiRA with four references has the higher loss, {ours}`lira-loss-as-fitted:value`, and finds {ours}`table-lira:value`.
+# Moving thresholds does not mend this: the losses are then {ours}`xy-loss-moved:value` and {ours}`lira-loss-moved:value`.
 # :::
 #
 # ## Where the lead comes from
