@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from mia_lib import membership, metrics, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
-from mia_lib.papers.bayes import exhibits, measure, study
+from mia_lib.papers.bayes import exhibits, measure, study, theory
 from mia_lib.published import Bank
 
 RNG = np.random.default_rng(0)
@@ -173,6 +173,14 @@ def test_counting_references_finds_everybody_with_the_complement_and_nobody_with
     frame = study.complement(toy_bank(0.0), 6, draws=20)
     assert metrics.estimate(frame, "counting", "auc", complement="kept").value == 1
     assert metrics.estimate(frame, "counting", "auc", complement="put aside").value == 0.5
+    assert len(exhibits.complement(frame).axes[0].collections) >= 3  # a row an attack
+
+
+def test_figure_one_is_the_gaussian_game_with_both_scores_on_one_axis():
+    played = theory.gaussian_games(n=40, d=500, games=20, seed=1)
+    assert metrics.estimate(study.figure_1(played), "MAST", "auc").value > 0.95
+    left, right = exhibits.figure_one(played).axes
+    assert left.get_xlim() == right.get_xlim()
 
 
 def test_shadow_models_stand_beside_malt_and_zero_one_on_the_same_records():
