@@ -25,7 +25,7 @@ SETTINGS_OF = {
                   "epsilon": [0.5, 10.0, 50.0], "size": [1000, 25_000, 45_000], "kind": ["random", "coreset"]},
     "iha": {"data": ["one set", "another"], "kind": ["images", "table"], "told": ["membership", "random flags", "nothing"],
             "judged": ["membership", "flags"], "way": ["damping", "low rank"], "epsilon": [0.01, 0.1, 0.2],
-            "fraction": [0.2, 0.8, 1.0], "rule": ["as released"], "epochs": [10, 320], "schedule": ["cosine"],
+            "fraction": [0.2, 0.8, 1.0], "rule": ["as released"], "epochs": [10, 320],
             "size": [1000, 15_000]},
     "quantile": {"data": ["one set", "another"], "n": [0, 1, 2, 6, 8, 16], "target": ["small CNN", "ResNet-9"],
                  "references": ["own", "other"], "kind": ["images", "tables"], "protocol": ["as fitted", "moved"]}}
@@ -54,7 +54,7 @@ WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small ban
           "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
 WEAKER_OF = {"audit": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
              "compare": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
-             "iha": {"attacks": 0.3, "ingredients": 0.3, "told": 0.5, 15_000: 0.6}}
+             "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6}}
 STANDS_OF = {  # what two leave
     "compare": {("RMIA", "by heart"): 0.5, ("Curv, log ratio", "bank"): 4.0},
     "curvature": {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6},
@@ -68,7 +68,7 @@ RECORDS = {"curvature": 2000, "quantile": 2000}  # of each target; a rate of one
 
 
 BANKS = ("table 2", "small bank", "shadow models", "table 3", "bank", "methods", "precision", "queries", "references",
-         "signals", "private", "sizes", "attacks", "told", "terms", "ingredients", "conditioning", "partial",
+         "signals", "private", "sizes", "attacks", "told", "terms", "conditioning", "partial",
          "epochs", "mismatch")  # whose targets share their records
 
 

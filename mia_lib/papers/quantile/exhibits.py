@@ -208,15 +208,6 @@ def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table(rows, ["target", "n"], ("references", "metric"), columns)
 
 
-def groups_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Theorems 1 and 2: rates in percent on fresh records, a row a class of threshold functions, of `theory.groups`."""
-    made = frame.pivot(index="class", columns="group", values="fresh").loc[frame["class"].unique(), frame["group"].unique()]
-    loss = frame.groupby("class", sort=False)["pinball"].first()
-    shown = {f"rate, {group}": [tables.cell(100 * one, ".1f", "%") for one in made[group]] for group in made.columns}
-    return pd.DataFrame({**shown, "pinball loss": [tables.cell(loss[name], ".4f") for name in made.index]},
-                        index=pd.Index(made.index, name="threshold function"))
-
-
 def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple[dict, str]]:
     """What sentences of the page look up by name, and how it is written; results that a run does not have are left out.
 
