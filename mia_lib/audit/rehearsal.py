@@ -15,9 +15,9 @@ from scipy.special import softmax
 
 from mia_lib import metrics, signals, training
 from mia_lib.attacks import baselines
-from mia_lib.audit import judging
+from mia_lib.audit.execution import audit
 from mia_lib.audit.report import Report
-from mia_lib.audit.running import audit
+from mia_lib.audit.statistics import tests
 from mia_lib.data import Dataset
 from mia_lib.training import TrainConfig
 
@@ -46,12 +46,10 @@ class Rehearsal:
         return bool(self.network.leak and self.function.leak) and self.alarms <= self.most
 
     def __str__(self) -> str:
-        def said(report: Report) -> str:
-            speaks = report.judged.headline
-            return f"{'found' if report.leak else 'MISSED'} ({speaks.name}, AUC {speaks.auc:.3f})"
-
-        return (f"A network that knows its members by heart: {said(self.network)}.\n"
-                f"A function that is sharper for some members: {said(self.function)}.\n"
+        network, function = (f"{'found' if report.leak else 'MISSED'} ({report.result.best.attack}, AUC "
+                             f"{report.result.best.auc:.3f})" for report in (self.network, self.function))
+        return (f"A network that knows its members by heart: {network}.\n"
+                f"A function that is sharper for some members: {function}.\n"
                 f"Without a leak: {self.alarms} of {self.games} audits raised an alarm; up to {self.most} keep the level.")
 
 
@@ -101,13 +99,13 @@ def false_alarms(games: int = GAMES, records: int = 300, seed: int = 0) -> int:
     drawn, alarms = clusters(records, seed), 0
     chance = np.random.default_rng([59, seed])
     z = drawn.x @ chance.standard_normal((games, drawn.x.shape[1], len(drawn.classes))) / 2
-    found = signals.scalars(z, drawn.y)
+    values = signals.scalars(z, drawn.y)
     for game in range(games):
         inside = np.zeros(records, bool)
         inside[chance.permutation(records)[:records // 2]] = True
-        scores = [-found["loss"][game], -found["least_loss"][game], found["correctness"][game],
+        scores = [-values["loss"][game], -values["least_loss"][game], values["correctness"][game],
                   baselines.modified_entropy(softmax(z[game], 1), drawn.y), *chance.standard_normal((2, records))]
-        alarms += bool(metrics.holm(judging.tests(scores, inside, 0.01)).min() < 1 - LEVEL)
+        alarms += bool(metrics.holm(tests(scores, inside, 0.01)).min() < 1 - LEVEL)
     return alarms
 
 
@@ -120,8 +118,8 @@ def rehearse(games: int = GAMES, minutes: float = 2.0, seed: int = 0) -> Rehears
     members, others = split(clusters(600, seed), 300)
     recipe = TrainConfig("mlp:64", epochs=60, batch_size=32, learning_rate=3e-3, seed=seed)
     trained, _ = training.fit(members.x, members.y, len(members.classes), recipe)
-    network = audit(trained, members, others, recipe=recipe, references=8, minutes=minutes, name="planted, a "
-                                                                                                 "network", seed=seed)
+    network = audit(trained, members, others, recipe=recipe, references=8, minutes=minutes, name="planted, a network",
+                    seed=seed)
     function = audit(sharpened(members, seed=seed), members, others, outputs="probabilities", minutes=minutes,
                      name="planted, a function", seed=seed)
     most = int(stats.binom.ppf(0.999, games, 1 - LEVEL))

@@ -81,8 +81,8 @@ def test_references_of_a_report_attack_each_other_without_their_complements(deal
 
 def test_tables_have_the_numbers_of_the_report(report):
     table = exhibits.rates_table({"a forest": report})
-    assert list(table["attack"])[0] == report.judged.headline.name and table["attack"].iloc[-1].startswith("*control")
-    speaks = next(one for one in report.judged.attacks if one.name == report.judged.headline.name)
+    assert list(table["attack"])[0] == report.result.best.attack and table["attack"].iloc[-1].startswith("*control")
+    speaks = next(one for one in report.result.attacks if one.name == report.result.best.attack)
     assert table["AUC"].iloc[0].value == speaks.auc.value
     plan = exhibits.plan_table({"a forest": report}).set_index("attack")["a forest"]
     assert plan["MALT"] == "**ran**" and plan["LiRA"] == "needs a training recipe"

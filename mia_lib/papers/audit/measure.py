@@ -48,7 +48,7 @@ def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) 
         MiaError: the data set has too few.
     """
     from mia_lib import data, membership
-    from mia_lib.audit.given import digests
+    from mia_lib.audit.inputs import digests
 
     found = data.load(dataset)
     once = np.unique(digests(found), return_index=True)[1]
@@ -78,8 +78,9 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
         of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
     """
     from mia_lib import signals
-    from mia_lib.audit import blind
-    from mia_lib.audit.given import given
+    from mia_lib.audit.control import score_inputs
+    from mia_lib.audit.inputs import check_inputs
+    from mia_lib.audit.options import AuditOptions
 
     dealt, rows = records(dataset, members, 300, index.stop, seed), {"loss": [], "right": [], "blind": []}
     for k in index:
@@ -88,7 +89,8 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
         each = [signals.scalars(_logs(one.predict_proba(dealt.pool.x)), dealt.pool.y) for one in fitted]
         rows["loss"].append([one["loss"] for one in each])
         rows["right"].append([one["correctness"][~inside].mean() for one in each])
-        looked, found = blind.scores(given(fitted[0].predict_proba, *dealt.sides(k), outputs="probabilities"))
+        looked, found = score_inputs(check_inputs(fitted[0].predict_proba, *dealt.sides(k),
+                                                  AuditOptions(outputs="probabilities")))
         score = np.zeros(len(inside))
         score[np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])[looked]] = found
         rows["blind"].append(score)
@@ -155,7 +157,7 @@ def share_of_alarms(probabilities: np.ndarray, y: np.ndarray, games: int, seed: 
     each time, and the model is made surer of a `share` of these."""
     from mia_lib import metrics, signals
     from mia_lib.attacks import baselines
-    from mia_lib.audit import judging
+    from mia_lib.audit import statistics
 
     chance, leak, count = np.random.default_rng([71, seed]), np.random.default_rng([73, seed]), 0
     for _ in range(games):
@@ -167,7 +169,7 @@ def share_of_alarms(probabilities: np.ndarray, y: np.ndarray, games: int, seed: 
         told[known, y[known]] += SURER
         found = signals.scalars(_logs(told), y)
         scores = [-found["loss"], baselines.modified_entropy(told, y), -found["least_loss"], found["correctness"]]
-        count += bool(metrics.holm(judging.tests(scores, inside, CALL)).min() < 1 - LEVEL)
+        count += bool(metrics.holm(statistics.tests(scores, inside, CALL)).min() < 1 - LEVEL)
     return count / games
 
 
