@@ -231,8 +231,8 @@ def _check_content(members: Dataset, non_members: Dataset, public: Dataset | Non
                    "what is learned from public records must not be learned from those judged")
             raise MiaError(f"{len(shared)} records of {other} are in {one}, too, by content, such as number {shared[0]}: "
                            f"{why}. Leave them out of {other}, of its arrays x and y, where x_{one} are the other "
-                           f"records: known = set(map(bytes, x_{one})); keep = [bytes(row) not in known for row in x]; x, y = x[keep], "
-                           "y[keep].")
+                           f"records: known = set(map(bytes, x_{one})); keep = [bytes(row) not in known for row in x]; "
+                           "x, y = x[keep], y[keep].")
 
 
 def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:

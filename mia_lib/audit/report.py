@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from mia_lib import standalone, store
 from mia_lib.audit import figures, report_text
@@ -86,17 +85,6 @@ class Report:
                 "helped": [price.name for price in prices if price.less is not None and price.less.low > 0],
                 "ALONE": ALONE, "HALVES": HALVES, "AS_IT_IS": AS_IT_IS}
 
-    def frame(self) -> pd.DataFrame:
-        """The attacks as a table: AUC with its interval, rates, corrected p-value, lower bound on epsilon."""
-        rows = []
-        for attack in self.result.attacks:
-            row = {"attack": attack.name, "audit tool": attack.audits, "auc": attack.auc.value, "low": attack.auc.low,
-                   "high": attack.auc.high}
-            for rate in attack.rates:
-                row[f"tpr at {report_text.percent(rate.fpr)}"] = rate.tpr.value if rate.resolved else np.nan
-            rows.append({**row, "p": attack.p, "epsilon": None if attack.epsilon is None else attack.epsilon.bound})
-        return pd.DataFrame(rows)
-
     def data(self) -> dict:
         """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
         that the answer begins with."""
@@ -111,7 +99,7 @@ class Report:
             "apart_without_the_model": self.result.differ, "headline": result["best"], "control": result["control"],
             "right_about_members": result["label_check"], "attacks": result["attacks"], "groups": result["groups"],
             "exposed": {name: exposed[name] for name in ("level", "called", "expected")} | {"records": [
-                {"index": int(self.inputs.rows[i]) if self.plan is None else i, "class": names and names[i], "score": s, "rate": r}
+                {"index": i if self.plan else int(self.inputs.rows[i]), "class": names and names[i], "score": s, "rate": r}
                 for i, s, r in zip(exposed["index"], exposed["score"], exposed["rate"], strict=True)]},
             "shows": self.text("shows"), "provenance": dict(self.provenance)}
         return numbers if self.plan is None else numbers | {

@@ -42,8 +42,11 @@ RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learni
 
 
 def test_false_alarms_keep_their_level():
-    """Of 200 models that never saw the "members", no more are accused than one test in a thousand would make of 5 %."""
-    assert rehearsal.false_alarms(200, records=200) <= stats.binom.ppf(0.999, 200, 0.05)
+    """Of 200 audits of a model that never saw the "members", no more alarm than one test in a thousand would make of 5 %."""
+    p = RNG.dirichlet(np.ones(3), 200)
+    y = np.array([RNG.choice(3, p=row) for row in p])
+    assert rehearsal.count_alarms(p, y, 200) <= stats.binom.ppf(0.999, 200, 0.05)
+    assert rehearsal.count_alarms(p, y, 40, share=0.6) > 36
 
 
 def test_a_leak_in_some_members_is_found():
