@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from mia_lib import custom
-from mia_lib.checks import are_probabilities
+from mia_lib.checks import are_probabilities, take_logits
 from mia_lib.errors import MiaError, check_range, choose
 
 _SEEDED = RLock()  # layers draw their weights from the one global generator, which threads share
@@ -565,7 +565,32 @@ def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
         raise MiaError(f"architecture = {architecture!r} has {other[0]} of type {weights[other[0]].dtype}: float32 is needed; "
                        "leave .double() and .half() out. For bfloat16 there is precision.")
     network.register_forward_pre_hook(_in_order)
-    return network.train()
+    return give_logits(network).train()
+
+
+def give_logits(network: nn.Module) -> nn.Module:
+    """See to it that a network which returns a dictionary or an object with `logits` returns these, [B, K]; others are left as
+    they are."""
+    network.register_forward_hook(_logits)
+    return network
+
+
+def _logits(network: nn.Module, inputs: tuple, outputs):
+    return take_logits(outputs)
+
+
+def logits_of(network: nn.Module, outputs) -> torch.Tensor:
+    """The tensor of logits in what a network returned.
+
+    Raises:
+        MiaError: it returned no tensor, and nothing with `logits`.
+    """
+    logits = take_logits(outputs)
+    if not isinstance(logits, torch.Tensor):
+        raise MiaError(f"model = {type(network).__name__} returns a {type(outputs).__name__}: a tensor [B, K] is needed, or a "
+                       "dictionary or an object with `logits`. Wrap it in a torch.nn.Module whose forward returns the tensor, "
+                       "such as self.model(x)[0] of a tuple.")
+    return logits
 
 
 def _in_order(network: nn.Module, inputs: tuple) -> tuple:

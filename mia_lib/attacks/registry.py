@@ -244,10 +244,12 @@ def _logarithms(view: TargetSignals) -> tuple[np.ndarray, ...]:
 LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
 CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
 YE, SONG, YEOM, SHOKRI = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "shokri2017membership"
+CHOQUETTE = "choquette2021label"
 CITATIONS = {
     LIRA: "Carlini et al. 2022", WATSON: "Watson et al. 2022", SURI: "Suri et al. 2024", RMIA: "Zarifzadeh et al. 2024",
     CURVATURE: "Ravikumar et al. 2024", BERTRAN: "Bertran et al. 2023", SABLAYROLLES: "Sablayrolles et al. 2019",
-    YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018", SHOKRI: "Shokri et al. 2017"}
+    YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018", SHOKRI: "Shokri et al. 2017",
+    CHOQUETTE: "Choquette-Choo et al. 2021"}
 _KNOWS = calibration.calibrate.needs.knows
 REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
 

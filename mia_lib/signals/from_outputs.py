@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from mia_lib import progress, store
-from mia_lib.checks import LOSSES, are_probabilities, check_labels, one_output, to_probabilities, unlike_logits
+from mia_lib.checks import LOSSES, are_probabilities, as_array, check_labels, one_output, to_probabilities, unlike_logits
 from mia_lib.errors import MiaError, check_range, choose
 
 OUTPUTS = ("logits", "probabilities")
@@ -264,7 +264,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
 
 def _checked(raw, records: int, outputs: str, before: list[np.ndarray]) -> np.ndarray:
     """One batch's answers as an array [records, K]."""
-    answer = np.asarray(raw.detach().cpu() if hasattr(raw, "detach") else raw)
+    answer = as_array(raw)
     if answer.shape == (records,):
         raise MiaError(f"one {'number' if answer.dtype.kind in 'biuf' else 'label'} a record, shape {answer.shape}: "
                        f"[{records}, K] is needed, a number for each class. Of scikit-learn give model.predict_proba in the "

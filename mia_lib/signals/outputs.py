@@ -101,14 +101,15 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
     """Logits float32 [N, K] of one model, in evaluation mode, batch by batch, on the device that it is on.
 
     Args:
-        model: any network that gives [B, K].
+        model: any network that gives [B, K], or a dictionary or an object with `logits` [B, K].
         x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
         scaling: of uint8 images, what the network was trained on, see `models.to_input`; [-1, 1] when None.
 
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
-    return _batched(model.eval(), model, x, scaling_of(model, x, scaling)).numpy()
+    model.eval()
+    return _batched(lambda part: architectures.logits_of(model, model(part)), model, x, scaling_of(model, x, scaling)).numpy()
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
@@ -153,7 +154,7 @@ def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
         raise MiaError(f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
                        "network itself, with its layers as attributes.")
     with torch.no_grad():
-        outputs = model(inputs(x, 0, 1, weight.device, weight.dtype, scaling))
+        outputs = architectures.logits_of(model, model(inputs(x, 0, 1, weight.device, weight.dtype, scaling)))
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         raise MiaError(f"model = {type(model).__name__} gives outputs of shape {tuple(outputs.shape)} for one record: logits "
                        "[1, K] of at least two classes are needed. Of one sigmoid output s [N, 1] make two, "
@@ -168,7 +169,7 @@ def in_precision(model: nn.Module, dtype: str) -> nn.Module:
         MiaError: any other `dtype`.
     """
     choose("dtype", dtype, PRECISIONS)
-    return copy.deepcopy(model).eval().to(PRECISIONS[dtype]).requires_grad_(False)
+    return architectures.give_logits(copy.deepcopy(model).eval()).to(PRECISIONS[dtype]).requires_grad_(False)
 
 
 # ---------------------------------------------------------------------------------------------------------- from logits

@@ -16,7 +16,7 @@ from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import find_root, validate
 
 ROOT = find_root(Path(__file__).resolve().parents[2])
-ALL = exercises.every(ROOT)
+ALL = exercises.load_exercises(ROOT)
 ANSWERS = [pytest.param(one, answer, id=f"{one.name}: {answer.title}") for one in ALL for answer in one.answers]
 SMALL = bank.Size(records=80, models=6, public=40, epochs=1)
 NUMPY_ALONE = """
@@ -35,12 +35,12 @@ def test_there_are_enough_in_every_chapter():
 
 @pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
 def test_the_solution_is_accepted(exercise):
-    assert exercise.said(seed=3) == []
+    assert exercise.failures(seed=3) == []
 
 
 @pytest.mark.parametrize("exercise, answer", ANSWERS)
 def test_right_answers_are_accepted_and_wrong_ones_told_why(exercise, answer):
-    said = exercise.said(answer, seed=4)
+    said = exercise.failures(answer, seed=4)
     assert bool(said) != answer.right, said
     for one in said:
         assert one[0] == "`" and one.rstrip()[-1] in ".?", one
@@ -87,7 +87,7 @@ def test_nothing_is_accepted_that_was_not_written(exercise):
     ("malt = 3", "no function `malt`"),
 ])
 def test_what_is_no_answer_at_all_is_told_apart(answer, told):
-    said = ALL[[one.name for one in ALL].index("malt_mast")].said(exercises.Answer(False, "none", answer))
+    said = ALL[[one.name for one in ALL].index("malt_mast")].failures(exercises.Answer(False, "none", answer))
     assert told in said[0]
 
 
@@ -219,11 +219,11 @@ def _solved(exercise, folder: Path, ending: str) -> Path:
 def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
     exercise = next(one for one in ALL if one.name == "malt_mast")
     full = marking.mark(_solved(exercise, tmp_path, ".ipynb"), ROOT, seed=1)
-    assert (full.exercise, full.right, full.said) == ("malt_mast", full.of, ())
+    assert (full.exercise, full.right, full.remarks) == ("malt_mast", full.of, ())
     as_script = marking.mark(_solved(exercise, tmp_path, ".py"), ROOT, seed=1)
     assert as_script.right == full.of
     empty = marking.mark(exported["student"] / "malt_mast.ipynb", ROOT, seed=1)
-    assert empty.right == 0 and empty.of == full.of and "still to be written" in empty.said[0]
+    assert empty.right == 0 and empty.of == full.of and "still to be written" in empty.remarks[0]
 
 
 def _edited(exported, tmp_path, change) -> Path:
@@ -242,7 +242,7 @@ def _edited(exported, tmp_path, change) -> Path:
 ])
 def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change, said):
     made = marking.mark(_edited(exported, tmp_path, change), ROOT, seconds=8 if "never" in said else 60)
-    assert made.refused and said in made.said[0]
+    assert made.refused and said in made.remarks[0]
 
 
 def _script(tmp_path, exercise, text: str) -> Path:
@@ -265,7 +265,7 @@ def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
     cut = first + "\n# %%\n" + "\n# %%\n".join(rest)
     for text in (whole, "# %%\n" + whole + operator, cut, "# %%\n%matplotlib inline\n" + cut):
         made = marking.mark(_script(tmp_path, "malt_mast", text), ROOT, seed=1)
-        assert (made.right, made.said) == (made.of, ()) and made.of > 0, text
+        assert (made.right, made.remarks) == (made.of, ()) and made.of > 0, text
 
 
 @pytest.mark.parametrize("forged", [
@@ -281,12 +281,12 @@ def test_a_count_of_checks_that_is_not_the_exercise_s_is_refused(forged, tmp_pat
 def test_a_notebook_cannot_put_another_check_in_place_of_the_book_s(tmp_path):
     text = "import checks\nchecks.one = lambda *given: 'right'\nchecks.run('malt_mast', globals())\nx = input('wait')\n"
     made = marking.mark(_script(tmp_path, "malt_mast", text), ROOT, seed=1, seconds=60)
-    assert made.right == 0 and made.of > 0 and any("EOFError" in one for one in made.said)
+    assert made.right == 0 and made.of > 0 and any("EOFError" in one for one in made.remarks)
 
 
 def test_a_notebook_that_is_not_there_is_refused(tmp_path):
     made = marking.mark(tmp_path / "gone" / "lira.ipynb", ROOT)
-    assert made.refused and "no file" in made.said[0]
+    assert made.refused and "no file" in made.remarks[0]
 
 
 def test_checks_beside_a_notebook_are_not_those_that_mark_it(exported, tmp_path):

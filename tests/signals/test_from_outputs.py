@@ -276,3 +276,10 @@ def test_minus_infinity_gives_no_number_that_could_be_believed(loss):
     found = signals.scalars(z, y, loss)
     assert all(np.isnan(found[name][0]) for name in ("loss", "logit_scaled_confidence", "hinge", "entropy"))
     assert all(np.isfinite(column[1]) for column in found.values())
+
+
+@pytest.mark.parametrize("answer", [lambda z: z.bfloat16(), lambda z: z.requires_grad_(), lambda z: z.half()])
+def test_tensors_of_any_type_are_answers(answer):
+    found = given.from_function(lambda x: answer(torch.from_numpy(x @ W)), X)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, X @ W, rtol=1e-2, atol=1e-2)

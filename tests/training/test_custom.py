@@ -144,6 +144,30 @@ def test_it_has_every_signal(module, text, name, records):
         signals.features(model, records.x)
 
 
+@pytest.mark.parametrize("packed", ['{"logits": z}', "types.SimpleNamespace(logits=z)"])
+def test_logits_of_what_a_network_returns_are_taken_in_training_and_in_every_signal(module, packed):
+    """As the network that returns them alone, also where models are stacked."""
+    plain = module(MLP)
+    mine = module(MLP.replace("import torch\n", "import torch, types\n").replace(
+        "return self.last(squash(self.first(x)))", f"z = self.last(squash(self.first(x)))\n            return {packed}"))
+    expected, bank = ensemble(TABLE, plain.Net), ensemble(TABLE, mine.Net)
+    np.testing.assert_allclose(signals.loss(bank, TABLE), signals.loss(expected, TABLE), rtol=1e-5)
+    model, twin = mine.Net((5,), 2), expected.model(0)
+    model.load_state_dict(twin.state_dict())
+    np.testing.assert_array_equal(signals.model_outputs(model, TABLE.x), signals.model_outputs(twin, TABLE.x))
+    for signal in (lambda network: np.concatenate(list(signals.record_gradients(network, TABLE.x, TABLE.y))),
+                   lambda network: hessian.exact(network, TABLE.x[:5], TABLE.y[:5])):
+        np.testing.assert_allclose(signal(model), signal(twin), rtol=1e-6)
+    assert not isinstance(model(torch.zeros(1, 5)), torch.Tensor)  # a network that was given stays as it is
+
+
+def test_a_network_that_returns_no_logits_is_refused_by_signals(module):
+    mine = module(MLP.replace("return self.last(squash(self.first(x)))", "return self.last(squash(self.first(x))), None"))
+    for signal in (signals.model_outputs, lambda network, x: list(signals.record_gradients(network, x, TABLE.y))):
+        with pytest.raises(MiaError, match="model = Net returns a tuple: a tensor .* or an object with `logits`"):
+            signal(mine.Net((5,), 2).eval(), TABLE.x)
+
+
 def test_processes_that_are_older_than_the_folder_find_the_module(module, tmp_path, monkeypatch):
     monkeypatch.setenv("MIA_WORKERS", "1")
     ensemble(TABLE, "mlp:3", None).fit()  # starts them
