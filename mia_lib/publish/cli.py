@@ -228,9 +228,9 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
 FIELDS = """
 
 The records of --json, one for each claim and run: paper, title, chapter, claim and kind (paper, ours, proof); text, exhibit,
-printed (what the paper shows) and rule; preset; verdict, and said (with what was
-left out); brief (the number that decides) and estimate (all of them) as text; hold of so many parts; data (the paper's data, a
-stand-in, or ""); reason why something was not run; and numbers, the estimate as [{part, value, low, high, unit}].
+printed (what the paper shows) and rule; preset; verdict; brief (the number that decides) and estimate (those of its cases,
+too) as text; data (the paper's data, a stand-in, or ""); reason why it was not run; and numbers, the estimate as
+[{part, value, low, high, unit}].
 """
 
 

@@ -248,7 +248,6 @@ def _text(cell) -> str:
 
 
 def _claim(one: Mapping) -> str:
-    """A claim by its row on the scorecard, which has its numbers and says which parts were not run, with its verdict."""
-    partly = " (in part)" if one["said"] != one["verdict"] else ""
+    """A claim by its row on the scorecard, which has its numbers, with its verdict."""
     place = f"scorecard.html#{marks.of_claim(one['paper'], one['claim'])}"
-    return f'<a href="{place}">{one["claim"]}</a> {marks.pill(one["verdict"])}{partly}'
+    return f'<a href="{place}">{one["claim"]}</a> {marks.pill(one["verdict"])}'

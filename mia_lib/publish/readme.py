@@ -28,7 +28,7 @@ def found(runs: Mapping[str, prose.Run], judged: list[Mapping]) -> bytes:
     for name, run in runs.items():
         of_chapter = [one for one in judged if one["notebook"] == name]
         if run.answer and of_chapter:
-            groups = {kind: [one for one in of_chapter if claims.kind_of(one) == kind and one["verdict"] != claims.CHECKED]
+            groups = {kind: [one for one in of_chapter if one["kind"] == kind and one["verdict"] != claims.CHECKED]
                       for kind in ("paper", "ours")}
             rows.append({"chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
                          "what was found": " ".join(prose.prose(run.answer, f"README.md, {name}", run).split()),

@@ -30,20 +30,16 @@ class Found:
 
     Attributes:
         preset: of the run.
-        verdict: one of `claims.VERDICTS`; said: the same with what was left out, "reproduced for n = 400; n = 2000 not run".
-        brief, estimate: our numbers as text, of the part that decides and of all parts. hold: of how many `parts` they are
-            on the claim's side.
-        data: `claims.OWN_DATA`, `claims.STAND_IN` or "". reason: why something was not run.
-        numbers: of all parts as data, as `claims.Verdict.numbers` has them.
+        verdict: one of `claims.VERDICTS`.
+        brief, estimate: our numbers as text, the one that decides and those of all cases.
+        data: `claims.OWN_DATA`, `claims.STAND_IN` or "". reason: why it was not run.
+        numbers: the same as data, as `claims.Verdict.numbers` has them.
     """
 
     preset: str
     verdict: str
-    said: str
     brief: str
     estimate: str
-    hold: int
-    parts: int
     data: str
     reason: str
     numbers: Sequence[Mapping]
@@ -84,8 +80,8 @@ def _kind(claim: Mapping, found: Mapping) -> str:
 
 
 def _found(one: Mapping) -> Found:
-    return Found(one.get("preset", ""), one["verdict"], one["said"], one["brief"], one["estimate"],
-                 one.get("hold", 0), one.get("parts", 0), one.get("data", ""), one["reason"], one.get("numbers", []))
+    return Found(one.get("preset", ""), one["verdict"], one["brief"], one["estimate"], one["data"], one["reason"],
+                 one["numbers"])
 
 
 def records(given: Sequence[Row]) -> list[dict]:
@@ -148,8 +144,7 @@ def _cells(row: Row) -> tuple[str, str, str]:
 def _run(found: Found) -> str:
     """What a run found, in HTML and Markdown, with what the filters of `book.js` read."""
     inside = "\n".join(filter(None, [
-        f"{marks.pill(found.verdict)}{found.said.removeprefix(found.verdict)}", found.brief.replace("; ", "\n"),
-        f"{found.hold} of {found.parts} parts hold" if found.parts > 1 and found.hold < found.parts else "",
+        marks.pill(found.verdict), found.brief.replace("; ", "\n"),
         marks.small(found.reason) if found.reason else ""]))
     whose = {claims.OWN_DATA: "own", claims.STAND_IN: "stand-in"}.get(found.data, "none")
     return f'<span class="mia-run" data-verdict="{found.verdict}" data-data="{whose}">{inside}</span>'
@@ -171,7 +166,7 @@ def _counters(given: Sequence[Row]) -> str:
 
 def _counts(given: Iterable[Row], data: str) -> str:
     own = [row.found for row in given if row.kind == "paper" and row.found.data == data]
-    return claims.counts([{"verdict": one.verdict, "said": one.said} for one in own])
+    return claims.counts([{"verdict": one.verdict} for one in own])
 
 
 # ------------------------------------------------------------------------------------------------------ on a terminal
@@ -238,4 +233,4 @@ def show(given: Sequence[Row]) -> None:
 
 
 def _line(found: Found) -> str:
-    return found.said + (f": {found.brief}" if found.brief else "")
+    return found.verdict + (f": {found.brief}" if found.brief else "")

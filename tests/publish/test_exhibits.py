@@ -68,7 +68,7 @@ PAGE = """### Where this run differs from the paper
 
 | Table 9 | not | of | this |
 """
-VERDICT = {"paper": "bayes", "claim": "C5", "exhibit": "Table 1", "verdict": "reproduced", "said": "reproduced", "reason": "",
+VERDICT = {"paper": "bayes", "claim": "C5", "exhibit": "Table 1", "verdict": "reproduced", "reason": "",
            "brief": "MATT - MALT: 1 [0, 2]", "evidence": "57.0", "kind": "paper"}
 NUMBERS = tables.plain_table(pd.DataFrame({
     "n": [100, 400], "0-1": [tables.beside(0.572, None, True), tables.beside(0.519, 52.1, True)],

@@ -26,9 +26,9 @@ def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_le
     path, staged = tmp_path / "README.md", tmp_path / "_build" / "book" / readme.STAGED
     path.write_text(f"# One\n\n{readme.BEGIN}\nold\n{marks.END}\n\nTwo.\n")
     assert readme.sync(root=tmp_path) == [], "no book was built"
-    record = {"notebook": "bayes", "verdict": "reproduced", "said": "reproduced", "kind": "paper"}
-    judged = [record, {**record, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
-              {**record, "verdict": claims.CHECKED, "said": claims.CHECKED}]
+    record = {"notebook": "bayes", "verdict": "reproduced", "kind": "paper"}
+    judged = [record, {**record, "kind": "ours", "verdict": "contradicted"},
+              {**record, "verdict": claims.CHECKED}]
     staged.parent.mkdir(parents=True)
     for preset in ("quick", "published"):
         staged.write_bytes(readme.found({"bayes": replace(RUN, preset=preset)}, judged))
