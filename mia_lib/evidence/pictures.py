@@ -1,5 +1,4 @@
-"""Pictures made of figures: with fewer colours, thumbnails for the index of exhibits, and the card that stands for the book
-elsewhere."""
+"""Pictures made of figures: thumbnails for the index of exhibits, and the card that stands for the book elsewhere."""
 
 from __future__ import annotations
 
@@ -8,15 +7,6 @@ import io
 THUMBNAIL, LIMIT = 256, 15_000  # pixels across, twice what a page gives it; bytes
 CARD, MARGIN, HEAD = (1200, 630), 48, 150  # pixels: the size that services ask for, around the figure, and for the title
 INK, MARKS = "#222832", ("#0072b2", "#d55e00")  # of the book's logo: letters, members and non-members
-
-
-def shrunk(png: bytes) -> bytes:
-    """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
-    from PIL import Image
-
-    small = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return min(png, small.getvalue(), key=len)
 
 
 def thumbnail(png: bytes) -> bytes:

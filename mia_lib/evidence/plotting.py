@@ -27,7 +27,6 @@ from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED
 from mia_lib.evidence.panels import set_style as set_style  # notebooks call it
 from mia_lib.hints import Members
 from mia_lib.metrics import ranking
-from mia_lib.metrics.interval import Interval
 
 DPI = 200  # twice the page's 100 pixels an inch
 
@@ -247,22 +246,14 @@ def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
     return fig
 
 
-def ends(interval: Interval | None) -> dict[str, float]:
-    """The columns value, low and high of `against`; NaN, which draws nothing, for what was not run."""
-    found = (np.nan,) * 3 if interval is None else (interval.value, interval.low, interval.high)
-    return dict(zip(("value", "low", "high"), found, strict=True))
-
-
-def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
-            paper: str | None = None, panel: str | None = None, log: bool = False, percent: bool = False,
-            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None, sharey: bool = True,
-            rows: int = 1) -> Figure:
+def against(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = None, panel: str | None = None,
+            log: bool = False, percent: bool = False, xlabel: str | None = None, ylabel: str | None = None,
+            chance: float | None = None, sharey: bool = True, rows: int = 1) -> Figure:
     """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
 
     Args:
-        frame: tidy, one row a point.
+        frame: tidy, one row a point; its columns `low` and `high` are the ends of the interval.
         x, y, by: columns of the parameter (numbers, or names in their order), the estimate and the attack.
-        low, high: columns with the ends of the interval; None draws none.
         paper: column with the paper's value, NaN where it has none.
         panel: column that gives each of its values a panel.
         log: logarithmic x.
@@ -272,8 +263,7 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         sharey: whether the panels have one vertical axis.
         rows: of panels.
     """
-    wanted = [c for c in (x, y, by, low, high, paper, panel) if c is not None]
-    missing = [c for c in wanted if c not in frame]
+    missing = [c for c in (x, y, by, "low", "high", paper, panel) if c is not None and c not in frame]
     if missing:
         raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
     titles = [""] if panel is None else list(frame[panel].unique())
@@ -296,8 +286,9 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
             at = at * 10 ** shift if log else at + shift
             value, look = points[y].to_numpy(float), styles[name]
             run = np.isfinite(value)  # a line goes on past what only the paper has
-            ends_of = () if low is None else (points[low].to_numpy(float)[run], points[high].to_numpy(float)[run])
-            pieces.whiskers(ax, at[run], value[run], *ends_of, label=name, **look)
+            low, high = (points[end].to_numpy(float)[run] for end in ("low", "high"))
+            bars = np.maximum([value[run] - low, high - value[run]], 0)  # an interval may leave its estimate out
+            ax.errorbar(at[run], value[run], bars, label=name, capsize=3, elinewidth=1.2, **look)
             if paper is not None:
                 ax.plot(at, points[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
             last[name] = value[run][-1] if run.any() else chance or 0.0

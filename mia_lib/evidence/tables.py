@@ -20,7 +20,6 @@ import pandas as pd
 from mia_lib import LIBRARY
 from mia_lib.errors import MiaError, choose
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.ranking import chance_tpr, resolves
 
 PAPERS = LIBRARY.parent / "data" / "papers"
 BELOW = "below resolution"
@@ -110,86 +109,23 @@ def format_percent(rate: Interval | float, digits: int = 1) -> Cell:
     return cell(100 * rate, f".{digits}f", "%")
 
 
-def chance(members: np.ndarray, rate: float) -> Cell | str:
-    """What `metrics.tpr_at_fpr` is in percent of scores that know nothing, or "below resolution"."""
-    return cell(100 * np.mean(chance_tpr(members, rate)), ".2g", "%") if resolves(members, rate) else BELOW
-
-
-def stacked(cells: Sequence[Cell | str]) -> Cell | str:
-    """Cells one under the other; of several no number is kept."""
-    return cells[0] if len(cells) == 1 else "\n".join(map(str, cells))
-
-
-def _rate(metric: str) -> float | None:
-    """The false positive rate in a name such as "tpr_at_fpr=0.01"."""
-    found = re.fullmatch(r"\w+_at_fpr=(.+)", metric)
-    return float(found[1]) if found else None
-
-
-def _unresolved(row) -> bool:
-    rate = _rate(row["metric"])
-    return rate is not None and rate < row["resolution"]
-
-
-def wide(table: pd.DataFrame, digits: int = 3, percent: bool = False) -> pd.DataFrame:
+def wide(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     """One row an attack, one column a metric, from the tidy table of `metrics.evaluate`.
 
     Args:
         table: what `metrics.evaluate` returns.
         digits: decimals.
-        percent: print rates in percent.
 
     Returns:
         DataFrame of `Cell`: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
         rate is lower than 1 / #non-members.
     """
     def shown(row) -> Cell | str:
-        if _unresolved(row):
-            return BELOW
-        interval = Interval(row["value"], row["low"], row["high"])
-        return format_percent(interval, digits) if percent else cell(interval, f".{digits}f")
+        rate = row.metric.partition("_at_fpr=")[2]
+        return BELOW if rate and float(rate) < row.resolution else cell(Interval(row.value, row.low, row.high), f".{digits}f")
 
-    cells = table.assign(cell=[shown(row) for _, row in table.iterrows()])
-    out = cells.pivot(index="attack", columns="metric", values="cell")
-    out = out.loc[table["attack"].unique(), table["metric"].unique()].reset_index()
-    return out.rename_axis(columns=None)
-
-
-def printed(name: str, table: str, *by: str) -> dict:
-    """The numbers a paper printed in one table, to be looked up.
-
-    Args:
-        name, table: as of `paper`.
-        by: columns that identify a number.
-
-    Returns:
-        {(a cell of each of `by`): value}; of a single column, {its cell: value}.
-
-    Raises:
-        MiaError: unknown paper, table or column, or `by` does not tell the rows apart.
-    """
-    frame = paper(name, table)
-    for column in by:
-        choose("by", column, list(frame.columns))
-    if frame.duplicated(list(by)).any():
-        raise MiaError(f"by = {by} does not tell the {len(frame)} rows of {name} {table} apart: add a column.")
-    cells = [frame[column] for column in by]
-    return dict(zip(cells[0] if len(by) == 1 else zip(*cells, strict=True), frame["value"], strict=True))
-
-
-def beside(ours: Interval | float | None, theirs: float | None, percent: bool = False) -> Cell | str:
-    """A cell with our number and its interval, then the paper's: "0.626 [0.614, 0.638] / 0.648".
-
-    Args:
-        ours: a fraction; None says that it was not run.
-        theirs: as the paper prints it; None leaves ours alone.
-        percent: the paper prints percent, and so do we.
-    """
-    mine = NOT_RUN if ours is None else format_percent(ours) if percent else cell(ours)
-    if theirs is None:
-        return mine
-    text = f"{mine} / {theirs:.{1 if percent else 3}f}"
-    return replace(mine, text=text, paper=theirs) if isinstance(mine, Cell) else text
+    cells = table.assign(cell=[shown(row) for row in table.itertuples()]).pivot(index="attack", columns="metric", values="cell")
+    return cells.loc[table["attack"].unique(), table["metric"].unique()].reset_index().rename_axis(columns=None)
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:

@@ -240,18 +240,22 @@ def test_against_a_number_with_the_papers_values():
 
 
 def test_against_names_in_panels_and_more_than_five_lines():
-    frame = tables.paper("bayes", "table3").assign(x=lambda f: f.setting.str.removeprefix("augmentation: "))
-    fig = plotting.against(frame, "x", "value", "attack", low=None, high=None, panel="model", ylabel="accuracy (%)")
+    frame = tables.paper("bayes", "table3").assign(
+        x=lambda f: f.setting.str.removeprefix("augmentation: "), low=lambda f: f.value - 1, high=lambda f: f.value + 1)
+    fig = plotting.against(frame, "x", "value", "attack", panel="model", ylabel="accuracy (%)")
     assert [ax.get_title() for ax in fig.axes] == ["ResNet-101", "VGG-16"]
     assert_tidy(fig)
     many = pd.DataFrame({"x": [1, 2] * 6, "y": np.arange(12.0), "who": np.repeat(list("abcdef"), 2)})
-    fig = plotting.against(many, "x", "y", "who", low=None, high=None)
+    many = many.assign(low=many.y + 0.1, high=many.y + 0.3)
+    fig = plotting.against(many, "x", "y", "who")
     assert len(fig.legends[0].get_texts()) == 6
+    ends = np.concatenate([bars.get_segments() for bars in fig.axes[0].collections])[..., 1]
+    np.testing.assert_allclose(sorted(map(tuple, ends)), [(y, y + 0.3) for y in many.y], err_msg="never beyond the estimate")
     assert_tidy(fig)
     uneven = frame[(frame.attack == "0-1") | (frame.model == "ResNet-101")]
-    assert plotting.against(uneven, "x", "value", "attack", low=None, high=None, panel="model").legends
+    assert plotting.against(uneven, "x", "value", "attack", panel="model").legends
     with pytest.raises(MiaError, match="lacks the columns z"):
-        plotting.against(many, "z", "y", "who", low=None, high=None)
+        plotting.against(many, "z", "y", "who")
 
 
 def test_names_move_apart_as_little_as_needed():

@@ -123,11 +123,11 @@ def ladder_table(frame: pd.DataFrame) -> pd.DataFrame:
             before = list(steps)[place - 1] if place else "log-likelihood ratio" if end == "control" else None
             for data, metric in by_data(frame, study.FEW[:2]):
                 own = metrics.estimate(frame, step, metric, data=data, towards=end)
-                cells = [results.cell(100 * own.value, ".1f", "%")]
+                cell = results.cell(100 * own.value, ".1f", "%")
                 if before:
                     other = metrics.estimate(frame, before, metric, data=data, towards=end if place else "LR")
-                    cells.append(f"({100 * (own - other).interval():+.1f})")
-                row[f"{name_of(data)}: {TITLE_OF[metric]}"] = results.stacked(cells)
+                    cell = f"{cell}\n({100 * (own - other).interval():+.1f})"
+                row[f"{name_of(data)}: {TITLE_OF[metric]}"] = cell
             rows.append(row)
     return pd.DataFrame(rows).set_index(["towards", "step"])
 

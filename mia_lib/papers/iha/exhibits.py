@@ -53,7 +53,7 @@ def access_table() -> pd.DataFrame:
         LOSS: Needs("loss", "none", "nothing"), SIF: iha.self_influence.needs, LIRA: baselines.lira_online,
         "L-attack": replace(baselines.attack_r.needs, knows=EVERYTHING),
         "LiRA-L": replace(baselines.lira_offline.needs, knows=EVERYTHING), IHA: iha.combine, ALONE: iha.stationarity})
-    theirs = results.printed("iha", "table1", "attack", "metric")
+    theirs = results.paper("iha", "table1").set_index(["attack", "metric"])["value"]
     for word, metric in (("white-box", "white_box_access"), ("references", "uses_reference_models"),
                          ("leave-one-out", "leave_one_out_knowledge")):
         said = [theirs.get((name, metric)) for name in needs["attack"]]
