@@ -142,7 +142,8 @@ results.show_table(
             "1 %. *Trained*: references were trained *without* the record, or half of them with it, *both*. References and queries are those of one "
             "record; RMIA asks the target about 2,000 further images once. *By heart*: networks that know 2,000 images of CIFAR-100 by heart. 95 % "
             "intervals over {param}`targets` targets and {param}`records` images. Attacks whose scores are few numbers, such as *0-1*, have no "
-            "threshold for so few alarms.")
+            "threshold for so few alarms. LiRA's released code scores offline by the density of its Gaussian, so that too low a confidence counts for "
+            "membership, too.")
 
 # %% tags=["hide-input"]
 plotting.show(

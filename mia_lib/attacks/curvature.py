@@ -23,10 +23,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mia_lib.attacks import check_references, in_blocks, needs
-from mia_lib.attacks.baselines import moments
+from mia_lib.attacks.baselines import VARIANTS, moments
 from mia_lib.errors import MiaError, check_range, choose
 
-VARIANTS = ("paper", "released_code")
 LACKING = ("refuse", "drop")
 ADDED = 1e-22  # to the denominator of the released LR
 NO_VARIANCE = np.sqrt(np.finfo(np.float64).tiny)  # the released code squares a variance: below this, to nothing

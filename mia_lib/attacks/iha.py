@@ -19,7 +19,6 @@ whatever the damping, and all variants of the attack are sums of them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -312,27 +311,3 @@ def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray |
     """
     rest = np.asarray(along) - taken_out * np.asarray(squares)
     return -(2 * rest + np.asarray(squares) / n) / n
-
-
-def assumed(config) -> list[str]:
-    """What of a training recipe Eq. 8 does not cover, each as a sentence; warns of each.
-
-    Args:
-        config: a `TrainConfig`, or anything with its attributes.
-    """
-    said = []
-    if config.optimizer != "sgd":
-        said.append(f"optimizer = {config.optimizer!r}: Eq. 8 is for SGD with momentum; its learning_rate, "
-                    f"{config.learning_rate:g}, is taken as if it were SGD's, with momentum {config.momentum:g}.")
-    if config.nesterov:
-        said.append("nesterov = True: Eq. 8 is for plain momentum and is used as if it were.")
-    if config.schedule != "constant":
-        said.append(f"schedule = {config.schedule!r}: Eq. 8 supposes a learning rate that stays until the "
-                    f"parameters are stationary; that of the first epoch, {config.learning_rate:g}, is used.")
-    if config.augmentation != "none":
-        said.append(f"augmentation = {config.augmentation!r}: gradients and Hessian are those of the records as they are, "
-                    "not of their augmented copies.")
-    for sentence in said:
-        warnings.warn(sentence, UserWarning, stacklevel=2)
-    return said
-

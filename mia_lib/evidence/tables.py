@@ -122,9 +122,12 @@ def wide(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     """
     def shown(row) -> Cell | str:
         rate = row.metric.partition("_at_fpr=")[2]
-        return BELOW if rate and float(rate) < row.resolution else cell(Interval(row.value, row.low, row.high), f".{digits}f")
+        if rate and float(rate) < row.resolution:
+            return BELOW
+        return cell(Interval(row.value, row.low, row.high), f".{digits}f")
 
-    cells = table.assign(cell=[shown(row) for row in table.itertuples()]).pivot(index="attack", columns="metric", values="cell")
+    cells = table.assign(cell=[shown(row) for row in table.itertuples()]).pivot(index="attack", columns="metric",
+                                                                                values="cell")
     return cells.loc[table["attack"].unique(), table["metric"].unique()].reset_index().rename_axis(columns=None)
 
 

@@ -22,7 +22,6 @@ from mia_lib.errors import MiaError
 from mia_lib.metrics import auc
 from mia_lib.papers.iha import theory
 from mia_lib.signals import hessian, outputs
-from mia_lib.training import recipe
 from mia_lib.training.losses import record_loss
 
 RNG = np.random.default_rng(0)
@@ -420,32 +419,6 @@ def test_self_influence_is_the_change_of_a_records_loss_under_more_of_its_weight
 def test_self_influence_is_higher_for_members_of_an_overfitted_model():
     world = newton_world(60, 30, 0.0)
     assert auc(baselines.self_influence(world.gradients, np.linalg.inv(world.hessian)), world.members) > 0.7
-
-
-# What Eq. 8 does not cover
-
-PLAIN = recipe.TrainConfig("mlp", optimizer="sgd", momentum=0.9, learning_rate=0.01, weight_decay=5e-4)
-
-
-@pytest.mark.parametrize("changes,words", [
-    ({"optimizer": "adam", "momentum": 0.0}, ["optimizer = 'adam'.*0.01"]), ({"nesterov": True}, ["nesterov = True"]),
-    ({"schedule": "cosine"}, ["schedule = 'cosine'.*0.01"]), ({"augmentation": "flip"}, ["augmentation = 'flip'"]),
-    ({"schedule": "step", "augmentation": "crop:2"}, ["schedule = 'step'", "augmentation = 'crop:2'"])])
-def test_what_a_recipe_has_beyond_the_theory_is_said(changes, words):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        said = iha.assumed(replace(PLAIN, **changes))
-    assert [str(one.message) for one in caught] == said and len(said) == len(words)
-    assert all(one.filename == __file__ and one.category is UserWarning for one in caught)
-    for sentence, word in zip(said, words, strict=True):
-        with pytest.raises(UserWarning, match=word):
-            raise UserWarning(sentence)
-
-
-def test_plain_sgd_is_what_the_theory_has():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert iha.assumed(PLAIN) == []
 
 
 # What it needs, and errors

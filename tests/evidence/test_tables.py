@@ -88,8 +88,10 @@ def test_wide_says_below_resolution_instead_of_a_number(table):
 
 
 def test_the_papers_numbers_stand_in_columns_of_their_own_beside_ours():
-    ours = pd.DataFrame({"n": [400, 400, 1000, 1000], "attack": ["MALT", "0-1", "MALT", "0-1"], "metric": "auc", "interval": [
-        metrics.Interval(0.5491, 0.545, 0.5532), metrics.Interval(0.6, 0.5, 0.7), metrics.Interval(np.nan, np.nan, np.nan), None]})
+    intervals = [metrics.Interval(0.5491, 0.545, 0.5532), metrics.Interval(0.6, 0.5, 0.7),
+                 metrics.Interval(np.nan, np.nan, np.nan), None]
+    ours = pd.DataFrame({"n": [400, 400, 1000, 1000], "attack": ["MALT", "0-1", "MALT", "0-1"], "metric": "auc",
+                         "interval": intervals})
     printed = pd.DataFrame({"n": [400, 4000], "attack": "MALT", "metric": "auc", "value": [54.4, 99.0]})
     titles = {("MALT", "auc"): "MALT", ("0-1", "auc"): "0-1", ("MAST", "auc"): "MAST"}
     table = tables.beside_paper(ours, printed, "n", titles)
@@ -98,7 +100,8 @@ def test_the_papers_numbers_stand_in_columns_of_their_own_beside_ours():
         ["54.9 [54.5, 55.3]", "54.4", "60.0 [50.0, 70.0]"], ["below resolution", "–", "–"]]
     first = table.loc[400, "MALT"]
     assert (first.value, first.low, first.high, first.paper, first.unit) == pytest.approx((54.91, 54.5, 55.32, 54.4, "%"))
-    several = tables.beside_paper(ours.assign(data="a"), printed.assign(data="b"), ["data", "n"], {("MALT",): "MALT"}, by=("attack",))
+    several = tables.beside_paper(ours.assign(data="a"), printed.assign(data="b"), ["data", "n"], {("MALT",): "MALT"},
+                                  by=("attack",))
     assert several.index.names == ["data", "n"] and list(several.columns) == ["MALT"]
 
 

@@ -10,8 +10,8 @@ here: the Gaussian, mean + spread * Phi^-1(1 - alpha) with mean and spread of th
 loss at a grid of levels. A record's position, where its score lies on the scale of Phi^-1 of its own quantiles, ranks records
 for a ROC: position >= Phi^-1(1 - alpha) if and only if score >= threshold.
 
-What is used for fitting, for selection and for measuring must be kept apart, see `check_splits`: quantiles of records that
-the regression was fitted to are too low.
+What is used for fitting, for selection and for measuring must be kept apart: quantiles of records that the regression was
+fitted to are too low.
 """
 
 from __future__ import annotations
@@ -47,18 +47,6 @@ def _scores(score, argument: str = "score") -> np.ndarray:
     return score
 
 
-def _order_statistics(score: np.ndarray, levels: np.ndarray, of: str = "") -> np.ndarray:
-    n = len(score)
-    if n < 2:
-        raise MiaError(f"{of or 'score'} has {n} public scores: at least 2 are needed for a threshold.")
-    place = np.ceil((n + 1) * levels - 1e-9).astype(int)  # less the rounding of 1 - alpha
-    if place.max() > n:
-        raise MiaError(f"level {levels.max():g} is above what {n} public scores{' of ' + of if of else ''} resolve: the "
-                       f"smallest alpha = 1 - level is 1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower "
-                       "level.")
-    return np.sort(score)[place - 1]
-
-
 @needs("output vector", "none", PUBLIC)
 def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     """One threshold for all records, from public scores: the marginal baseline.
@@ -79,54 +67,15 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
         MiaError: fewer than 2 scores, scores not finite, levels outside (0, 1), or above n / (n + 1), which n scores do not
             resolve.
     """
-    return _order_statistics(_scores(score), check_levels(levels))
-
-
-def by_group(score: np.ndarray, groups: np.ndarray, levels: Sequence[float], count: int) -> np.ndarray:
-    """The thresholds of `marginal` within each group: the shifts of Theorem 2, which make the rate alpha in each.
-
-    Args:
-        score: [n]. groups: number of each record's group, int [n].
-        levels: [L].
-        count: number G of groups.
-
-    Returns:
-        thresholds [L, G].
-
-    Raises:
-        MiaError: as `marginal`, naming the group that is too small; lengths that differ, groups out of range.
-    """
-    score, groups, levels = _scores(score), np.asarray(groups), check_levels(levels)
-    check_range("count", count, 1)
-    if groups.shape != score.shape or not np.issubdtype(groups.dtype, np.integer):
-        raise MiaError(f"groups have shape {groups.shape} and type {groups.dtype}: whole numbers {score.shape} are "
-                       "needed, one for each score.")
-    for group in (groups.min(initial=0), groups.max(initial=0)):
-        check_range("groups", int(group), 0, count - 1)
-    return np.stack([_order_statistics(score[groups == g], levels, f"group {g}") for g in range(count)], 1)
-
-
-def check_splits(**rows: np.ndarray) -> None:
-    """Refuse splits that share records.
-
-    Args:
-        rows: by name, indices of records int [n], or bool [N].
-
-    Raises:
-        MiaError: an empty split, or two that share records; it names both and counts the records.
-    """
-    found: dict[str, np.ndarray] = {}
-    for name, given in rows.items():
-        given = np.asarray(given)
-        given = np.flatnonzero(given) if given.dtype == bool else given.ravel()
-        if not len(given):
-            raise MiaError(f"split {name!r} is empty: it needs at least one record.")
-        for other, taken in found.items():
-            shared = len(np.intersect1d(given, taken))
-            if shared:
-                raise MiaError(f"splits {other!r} and {name!r} share {shared} records: a threshold measured on what it was "
-                               "fitted to flatters itself. Draw them from one permutation.")
-        found[name] = given
+    score, levels = _scores(score), check_levels(levels)
+    n = len(score)
+    if n < 2:
+        raise MiaError(f"score has {n} public scores: at least 2 are needed for a threshold.")
+    place = np.ceil((n + 1) * levels - 1e-9).astype(int)  # less the rounding of 1 - alpha
+    if place.max() > n:
+        raise MiaError(f"level {levels.max():g} is above what {n} public scores resolve: the smallest alpha = 1 - level is "
+                       f"1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower level.")
+    return np.sort(score)[place - 1]
 
 
 # ---------------------------------------------------------------------------------------- thresholds of each record
@@ -229,11 +178,6 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     position = np.where(reached == 0, below, np.where(reached == len(z), beyond, between))
     short = reached < len(z)  # of the next quantile: rounding must not say otherwise
     return np.where(short, np.minimum(position, np.nextafter(z[np.minimum(reached, len(z) - 1)], -np.inf)), position)
-
-
-def crossings(quantiles: np.ndarray) -> float:
-    """Share of records whose predicted quantiles [L0, N] cross, that is fall anywhere as the level rises."""
-    return float((np.diff(np.asarray(quantiles), axis=0) < 0).any(0).mean())
 
 
 # ---------------------------------------------------------------------------------------- regressions
@@ -418,7 +362,7 @@ class PinballQuantile(_Regression):
         return trees.predict_quantiles(self.fitted, x)
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
-        """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross, see `crossings`."""
+        """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross."""
         found = self._ask(x, labels)
         return self.centre + self.scale * (found if self._trees else found.T)
 

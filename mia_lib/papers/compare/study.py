@@ -59,8 +59,8 @@ ATTACKS: dict[str, Entry] = {
         "0-1", "MALT", "confidence")},
     "modified entropy": Entry(_ENTROPY),
     **{name: Entry(registry.ATTACKS[name]) for name in (
-        "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline", "MAST (best split)", "LiRA",
-        "LiRA, own spreads", "RMIA")},
+        "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "LiRA, offline, as released", "RMIA, offline",
+        "MAST (best split)", "LiRA", "LiRA, own spreads", "RMIA")},
     **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
     "LiRA, 18 views": Entry(registry.ATTACKS["LiRA"], 18, ("18 views", LOG_ODDS)),
     "LiRA, 80 views": Entry(registry.ATTACKS["LiRA"], 80, ("80 views", LOG_ODDS)),
