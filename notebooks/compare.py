@@ -235,17 +235,18 @@ results.name({"public": number(public, "calibrated loss", references=1), "guide-
 
 # %% tags=["hide-input"]
 pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
+scores, members = pairs[cases[0].name]
 plotting.explore(
-    versus.chart(pairs, ("MALT", "RMIA")), versus.picture(pairs, ("MALT", "RMIA")), name="compare-versus",
+    versus.chart(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
+    name="compare-versus",
     instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records "
                  "looked at, and what a wrong accusation costs in right "
                  "ones. When does accusing nobody pay best?",
     caption="Two attacks on the same records, with {param}`compared` references where they need some, means over {param}`targets` targets: "
             "both ROCs, and of a thousand records who is accused, rightly and wrongly. The net gain is right "
             "accusations less wrong ones times their cost.",
-    alt="Two ROC curves on logarithmic axes with a line at the rate allowed, and beside them a square of a thousand small squares for each "
-        "attack, coloured by members missed, right and wrong accusations, "
-        "and others left alone.")
+    alt="Two ROC curves on logarithmic axes. In the chart that can be moved a line stands at the rate allowed, and beside the curves is a square of "
+        "a thousand small squares for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
 
 # %% [markdown]
 # ## What held and what did not

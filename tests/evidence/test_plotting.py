@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import plotting, tables, versus
+from mia_lib.evidence import plotting, tables
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +156,6 @@ def drawn():
     frame = pd.DataFrame([{"n": n, "auc": 0.5 + 0.01 * place, "attack": name, "low": 0.4, "high": 0.7}
                           for place, name in enumerate(many) for n in (10, 20)])
     yield plotting.against(frame, "n", "auc", "attack")
-    yield versus.picture({"a case": (many, members)}, fpr=0.1)
 
 
 def test_in_a_figure_no_two_lines_look_alike_without_colour_and_what_is_drawn_can_be_seen():

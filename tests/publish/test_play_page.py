@@ -52,7 +52,7 @@ def with_game(monkeypatch) -> dict:
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
         {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
     play.show(play.deal(**DEALT), "tiny-game", "What an attacker sees.")
-    plotting.explore(versus.chart(CASES, fpr=0.05), versus.picture(CASES, fpr=0.05), "fig-versus", "Two attacks.",
+    plotting.explore(versus.chart(CASES, fpr=0.05), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
                      "Two curves: and squares", SAYS)
     made["cells"].append({"cell_type": "code", "id": "c", "execution_count": 2, "metadata": {}, "source": "play()",
                           "outputs": json.loads(json.dumps(shown))})
@@ -281,12 +281,11 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
         page.get_by_label("False positive rate allowed").fill("-1")
         page.wait_for_timeout(700)
         allowed, curves = versus.curves(CASES)
-        found = {one.attack: versus.outcome(one, len(allowed) - 1 - versus.PER_DECADE, 0.5, 0)
-                 for one in curves if one.case == "tables"}
-        told = page.get_by_role("status").text_content()
-        for name, came in found.items():
-            assert f"{name}: net gain {came.gain:+,.1f}" in told
-            assert f"{came.wrong:,.1f} wrong, {came.missed:,.1f} missed" in told
+        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - versus.PER_DECADE
+        for row in (row for row in curves if row["case"] == "tables"):
+            tpr, fpr = row["tpr"][place], row["fpr"][place]
+            assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
+            assert f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed" in told
         axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
         response = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response
         assert not [f"{v['id']}: {node['html'][:160]}" for v in response["violations"] for node in v["nodes"]]
