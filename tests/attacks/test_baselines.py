@@ -99,15 +99,6 @@ def test_attacks_from_out_references_alone_never_look_at_the_others(name):
                        ATTACKS[name](SIGNAL, REFERENCES, MEMBERS))
 
 
-def test_attacks_declare_what_they_need():
-    table = attacks.threat_model({f.__name__: f for f in (
-        baselines.lira_online, baselines.lira_offline, baselines.rmia, baselines.attack_r, baselines.modified_entropy,
-        calibration.calibrate)}).set_index("attack")
-    assert (table["reference models"] == "out only").sum() == 3
-    assert table.loc["modified_entropy"].tolist()[:2] == ["output vector", "none"]
-    assert table.loc["lira_online", "reference models"] == "in and out"
-
-
 # Likelihood-ratio attack
 
 def loop_gaussians(references, members, fixed_variance, kind):
