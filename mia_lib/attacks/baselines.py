@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
@@ -449,7 +448,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     return np.searchsorted(ratio_z, ratio / gamma, side="right") / len(ratio_z)
 
 
-@needs(*astuple(iha.self_influence.needs))
+@needs("parameters", "none", "the Hessian of the training loss")
 def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray:
     """Self-influence (Cohen and Giryes 2024): how the record's own loss would change with more of its weight in training.
 
@@ -469,4 +468,4 @@ def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray
         MiaError: shapes that do not fit, or no record.
     """
     size = len(getattr(inverse_hessian, "vectors", inverse_hessian))  # type: ignore[arg-type]
-    return iha.self_influence(iha.forms(gradients, inverse_hessian, np.zeros(size)))
+    return -iha.forms(gradients, inverse_hessian, np.zeros(size)).influence

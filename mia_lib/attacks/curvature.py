@@ -96,10 +96,6 @@ def _scale_of_in(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, np.sqrt(_variance(fit, fit.inside)))
 
 
-def _scale_of_out(fit: _Fit) -> np.ndarray:
-    return _one_scale(fit, np.sqrt(_variance(fit, fit.out)))
-
-
 def _pooled_variance(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, _variance(fit, fit.inside, fit.out))
 
@@ -251,7 +247,7 @@ LADDERS = {
            "likelihoods added over views": _added_over_views,
            "1e-22 in the denominator": _released_lr},
 }
-CONTROLS = {"OUT spread for both": _scale_of_out, "pooled variance for its root, in both": _pooled_variance}  # not steps
+CONTROLS = {"pooled variance for its root, in both": _pooled_variance}  # no steps
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -263,8 +259,8 @@ def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_mem
     references alone; its population variance for the standard deviation. To LR: each hypothesis keeps its variance, which
     stands for the standard deviation; likelihoods are added over views, of which the score is the logarithm of the ratio;
     1e-22 is added to the denominator, and the score is the ratio itself. The step that puts the variance in the place of the
-    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n. Two controls are on neither
-    way: the spread of OUT references for both hypotheses; and the pooled variance in the place of its root, in both.
+    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n. A control is on neither way:
+    the pooled variance in the place of its root, in both hypotheses.
 
     Args:
         curvature: as of `nll`, like all other arguments.

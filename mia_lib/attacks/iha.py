@@ -286,12 +286,6 @@ def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(term for term in TERMS if term in given)
 
 
-@needs("parameters", "none", "the Hessian of the training loss")
-def self_influence(found: Forms) -> np.ndarray:
-    """-g^T A^-1 g, of the shape of the forms; `baselines.self_influence` has gradients in their place."""
-    return -found.influence
-
-
 @needs("parameters", "none", "all other records and their membership, and the weight decay")
 def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray | float, n: int) -> np.ndarray:
     """The condition for a minimum as a test: with which training set is the gradient smaller?

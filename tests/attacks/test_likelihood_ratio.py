@@ -60,7 +60,6 @@ def loop(name, signal, references, members, i):
         "LR: variance for standard deviation": np.sum(norm.logpdf(c, m_in, var_in) - norm.logpdf(c, m_out, var_out)),
         "LR: likelihoods added over views": np.log(p_in.sum()) - np.log(p_out.sum()),
         "LR: 1e-22 in the denominator": released_lr,
-        "control: OUT spread for both": np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * unbiased_out)),
         "control: pooled variance for its root, in both":
             np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * pooled ** 2))}[name]
 

@@ -217,7 +217,7 @@ def precisions(data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: 
     return pd.concat(frames, ignore_index=True)
 
 
-STEPS = {**attack.LADDERS, "control": {name: rule for name, rule in attack.CONTROLS.items() if name.startswith("pooled")}}
+STEPS = {**attack.LADDERS, "control": attack.CONTROLS}
 
 
 def ladder(data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100) -> pd.DataFrame:

@@ -50,7 +50,7 @@ def by_data(frame: pd.DataFrame, measures: Sequence[str] = ("auc", "tpr_at_fpr=0
 def access_table() -> pd.DataFrame:
     """Table 1: what each attack needs, as the functions declare it, and as the paper has it."""
     needs = attacks.threat_model({
-        LOSS: Needs("loss", "none", "nothing"), SIF: iha.self_influence.needs, LIRA: baselines.lira_online,
+        LOSS: Needs("loss", "none", "nothing"), SIF: baselines.self_influence.needs, LIRA: baselines.lira_online,
         "L-attack": replace(baselines.attack_r.needs, knows=EVERYTHING),
         "LiRA-L": replace(baselines.lira_offline.needs, knows=EVERYTHING), IHA: iha.combine, ALONE: iha.stationarity})
     theirs = results.paper("iha", "table1").set_index(["attack", "metric"])["value"]
