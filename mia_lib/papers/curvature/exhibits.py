@@ -12,7 +12,7 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
-from mia_lib.evidence import panels, plotting
+from mia_lib.evidence import explore, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.curvature import study
 
@@ -251,17 +251,14 @@ def probe_chart(found: pd.DataFrame, labels: Sequence[str], h: float):
             for k, one in enumerate(part.itertuples())]
     steps = sorted({row["h"] for row in rows})
     start = float(np.log10(min(steps, key=lambda step: abs(np.log(step / h)))))
-    power = alt.param("power", value=round(start, 1), bind=alt.binding_range(
-        min=round(np.log10(steps[0]), 1), max=round(np.log10(steps[-1]), 1), step=0.1, name="Step h, power of ten "))
-    label = alt.param("given", value=labels[0], bind=alt.binding_select(options=list(labels), name="Loss for "))
+    power = explore.slider("power", round(start, 1), round(np.log10(steps[0]), 1), round(np.log10(steps[-1]), 1), 0.1,
+                           "Step h, power of ten")
+    label = explore.choice("given", labels[0], labels, "Loss for")
     asked = alt.Chart(alt.NamedData("rows")).transform_filter("datum.label == given")
     chosen = asked.transform_filter(f"datum.k == round((power - {np.log10(steps[0]):.1f}) * 10)")
-    words = ["'Step ' + format(datum.h, '.2~g') + ': losses rise by ' + format(datum.near, '.2~e') + ' along u + v and by ' + "
+    lines = ["'Step ' + format(datum.h, '.2~g') + ': losses rise by ' + format(datum.near, '.2~e') + ' along u + v and by ' + "
              "format(datum.far, '.2~e') + ' along u - v'",
              "'Four losses: q = ' + format(datum.q, '.3~g') + '; Hessian of the piece: ' + format(datum.product, '.3~g')"]
-    text = chosen.transform_calculate(lines=f"[{', '.join(words)}]").mark_text(
-        align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=440, height=17 * len(words))
     scale = alt.Scale(type="log", nice=False)
     x = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5, grid=False))
     y = alt.Y("size:Q", title="|q|", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=5, grid=False))
@@ -271,4 +268,5 @@ def probe_chart(found: pd.DataFrame, labels: Sequence[str], h: float):
         color=plotting.GREEN, strokeDash=[5, 4], strokeWidth=1.5, aria=False).encode(
         y=alt.Y("level:Q", scale=alt.Scale(type="log")))
     picture = alt.layer(level, curve, point).properties(width=440, height=280)
-    return alt.vconcat(text, picture, spacing=8, datasets={"rows": rows}).add_params(power, label)
+    return alt.vconcat(explore.words(chosen, lines, width=440), picture, spacing=8,
+                       datasets={"rows": rows}).add_params(power, label)
