@@ -244,9 +244,9 @@ def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
     return fig
 
 
-def against(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = None, panel: str | None = None,
-            log: bool = False, percent: bool = False, xlabel: str | None = None, ylabel: str | None = None,
-            chance: float | None = None, sharey: bool = True, rows: int = 1) -> Figure:
+def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = None, panel: str | None = None,
+             log: bool = False, percent: bool = False, xlabel: str | None = None, ylabel: str | None = None,
+             chance: float | None = None, sharey: bool = True, rows: int = 1) -> Figure:
     """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
 
     Args:

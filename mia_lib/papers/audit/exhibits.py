@@ -91,8 +91,8 @@ def leaves_figure(frame: pd.DataFrame) -> Figure:
     rows = frame[(frame["study"] == "forests") & frame["leaf"].notna() & frame["metric"].isin(["auc", "accuracy"])]
     shown = metrics.summary(rows, ["leaf", "attack", "metric"])
     shown = shown.assign(panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}), by="forest")
-    return plotting.against(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
-                            xlabel="least records of a leaf", ylabel="")
+    return plotting.lineplot(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
+                             xlabel="least records of a leaf", ylabel="")
 
 
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -223,8 +223,8 @@ def figure_3(frame: pd.DataFrame) -> Figure:
     """Figure 3: AUC and accuracy of the loss against the size of the training set."""
     rows = metrics.summary(frame, ["attack", "metric", "n"])
     rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"}))
-    return plotting.against(rows, "n", "value", by="attack", panel="panel", log=True, percent=True, chance=0.5,
-                            xlabel="training records", ylabel="rate")
+    return plotting.lineplot(rows, "n", "value", by="attack", panel="panel", log=True, percent=True, chance=0.5,
+                             xlabel="training records", ylabel="rate")
 
 
 def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
@@ -250,6 +250,6 @@ def figure_5(frame: pd.DataFrame) -> Figure:
     frame = frame[(frame["score"] == "loss") & frame["references"].notna() & (frame["metric"] != "tpr_at_fpr=0.001")]
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
     title = rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"})
-    return plotting.against(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
-                            log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
-                            rows=rows["data"].nunique())
+    return plotting.lineplot(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
+                             log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
+                             rows=rows["data"].nunique())

@@ -59,8 +59,8 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     shown = pd.concat([shown[shown["attack"] == name] for name in DRAWN]).sort_values("references", kind="stable")
     order = {data: place for place, data in enumerate(rows["data"].unique())}
     shown = shown.sort_values("data", key=lambda data: data.map(order), kind="stable")
-    return plotting.against(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                            xlabel="references of a record", ylabel="TPR at 1 % FPR")
+    return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
+                             xlabel="references of a record", ylabel="TPR at 1 % FPR")
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:

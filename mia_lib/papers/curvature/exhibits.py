@@ -137,8 +137,8 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     rows = frame[(frame["study"] == "references") & (frame["metric"] == "tpr_at_fpr=0.01")].astype({"references": int})
     shown = metrics.summary(rows, ["data", "references", "attack", "metric"])
     shown = shown.assign(panel=shown["data"].map(name_of))
-    return plotting.against(shown, "references", "value", "attack", panel="panel", log=True, percent=True,
-                            xlabel="reference models", ylabel="TPR at 1 % FPR", chance=0.01)
+    return plotting.lineplot(shown, "references", "value", "attack", panel="panel", log=True, percent=True,
+                             xlabel="reference models", ylabel="TPR at 1 % FPR", chance=0.01)
 
 
 def notebooks() -> pd.DataFrame:
@@ -161,11 +161,11 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
     if figure == 6:
         rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc") & rows["attack"].isin(
             [study.NLL, study.LR, study.RELEASED, "Yeom"])]
-        drawn = plotting.against(rows, by="attack", ylabel="AUC", **how)
+        drawn = plotting.lineplot(rows, by="attack", ylabel="AUC", **how)
     else:
         rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
         rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
-        drawn = plotting.against(rows, by="kind", panel="panel", ylabel="NLL", **how)
+        drawn = plotting.lineplot(rows, by="kind", panel="panel", ylabel="NLL", **how)
     for axis in drawn.axes:
         panels.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
     for text in [text for legend in drawn.legends for text in legend.get_texts() if text.get_text() == panels.PRINTED]:

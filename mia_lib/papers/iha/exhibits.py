@@ -158,7 +158,7 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
     theirs = printed("table2").assign(paper=lambda one: one["value"] / 100)[["data", "attack", "metric", "paper"]]
     shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
-    figure = plotting.against(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
+    figure = plotting.lineplot(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
     figure.axes[0].set_xlabel("")
     for line in figure.axes[0].lines:
         if line.get_marker() not in ("", "None", None):  # data sets are no sequence
@@ -196,8 +196,8 @@ def epochs_figure(frame: pd.DataFrame) -> Figure:
         (IHA, "membership"): IHA, (PAIR, "random flags"): FLAGS, (ALONE, "membership"): ALONE,
         (DECAY, "membership"): DECAY, (LOSS, "membership"): LOSS})
     shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values("epochs", kind="stable")
-    return plotting.against(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
-                            xlabel="epochs of training", ylabel="AUC", chance=0.5)
+    return plotting.lineplot(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
+                             xlabel="epochs of training", ylabel="AUC", chance=0.5)
 
 
 # ------------------------------------------------------------------------------------------------- two parameters to look at
