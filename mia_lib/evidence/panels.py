@@ -95,7 +95,7 @@ def ticks(axis: Axis, at: Sequence[float], names: Sequence[str] | None = None) -
     axis.set_minor_locator(plt.NullLocator())
 
 
-def now_and_then(place: int, points: int = 400) -> dict:
+def sparse_markers(place: int, points: int = 400) -> dict:
     """Three or four marks on the `place`-th curve of so many points, each curve's at other points, for who sees no colours."""
     gap = points // 4
     return {"markevery": (gap // 4 + 29 * place % gap, gap), "markersize": 5}

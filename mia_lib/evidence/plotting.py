@@ -172,7 +172,7 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
            xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **pieces.now_and_then(place),
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **pieces.sparse_markers(place),
                 **look)
         if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,

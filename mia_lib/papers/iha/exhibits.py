@@ -182,7 +182,7 @@ def roc(found: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Fig
                 fpr, tpr, _ = metrics.roc_curve(score, inside)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
             axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), label=name, **plotting.style_of(name),
-                      **panels.now_and_then(place, len(grid)))
+                      **panels.sparse_markers(place, len(grid)))
         axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
         axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
     panels.legend(figure, 3)
