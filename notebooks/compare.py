@@ -36,7 +36,7 @@ import pandas as pd
 
 from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
 from mia_lib.attacks import baselines, bayes
-from mia_lib.evidence import play, rules, versus
+from mia_lib.evidence import game_cards, rules, two_attacks
 from mia_lib.papers.compare import exhibits, study
 from mia_lib.signals.given import log_odds
 
@@ -237,7 +237,7 @@ results.name({"public": number(public, "calibrated loss", references=1), "guide-
 pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
 scores, members = pairs[cases[0].name]
 plotting.explore(
-    versus.chart(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
+    two_attacks.chart(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
     name="compare-versus",
     instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records "
                  "looked at, and what a wrong accusation costs in right "
@@ -408,9 +408,9 @@ results.show_table(
 # %% tags=["hide-input"]
 odds = log_odds(loss)
 lira = baselines.lira_offline(odds[0], odds[others], knows, fixed_variance=True)
-dealt = play.deal(pool.x, pool.y, pool.classes, loss[0], loss[others], knows, inside[0],
-                  {"MALT": by_hand["loss"], "LiRA": lira}, seed=seed)
-play.show(
+dealt = game_cards.deal(pool.x, pool.y, pool.classes, loss[0], loss[others], knows, inside[0],
+                        {"MALT": by_hand["loss"], "LiRA": lira}, seed=seed)
+game_cards.show(
     dealt, name="compare-game",
     caption="Half of these records were used to train the target. Losses in nats; references are those that were not trained on the record.")
 

@@ -35,7 +35,7 @@ def holder(dealt: Mapping) -> str:
     """A deal, as data and as tables.
 
     Args:
-        dealt: from `mia_lib.evidence.play.deal`.
+        dealt: from `mia_lib.evidence.game_cards.deal`.
     """
     data = json.dumps(dealt, separators=(",", ":")).replace("<", "\\u003c")
     records, names = dealt["records"], [attack["name"] for attack in dealt["attacks"]]

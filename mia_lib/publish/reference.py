@@ -24,7 +24,7 @@ ROOMS = {  # in the order in which data flow -> its modules that users call
                 "attacks.registry"),
     "metrics": ("metrics", "metrics.interval", "metrics.pairs"),
     "evidence": ("evidence.tables", "evidence.claims", "evidence.plotting", "evidence.panels",
-                 "evidence.explore", "evidence.versus", "evidence.play"),
+                 "evidence.explore", "evidence.two_attacks", "evidence.game_cards"),
     "papers": ("papers.bayes.theory", "papers.calibration.theory", "papers.curvature.theory", "papers.iha.theory",
                "papers.quantile.theory", "papers.costs"),
     "errors": ("errors",),

@@ -14,7 +14,7 @@ from test_explorable import notebook, root  # noqa: F401 - `root` is a fixture
 
 from mia_lib import metrics, plotting
 from mia_lib.errors import MiaError
-from mia_lib.evidence import play, versus
+from mia_lib.evidence import game_cards, two_attacks
 from mia_lib.progress import Bars
 from mia_lib.publish import outputs, pages, play_page, run_page
 
@@ -51,8 +51,8 @@ def with_game(monkeypatch) -> dict:
     made = notebook(monkeypatch)
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
         {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
-    play.show(play.deal(**DEALT), "tiny-game", "What an attacker sees.")
-    plotting.explore(versus.chart(CASES, fpr=0.05), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
+    game_cards.show(game_cards.deal(**DEALT), "tiny-game", "What an attacker sees.")
+    plotting.explore(two_attacks.chart(CASES, fpr=0.05), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
                      "Two curves: and squares", SAYS)
     made["cells"].append({"cell_type": "code", "id": "c", "execution_count": 2, "metadata": {}, "source": "play()",
                           "outputs": json.loads(json.dumps(shown))})
@@ -88,9 +88,9 @@ def soup(html, name: str) -> BeautifulSoup:
 def test_a_game_is_found_in_whatever_notebook_dealt_it(ran):
     other = {"cells": [{"cell_type": "markdown", "source": ""}]}
     made = play_page.game([other, ran])
-    assert made == play_page.holder(play.deal(**DEALT)) == play_page.game([ran, other])
+    assert made == play_page.holder(game_cards.deal(**DEALT)) == play_page.game([ran, other])
     assert "`mia build`" in play_page.game([other]) and play_page.HOLDER not in play_page.game([other])
-    assert play.MIME == outputs.GAME
+    assert game_cards.MIME == outputs.GAME
 
 
 def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):
@@ -99,7 +99,7 @@ def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):
     assert len(seen.select("tbody tr")) == len(solved.select("tbody tr")) == COUNT
     assert "member" not in seen.get_text() and not solved.find_parent("details").has_attr("open")
     kinds = [row.select("td")[1].get_text() for row in solved.select("tbody tr")]
-    assert kinds == ["member" if one["member"] else "non-member" for one in play.deal(**DEALT)["records"]]
+    assert kinds == ["member" if one["member"] else "non-member" for one in game_cards.deal(**DEALT)["records"]]
     for image in seen.select("img"):
         assert image["src"].startswith("data:image/png") and len(image["alt"].split()) > 3
     assert "<shoe>" in seen.get_text(), "escaped"
@@ -117,7 +117,7 @@ def test_only_pages_with_something_to_play_load_what_plays_it(html):
 def test_the_chapter_shows_the_records_and_no_solution(html, root, ran):  # noqa: F811
     table = soup(html, "notebooks/tiny").select_one("#tiny-game")
     assert "What an attacker sees." in table.get_text() and "member" not in table.get_text()
-    assert play.MIME not in (html / "notebooks" / "tiny.html").read_text()
+    assert game_cards.MIME not in (html / "notebooks" / "tiny.html").read_text()
     text, warnings = run_page.render(root / "tiny.ipynb", root)
     rerun = BeautifulSoup(text, "html.parser")
     assert not warnings and rerun.select_one("#tiny-game") and not rerun.select_one(".mia-game")
@@ -178,7 +178,7 @@ def rows(page) -> dict[str, list[str]]:
 @pytest.mark.parametrize("answers", [
     [[1, 2, 3, 4, 5, 3], [5, 5, 1, 1, 4, 4]], [[3] * COUNT, [1, 5, 5, 1, 2, 5]]])
 def test_a_whole_game_is_played_by_keyboard_and_judged_as_the_metrics_judge(visit, answers):
-    game = play.deal(**DEALT)
+    game = game_cards.deal(**DEALT)
     held = np.array([one["member"] for one in game["records"]])
 
     def look(page, number):
@@ -280,8 +280,8 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
         page.get_by_label("Case").select_option("tables")
         page.get_by_label("False positive rate allowed").fill("-1")
         page.wait_for_timeout(700)
-        allowed, curves = versus.curves(CASES)
-        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - versus.PER_DECADE
+        allowed, curves = two_attacks.curves(CASES)
+        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - two_attacks.PER_DECADE
         for row in (row for row in curves if row["case"] == "tables"):
             tpr, fpr = row["tpr"][place], row["fpr"][place]
             assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
