@@ -168,7 +168,7 @@ def _table(records: Iterable[Mapping]) -> pd.DataFrame:
         "claim": f"**{record['claim']}** {'(ours) ' if record['kind'] == 'ours' else ''}{record['text']}",
         "exhibit": record["exhibit"],
         "verdict": f"**{record['verdict']}**" + (f" ({record['reason']})" if record["verdict"] == NOT_RUN else ""),
-        "ours": record["brief"].replace("; ", "\n") or tables.NOTHING,
+        "ours": record["brief"].replace("; ", "\n") or tables.DASH,
         "paper": record["evidence"],
     } for record in records])
 

@@ -22,9 +22,9 @@ from mia_lib.errors import MiaError, choose
 from mia_lib.metrics.interval import Interval
 
 PAPERS = LIBRARY.parent / "data" / "papers"
-BELOW = "below resolution"
+BELOW_RESOLUTION = "below resolution"
 NOT_RUN = "not run"
-NOTHING = "–"
+DASH = "–"
 MIME = "application/vnd.mia.table+json"
 RESULTS = "application/vnd.mia.results+json"
 
@@ -109,7 +109,7 @@ def format_percent(rate: Interval | float, digits: int = 1) -> Cell:
     return cell(100 * rate, f".{digits}f", "%")
 
 
-def wide(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+def pivot_metrics(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     """One row an attack, one column a metric, from the tidy table of `metrics.evaluate`.
 
     Args:
@@ -123,7 +123,7 @@ def wide(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     def shown(row) -> Cell | str:
         rate = row.metric.partition("_at_fpr=")[2]
         if rate and float(rate) < row.resolution:
-            return BELOW
+            return BELOW_RESOLUTION
         return cell(Interval(row.value, row.low, row.high), f".{digits}f")
 
     cells = table.assign(cell=[shown(row) for row in table.itertuples()]).pivot(index="attack", columns="metric",
@@ -146,7 +146,7 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
         if isinstance(value, str | Cell):
             return str(value)
         if not isinstance(value, Interval) and pd.isna(value):
-            return NOTHING
+            return DASH
         if callable(how):
             return str(how(value))
         return format(value, how if how is not None else ".3f" if isinstance(value, float) else "")
@@ -159,7 +159,7 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
 
 def _led_by_numbers(texts: Sequence[str]) -> bool:
     """Whether each text that says something begins with a number and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
-    lines = [text for text in texts if text not in ("", NOTHING, NOT_RUN, BELOW)]
+    lines = [text for text in texts if text not in ("", DASH, NOT_RUN, BELOW_RESOLUTION)]
     return bool(lines) and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
 
 
@@ -234,7 +234,7 @@ def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
             return {"text": value.text, **{name: part for name, part in parts.items() if part is not None}}
         if _plain_number(value) is not None:
             return _plain_number(value)
-        return NOTHING if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
+        return DASH if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
 
     flat = _flat(frame)
     rows = [[plain(value) for value in row] for row in flat.itertuples(index=False, name=None)]
@@ -336,14 +336,14 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
             continue
         table[title] = [_our_cell(interval, value, digits) for interval, value in pairs]
         if any(value is not None for _, value in pairs):
-            table[f"{title}, paper"] = [NOTHING if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
+            table[f"{title}, paper"] = [DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
     return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(places, names=index) if len(index) > 1 else
                         pd.Index([place[0] for place in places], name=index[0]))
 
 
 def _our_cell(interval: Interval | None, printed: float | None, digits: int) -> Cell | str:
     if interval is None:
-        return NOTHING
+        return DASH
     if math.isnan(interval.value):
-        return BELOW
+        return BELOW_RESOLUTION
     return replace(cell(100 * interval, f".{digits}f", "%"), paper=printed)

@@ -140,10 +140,10 @@ def _row(chapter: str, exhibit: str, what: str, run: Shown, verdicts: Sequence[M
                       for name in _pictures(run, exhibit)[:1])
     return {
         "exhibit": f'<span id="{marks.of_exhibit(chapter, exhibit)}"></span>**{exhibit}**\n{what}',
-        "here": picture + ("\n".join(f"{{numref}}`{name}`" for name in own) or tables.NOTHING),
+        "here": picture + ("\n".join(f"{{numref}}`{name}`" for name in own) or tables.DASH),
         "level": _level(chapter, run, exhibit) if own else _why_not(run, exhibit, verdicts),
         "key number": _key(chapter, exhibit, run, verdicts),
-        "claims": "\n".join(map(_claim, verdicts)) or tables.NOTHING,
+        "claims": "\n".join(map(_claim, verdicts)) or tables.DASH,
     }
 
 
@@ -183,7 +183,7 @@ def _key(chapter: str, exhibit: str, own: Shown, verdicts: Sequence[Mapping]) ->
     for one in sorted(judged, key=lambda one: one.get("kind") == "ours"):
         ours = "\n".join(f"**{part}**" for part in one["brief"].split("; "))
         return f"{ours}\nthe paper: {one['evidence']}\n{marks.small(one['claim'])}"
-    return tables.NOTHING
+    return tables.DASH
 
 
 def key_number(table: Mapping, wanted: str = "") -> tuple[str, str, str, str] | None:
@@ -219,7 +219,7 @@ def key_number(table: Mapping, wanted: str = "") -> tuple[str, str, str, str] | 
                 if isinstance(whole[place], Mapping) and "paper" in whole[place]:
                     mine, _, papers = cell.partition(" / ")
                     return where, mine, papers or f"{whole[place]['paper']:.1f}", ""
-            elif (not worded or lines or cell == tables.BELOW) and cell not in row.split(" & "):
+            elif (not worded or lines or cell == tables.BELOW_RESOLUTION) and cell not in row.split(" & "):
                 if printed := _printed(columns, cells, papers_own, place, row, theirs):
                     return where, cell, *printed
     return None
@@ -231,11 +231,11 @@ def _printed(columns: Sequence[str], cells: Sequence[str], papers_own: Iterable[
     if theirs.startswith(PAPERS_ROW):
         for own in papers_own:
             whose = next((cell for cell in own if cell.startswith(theirs)), "")
-            if whose and (row in own or row == "*") and own[place] != tables.NOTHING:
+            if whose and (row in own or row == "*") and own[place] != tables.DASH:
                 return own[place], whose.removeprefix(PAPERS_ROW)
         return None
     column = next((number for number, name in enumerate(columns) if name == theirs), None)
-    if column is None or cells[column] == tables.NOTHING:
+    if column is None or cells[column] == tables.DASH:
         return None
     return cells[column], re.sub(r"^paper, |^paper's |.*, paper$", "", theirs)
 

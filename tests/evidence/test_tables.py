@@ -76,15 +76,15 @@ def test_a_cell_is_the_text_of_a_number_and_keeps_it_in_the_units_that_are_print
     assert type(pd.DataFrame({"a": [shown, "not run"]}).set_index("a").reset_index().a[0]) is tables.Cell
 
 
-def test_wide_says_below_resolution_instead_of_a_number(table):
-    frame = tables.wide(table)
+def test_a_pivot_says_below_resolution_instead_of_a_number(table):
+    frame = tables.pivot_metrics(table)
     assert list(frame.columns) == ["attack", "auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"]
     assert list(frame.attack) == ["MALT", "0-1"]
     assert set(frame["tpr_at_fpr=0.001"]) == {"below resolution"}
     row = table.iloc[0]
     assert frame.auc[0] == f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
-    assert tables.wide(table, 1).auc[0].text.startswith(f"{row.value:.1f} [")
-    assert frame["tpr_at_fpr=0.01"][0] != tables.BELOW  # 100 non-members resolve exactly 1 %
+    assert tables.pivot_metrics(table, 1).auc[0].text.startswith(f"{row.value:.1f} [")
+    assert frame["tpr_at_fpr=0.01"][0] != tables.BELOW_RESOLUTION  # 100 non-members resolve exactly 1 %
 
 
 def test_the_papers_numbers_stand_in_columns_of_their_own_beside_ours():

@@ -116,7 +116,7 @@ BESIDE = {"columns": ["attack", "A: AUC", "A: TPR", "paper, MNIST"],
                    ["IHA", "0.6 [0.5, 0.7]\n2.0", "words", "0.54\n4"], ["ours", 0.7, 1, "–"]]}
 BELOW = {"columns": ["case", "size", "IHA"],
          "rows": [["credit", {"text": "0.2", "value": 0.2}, {"value": 0.61, "low": 0.6, "high": 0.7}],
-                  ["", {"text": "0.4", "value": 0.4}, tables.BELOW], ["paper: Purchase, MLP", "0.2", "0.79\n1"]]}
+                  ["", {"text": "0.4", "value": 0.4}, tables.BELOW_RESOLUTION], ["paper: Purchase, MLP", "0.2", "0.79\n1"]]}
 
 
 @pytest.mark.parametrize("table, wanted, found", [

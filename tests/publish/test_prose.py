@@ -54,8 +54,8 @@ def test_a_warning_on_a_page_names_no_path_of_a_machine():
 ])
 def test_what_stands_behind_a_number_agrees_with_it(text, said):
     found = replace(run(), results={"one": {"value": 1, "spec": ""}, "many": {"value": 12, "spec": ""},
-                                    "low": {"text": f"({tables.BELOW})"}})
-    assert prose.prose(text, "cell 1", found) == said and prose.BELOW == tables.BELOW
+                                    "low": {"text": f"({tables.BELOW_RESOLUTION})"}})
+    assert prose.prose(text, "cell 1", found) == said and prose.BELOW == tables.BELOW_RESOLUTION
 
 
 @pytest.mark.parametrize(

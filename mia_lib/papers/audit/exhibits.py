@@ -59,7 +59,7 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
                          "epsilon, at least": tables.cell(one.epsilon.bound, ".2f")})
         alone = judged.blind
         rows.append({**of, "attack": f"*{BLIND}*", "AUC": _span(alone.auc), "p, corrected": f"{alone.p:.2g}, alone"})
-    return pd.DataFrame(rows).fillna(tables.NOTHING)
+    return pd.DataFrame(rows).fillna(tables.DASH)
 
 
 def _span(found: metrics.Interval) -> Cell:
@@ -70,8 +70,8 @@ def prices_table(report: Report) -> pd.DataFrame:
     """What changes of the recipe brought, in the words of the report, and the model that was audited."""
     rows = [{"recipe": "the model that is audited", "AUC of the loss": _span(report.judged.loss.auc),
              "accuracy on non-members": f"{report.accuracy[1]:.3f}", "which": "was trained once, too"}]
-    rows += [{"recipe": one.name, "AUC of the loss": tables.NOTHING if one.auc is None else _span(one.auc),
-              "accuracy on non-members": tables.NOTHING if one.accuracy is None else _span(one.accuracy),
+    rows += [{"recipe": one.name, "AUC of the loss": tables.DASH if one.auc is None else _span(one.auc),
+              "accuracy on non-members": tables.DASH if one.accuracy is None else _span(one.accuracy),
               "which": words.remedy(one)} for one in report.prices]
     return pd.DataFrame(rows)
 

@@ -79,7 +79,7 @@ def not_measured(measured: Sequence[str], cost: dict[str, str]) -> pd.DataFrame:
     frame = frame[~frame["data"].isin(measured) & (frame["score"] == "loss")]
     wide = frame.pivot_table(index="data", columns="attack", values="value", sort=False)[list(ATTACKS)]
     wide = wide.map(lambda value: tables.cell(value, ".1f", "%")).rename(columns=lambda attack: f"{attack}, paper")
-    return wide.assign(**{"to measure it": [cost.get(data, tables.NOTHING) for data in wide.index]})
+    return wide.assign(**{"to measure it": [cost.get(data, tables.DASH) for data in wide.index]})
 
 
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:

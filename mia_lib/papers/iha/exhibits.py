@@ -57,7 +57,7 @@ def access_table() -> pd.DataFrame:
     for word, metric in (("white-box", "white_box_access"), ("references", "uses_reference_models"),
                          ("leave-one-out", "leave_one_out_knowledge")):
         said = [theirs.get((name, metric)) for name in needs["attack"]]
-        needs[f"paper: {word}"] = [results.NOTHING if one is None else "yes" if one else "no" for one in said]
+        needs[f"paper: {word}"] = [results.DASH if one is None else "yes" if one else "no" for one in said]
     return needs
 
 
@@ -82,7 +82,7 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "solver"]
     made = table(rows[rows["metric"] == "auc"], ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3"))
     taken = rows[rows["metric"] == "iterations"].groupby("data")["value"].mean()
-    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.NOTHING
+    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.DASH
                                    for data, name in made.index])
 
 
@@ -135,7 +135,7 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {(data, rule): f"{data}: {rule}" for data in rows["data"].unique() for rule in rows["rule"].unique()}
     made = table(rows, "fraction", ("data", "rule"), columns)
     made["Purchase-100(S): as released, paper"] = [
-        results.cell(values[one], ".1f", "%") if one in values else results.NOTHING for one in made.index]
+        results.cell(values[one], ".1f", "%") if one in values else results.DASH for one in made.index]
     return made.rename(index=lambda one: f"{100 * one:g} %")
 
 

@@ -145,7 +145,7 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
     made = tables.beside_paper(found, found.iloc[:0], "data", columns, ("protocol", "metric"), 0)
     theirs = {f"at {100 * rate:g} %, as fitted": tables.cell(100 * one / of, ".0f", "%")
               for rate, (one, of) in printed_pairs().items()}
-    made.loc["the paper's Tables 6 and 7"] = [theirs.get(title, tables.NOTHING) for title in made.columns]
+    made.loc["the paper's Tables 6 and 7"] = [theirs.get(title, tables.DASH) for title in made.columns]
     return made
 
 
@@ -196,7 +196,7 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     made = tables.beside_paper(rows, rows.iloc[:0], "data", titles, ("metric",))
     paper = tables.paper("quantile", "table3")
     of_set = {name: paper[paper["dataset"] == theirs]["value"] for theirs, names in SETS.items() for name in names}
-    made["paper, on others"] = [f"{of_set[name].min():.1f} to {of_set[name].max():.1f}" if name in of_set else tables.NOTHING
+    made["paper, on others"] = [f"{of_set[name].min():.1f} to {of_set[name].max():.1f}" if name in of_set else tables.DASH
                                 for name in made.index]
     return made
 
