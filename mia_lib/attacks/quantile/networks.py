@@ -25,6 +25,7 @@ import torch
 from torch import nn
 
 from mia_lib import models
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training import devices
 
@@ -302,13 +303,7 @@ def _records(x, labels, classes: int | None, shape: tuple | None = None) -> tupl
         raise MiaError("labels are missing: this network is told the label of each record." if labels is None else
                        "labels were given to a network that sees none: leave them out, or give classes.")
     if labels is not None:
-        labels = np.asarray(labels)
-        if labels.shape != x.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
-            raise MiaError(f"labels have shape {labels.shape} and type {labels.dtype}: whole numbers [{len(x)}] are needed, "
-                           "one for each record.")
-        for label in (labels.min(), labels.max()):
-            check_range("labels", int(label), 0, classes - 1)
-        labels = torch.as_tensor(labels.astype(np.int64))
+        labels = torch.as_tensor(check_labels("labels", labels, classes, len(x)))
     if x.ndim == 2:
         x = x.astype(np.float32)
     return torch.as_tensor(x if x.flags.writeable and x.flags.c_contiguous else np.array(x)), labels

@@ -214,11 +214,7 @@ class _Regression:
                                  self.classes is None else
                                  f"labels are missing: with classes = {self.classes} the regression is q(x, y)."))
         if labels is not None:
-            labels = np.asarray(labels)
-            if labels.shape != x.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
-                raise MiaError(f"{of}labels have shape {labels.shape} and type {labels.dtype}, x has {len(x)} records: a "
-                               "whole number for each is needed.")
-            check_labels(f"{of}labels", labels, self.classes)
+            labels = check_labels(f"{of}labels", labels, self.classes, len(x))
         if score is not None:
             score = _scores(score, f"{of}score")
             if score.shape != x.shape[:1]:
