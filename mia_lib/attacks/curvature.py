@@ -133,19 +133,19 @@ def _scores(rules: list[Callable], curvature, reference_curvature, reference_mem
     kept = ~np.logical_or(*few.values())
     if not kept.all():
         each = " and ".join(f"{n.sum()} have at most one reference that {kind}" for kind, n in few.items() if n.any())
-        said = f"{(~kept).sum()} of {len(kept)} records cannot be scored: {each}, where a Gaussian needs 2."
+        problem = f"{(~kept).sum()} of {len(kept)} records cannot be scored: {each}, where a Gaussian needs 2."
         if lacking == "refuse":
-            raise MiaError(f"{said} Use membership.balanced_halves, more references, or lacking = 'drop'.")
-        warnings.warn(f"{said} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
+            raise MiaError(f"{problem} Use membership.balanced_halves, more references, or lacking = 'drop'.")
+        warnings.warn(f"{problem} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
 
     def both(signals, inside):
         with np.errstate(all="ignore"):  # records that are dropped
             return *moments(signals, inside), *moments(signals, ~inside)
 
     rows = references, len(curvature), -1
-    found = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
+    fitted = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
     rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
-    fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(found[:3]), tuple(found[3:]), rounding)
+    fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(fitted[:3]), tuple(fitted[3:]), rounding)
     scores = []
     for rule in rules:
         with np.errstate(all="ignore"):
@@ -276,5 +276,5 @@ def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_mem
     """
     ladders = {**LADDERS, "control": CONTROLS}
     rules = list({rule: None for steps in ladders.values() for rule in steps.values()})
-    found = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
-    return {name: {step: found[rule] for step, rule in steps.items()} for name, steps in ladders.items()}
+    scores = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
+    return {name: {step: scores[rule] for step, rule in steps.items()} for name, steps in ladders.items()}

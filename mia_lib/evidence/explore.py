@@ -49,14 +49,14 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     alt = plotting.altair()
     bars, points = [], []
     for name, of_attack in scores.items():
-        checked, held, single = ranking.check_scores(of_attack, members)
+        checked, of_members, single = ranking.check_scores(of_attack, members)
         if not single:
             raise MiaError(f"scores[{name!r}] have shape {checked.shape}: give those of one target, [N].")
         if not np.isfinite(checked).all():
             raise MiaError(f"scores[{name!r}] hold {int((~np.isfinite(checked)).sum())} infinite values, for which an axis "
                            "has no room: clip them, which leaves the order of the others alone.")
-        bars += _bars(name, checked[0], held[0])
-        points += _points(name, checked[0], held[0])
+        bars += _bars(name, checked[0], of_members[0])
+        points += _points(name, checked[0], of_members[0])
     inside = int(np.asarray(members).sum())
     outside = len(members) - inside
     first = max(points[:STEPS + 1], key=lambda row: row["tp"] / inside - row["fp"] / outside)
@@ -103,8 +103,8 @@ def _bars(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
     """Shares of the members and of the non-members in bins of equal width, as in `plotting.histograms`."""
     edges = np.histogram_bin_edges(scores, bins=min(40, max(12, int(np.sqrt(scores.size) * 1.6))))
     rows = []
-    for kind, held in (("members", members), ("non-members", ~members)):
-        shares = np.histogram(scores[held], edges)[0] / held.sum()
+    for kind, of_kind in (("members", members), ("non-members", ~members)):
+        shares = np.histogram(scores[of_kind], edges)[0] / of_kind.sum()
         rows += [{"attack": name, "kind": kind, "from": float(low), "to": float(high), "share": float(share)}
                  for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True)]
     return rows

@@ -76,13 +76,13 @@ def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None,
         axes: whose labels it shows; of all panels by default.
         marks: name -> mark of what stands after them.
     """
-    found = {}
+    handles = {}
     for axis in figure.axes if axes is None else axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    found |= marks or {}
-    for count in range(min(columns, len(found)), 0, -1):
-        made = figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=count,
+            handles.setdefault(name, handle)
+    handles |= marks or {}
+    for count in range(min(columns, len(handles)), 0, -1):
+        made = figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=count,
                              **{"handlelength": 3, **options})
         if count == 1 or made.get_window_extent().width <= figure.bbox.width:
             return made

@@ -156,11 +156,11 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
     fig, (ax,) = panels.grid(1, 6.2 if legend else 5.6, width=5.8)
     lines, floors = {}, []
     for name, of_attack in scores.items():
-        checked, held, _ = ranking.check_scores(of_attack, members)
-        floors.append((1 / (~held).sum(1).min(), 1 / held.sum(1).min()))
+        checked, inside_all, _ = ranking.check_scores(of_attack, members)
+        floors.append((1 / (~inside_all).sum(1).min(), 1 / inside_all.sum(1).min()))
         grid = np.geomspace(floors[-1][0], 1, 400)
         each = []
-        for target, inside in zip(checked, held, strict=True):
+        for target, inside in zip(checked, inside_all, strict=True):
             fpr, tpr, _ = metrics.roc_curve(target, inside)
             each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
         lines[name] = grid, np.array(each)

@@ -178,15 +178,15 @@ def learning_chart(learned: Learned):
     alt = plotting.altair()
     bars, moments, aucs = [], [], learned.auc
     for moment, step in enumerate(learned.steps):
-        told = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}
+        row = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}
         for kind, members in zip(KINDS, (True, False), strict=True):
             losses = learned.loss[moment, learned.members == members]
             shares = np.histogram(np.minimum(losses, EDGES[-1] - 1e-9), EDGES)[0] / len(losses)
             bars += [{"moment": moment, "kind": kind, "from": float(low), "to": float(high), "share": float(share)}
                      for low, high, share in zip(EDGES[:-1], EDGES[1:], shares, strict=True) if share]
-            told |= {f"{kind} loss": float(losses.mean()),
+            row |= {f"{kind} loss": float(losses.mean()),
                      f"{kind} right": float(learned.right[moment, learned.members == members].mean())}
-        moments.append(told)
+        moments.append(row)
     last = len(moments) - 1
     control = explore.slider("moment", last // 2, 0, last, 1, f"Training (0 none, {last} longest)")
     rows = alt.NamedData("moments")

@@ -46,9 +46,9 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
     for attack, metric, further in named_results(rule):
         where = {}
         for column, value in further.items():
-            known = list(frame[column].dropna().unique())
-            ends = {"first": known[0], "last": known[-1]} if known else {}
-            where[column] = ends.get(value, next((one for one in known if written(one) == value), value))
+            values = list(frame[column].dropna().unique())
+            ends = {"first": values[0], "last": values[-1]} if values else {}
+            where[column] = ends.get(value, next((one for one in values if written(one) == value), value))
         results[f"result_{len(results)}"] = estimate(frame, attack, metric, **where)
     names = iter(results)
     try:
@@ -57,7 +57,7 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
         raise MiaError(f"rule {rule!r} is no expression: {error.msg}.") from error
 
     def by_mean(choose: Callable) -> Callable:
-        return lambda *given: choose(given, key=lambda one: one.value if isinstance(one, Estimate) else one)
+        return lambda *estimates: choose(estimates, key=lambda one: one.value if isinstance(one, Estimate) else one)
 
     functions = {"abs": abs, "least": by_mean(min), "most": by_mean(max)}
 
@@ -125,7 +125,7 @@ def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> b
 def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:
     """The one number of a claim: the mean over its cases, or the least of them."""
     if claim.get("combine") == "least":
-        return min(cases.values(), key=lambda one: one.value)
+        return min(cases.values(), key=lambda case: case.value)
     return mean(list(cases.values()))
 
 

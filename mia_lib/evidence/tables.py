@@ -274,22 +274,22 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
     Raises:
         MiaError: a name that cannot be one, or a number that is not finite.
     """
-    found = {}
-    for one, value in values.items():
-        check_name(one)
+    results = {}
+    for title, value in values.items():
+        check_name(title)
         if isinstance(value, str):
-            found[one] = {"text": value}
+            results[title] = {"text": value}
             continue
         interval = value if isinstance(value, Interval) else None
         number = interval.value if interval else value
         if not math.isfinite(number):
-            raise MiaError(f"{one} = {number!r} cannot be said in a sentence: a finite number is needed.")
+            raise MiaError(f"{title} = {number!r} cannot be said in a sentence: a finite number is needed.")
         whole = isinstance(number, Integral) and not isinstance(number, bool)
-        found[one] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
+        results[title] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
         if interval and math.isfinite(interval.low) and math.isfinite(interval.high):  # a peak has no ends
-            found[one] |= {"low": float(interval.low), "high": float(interval.high), "exact": interval.exact}
-    said = "; ".join(f"{one} = {values[one]}" for one in found)
-    display_bundle({"text/plain": said, RESULTS: found})
+            results[title] |= {"low": float(interval.low), "high": float(interval.high), "exact": interval.exact}
+    text = "; ".join(f"{title} = {values[title]}" for title in results)
+    display_bundle({"text/plain": text, RESULTS: results})
 
 
 def say(text: str) -> None:

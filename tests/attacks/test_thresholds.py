@@ -393,7 +393,8 @@ def test_public_records_that_do_not_fit_are_refused(model, given, message):
 
 
 @BOTH
-@pytest.mark.parametrize("labels, message", [(Y[:9], r"\[40\] is needed"), (Y + 0.5, "no whole numbers"), (Y + 1, "labels = 2")])
+@pytest.mark.parametrize("labels, message", [
+    (Y[:9], r"\[40\] is needed"), (Y + 0.5, "no whole numbers"), (Y + 1, "labels = 2")])
 def test_labels_that_do_not_fit_are_refused(model, labels, message):
     with pytest.raises(MiaError, match=message):
         GaussianQuantile(model, 2).fit(X, SCORE, labels)

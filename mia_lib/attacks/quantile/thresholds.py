@@ -250,27 +250,27 @@ class _Regression:
         centre, scale = float(score.mean()), float(score.std())
         if not scale > 1e-12 * abs(centre):
             raise MiaError(f"score is {centre:g} for all {len(score)} public records: there is nothing to regress.")
-        held = None
+        validation_set = None
         if validation is not None:
             if len(validation) not in (2, 3):
                 raise MiaError(f"validation has {len(validation)} parts: (x, score) or (x, score, labels) is needed.")
-            held_x, held_labels, held_score = self._checked(
+            validation_x, validation_labels, validation_score = self._checked(
                 validation[0], validation[2] if len(validation) == 3 else None, validation[1], "validation")
-            held = held_x, (held_score - centre) / scale, held_labels
-        self.fitted = (self._grow if self._trees else self._train)(x, (score - centre) / scale, labels, held)
+            validation_set = validation_x, (validation_score - centre) / scale, validation_labels
+        self.fitted = (self._grow if self._trees else self._train)(x, (score - centre) / scale, labels, validation_set)
         self.centre, self.scale = centre, scale
         return self
 
-    def _grow(self, x, target, labels, held):
-        held = held and (self._columns(held[0], held[2]), held[1])
-        return self._fit_trees(self._columns(x, labels), target, held)
+    def _grow(self, x, target, labels, validation):
+        validation = validation and (self._columns(validation[0], validation[2]), validation[1])
+        return self._fit_trees(self._columns(x, labels), target, validation)
 
-    def _train(self, x, target, labels, held):
+    def _train(self, x, target, labels, validation):
         from mia_lib.attacks.quantile import networks
 
         outputs, loss = self._network_loss()
-        held = held if held is None or held[2] is not None else held[:2]
-        return networks.fit(x, target, self.model, outputs, loss, labels, self.classes, held)
+        validation = validation if validation is None or validation[2] is not None else validation[:2]
+        return networks.fit(x, target, self.model, outputs, loss, labels, self.classes, validation)
 
     def _ask(self, x, labels):
         """What the model itself predicts, standardised: of trees as they give it, of networks [N, outputs]."""
@@ -312,8 +312,8 @@ class GaussianQuantile(_Regression):
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the score, float64 [N] each, in its units."""
-        found = self._ask(x, labels)
-        mean, spread = found if self._trees else (found[:, 0], np.exp(found[:, 1]))
+        outputs = self._ask(x, labels)
+        mean, spread = outputs if self._trees else (outputs[:, 0], np.exp(outputs[:, 1]))
         return self.centre + self.scale * mean, self.scale * spread
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
@@ -359,8 +359,8 @@ class PinballQuantile(_Regression):
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
         """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross."""
-        found = self._ask(x, labels)
-        return self.centre + self.scale * (found if self._trees else found.T)
+        outputs = self._ask(x, labels)
+        return self.centre + self.scale * (outputs if self._trees else outputs.T)
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha within the fitted ones, see `pinball_thresholds`."""
