@@ -69,10 +69,10 @@ class AuditSignals:
         values = self.inputs.target.scalars(self.inputs.pool, self.inputs.loss)[signal]
         return values if values.ndim > 1 else values.astype(np.float64)
 
-    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
         models, members = self.reference_models.models, self.reference_models.members
-        return OF_MODELS[signal](models, self.inputs.pool).astype(np.float64)[:most], members[:most]
+        return OF_MODELS[signal](models, self.inputs.pool).astype(np.float64), members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""

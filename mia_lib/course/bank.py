@@ -50,7 +50,7 @@ WHAT = {
     "members": "bool [M, N], whether model m was trained on record i; models 0 and 1, 2 and 3, ... share no record",
     "loss": "float32 [M, N], cross-entropy in nats of record i under model m",
     "margin": "float32 [M, N], log(p / (1 - p)) of the true class, higher for members",
-    "features": "float32 [N, F], of each record: standardised coordinates along the main directions of the public records, and "
+    "features": "float32 [N, F], of each record: standardised coordinates along the main directions of the public ones, and "
                 "last how much farther it lies from the mean of its own class than from the nearest other",
     "public_features": "float32 [Q, F], the same of records that no model was trained on",
     "public_margin": "float32 [Q], their margin under model 0",

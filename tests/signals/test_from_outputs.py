@@ -280,6 +280,6 @@ def test_minus_infinity_gives_no_number_that_could_be_believed(loss):
 
 @pytest.mark.parametrize("answer", [lambda z: z.bfloat16(), lambda z: z.requires_grad_(), lambda z: z.half()])
 def test_tensors_of_any_type_are_answers(answer):
-    found = given.from_function(lambda x: answer(torch.from_numpy(x @ W)), X)
+    found = from_outputs.from_function(lambda x: answer(torch.from_numpy(x @ W)), X)
     assert isinstance(found, np.ndarray)
     np.testing.assert_allclose(found, X @ W, rtol=1e-2, atol=1e-2)

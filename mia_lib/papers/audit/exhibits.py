@@ -59,7 +59,7 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
                          "epsilon, at least": tables.cell(attack.epsilon.bound, ".2f")})
         rows.append({**of, "attack": f"*{CONTROL}*", "AUC": _span(result.control.auc),
                      "p, corrected": f"{result.control.p:.2g}, alone"})
-    return pd.DataFrame(rows).fillna(tables.NOTHING)
+    return pd.DataFrame(rows).fillna(tables.DASH)
 
 
 def _span(interval: metrics.Interval) -> Cell:
@@ -70,8 +70,8 @@ def prices_table(report: Report) -> pd.DataFrame:
     """What changes of the recipe brought, in the words of the report, and the model that was audited."""
     rows = [{"recipe": "the model that is audited", "AUC of the loss": _span(report.result.loss.auc),
              "accuracy on non-members": f"{report.accuracy[1]:.3f}", "which": "was trained once, too"}]
-    rows += [{"recipe": price.name, "AUC of the loss": tables.NOTHING if price.auc is None else _span(price.auc),
-              "accuracy on non-members": tables.NOTHING if price.accuracy is None else _span(price.accuracy),
+    rows += [{"recipe": price.name, "AUC of the loss": tables.DASH if price.auc is None else _span(price.auc),
+              "accuracy on non-members": tables.DASH if price.accuracy is None else _span(price.accuracy),
               "which": price.effect} for price in report.prices]
     return pd.DataFrame(rows)
 
@@ -91,8 +91,8 @@ def leaves_figure(frame: pd.DataFrame) -> Figure:
     rows = frame[(frame["study"] == "forests") & frame["leaf"].notna() & frame["metric"].isin(["auc", "accuracy"])]
     shown = metrics.summary(rows, ["leaf", "attack", "metric"])
     shown = shown.assign(panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}), by="forest")
-    return plotting.against(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
-                            xlabel="least records of a leaf", ylabel="")
+    return plotting.lineplot(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
+                             xlabel="least records of a leaf", ylabel="")
 
 
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:

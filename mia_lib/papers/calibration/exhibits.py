@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from mia_lib import metrics
-from mia_lib.evidence import panels, plotting, tables
+from mia_lib.evidence import explore, panels, plotting, tables
 from mia_lib.papers.calibration import study
 from mia_lib.published import Bank
 
@@ -124,7 +124,7 @@ def idea_chart(plays: Bank, records: int = 800):
     rows = [{"t": round(row["target rank"], 1), "r": round(row["reference rank"], 1), "c": round(row["calibrated rank"], 1),
              "loss": float(f"{row['target']:.2g}"), "usual": float(f"{row['reference']:.2g}"),
              "who": "member" if row["member"] else "non-member"} for _, row in frame.iterrows()]
-    share = alt.param("share", value=10, bind=alt.binding_range(min=1, max=50, step=1, name="Records called members (%) "))
+    share = explore.slider("share", 10, 1, 50, 1, "Records called members (%)")
     rules = ["by both", "by the loss alone", "by the calibrated loss alone", "by neither"]
     dots = alt.Chart(alt.NamedData("records")).transform_calculate(
         called=f"datum.t < share ? (datum.c < share ? '{rules[0]}' : '{rules[1]}') : (datum.c < share ? '{rules[2]}' : "
@@ -146,11 +146,8 @@ def idea_chart(plays: Bank, records: int = 800):
         lt="sum(lt)", lc="sum(lc)", mt="sum(mt)", mc="sum(mc)")
     lines = ["'Members among those with the lowest loss: ' + datum.mt + ' of ' + datum.lt",
              "'and among those with the lowest calibrated loss: ' + datum.mc + ' of ' + datum.lc"]
-    text = counted.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
-        align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=420, height=34)
-    return alt.vconcat(text, alt.layer(cloud, line).properties(width=420, height=400), spacing=8,
-                       datasets={"records": rows}).add_params(share)
+    return alt.vconcat(explore.words(counted, lines, width=420), alt.layer(cloud, line).properties(width=420, height=400),
+                       spacing=8, datasets={"records": rows}).add_params(share)
 
 
 def figure_1(plays: Bank) -> Figure:
@@ -184,8 +181,8 @@ def figure_3(frame: pd.DataFrame) -> Figure:
     """Figure 3: AUC and accuracy of the loss against the size of the training set."""
     rows = metrics.summary(frame, ["attack", "metric", "n"])
     rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"}))
-    return plotting.against(rows, "n", "value", by="attack", panel="panel", log=True, percent=True, chance=0.5,
-                            xlabel="training records", ylabel="rate")
+    return plotting.lineplot(rows, "n", "value", by="attack", panel="panel", log=True, percent=True, chance=0.5,
+                             xlabel="training records", ylabel="rate")
 
 
 def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
@@ -208,6 +205,6 @@ def figure_5(frame: pd.DataFrame) -> Figure:
     frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
     title = rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"})
-    return plotting.against(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
-                            log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
-                            rows=rows["data"].nunique())
+    return plotting.lineplot(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
+                             log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
+                             rows=rows["data"].nunique())

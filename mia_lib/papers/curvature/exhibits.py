@@ -12,7 +12,7 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
-from mia_lib.evidence import panels, plotting
+from mia_lib.evidence import explore, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.curvature import study
 from mia_lib.published import Bank
@@ -130,11 +130,11 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
     if figure == 6:
         rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc") & rows["attack"].isin(
             [study.NLL, study.LR, study.RELEASED, "Yeom"])]
-        drawn = plotting.against(rows, by="attack", ylabel="AUC", **how)
+        drawn = plotting.lineplot(rows, by="attack", ylabel="AUC", **how)
     else:
         rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
         rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
-        drawn = plotting.against(rows, by="kind", panel="panel", ylabel="NLL", **how)
+        drawn = plotting.lineplot(rows, by="kind", panel="panel", ylabel="NLL", **how)
     for axis in drawn.axes:
         panels.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
     for text in [text for legend in drawn.legends for text in legend.get_texts() if text.get_text() == panels.PRINTED]:
@@ -225,16 +225,13 @@ def probe_chart(probed: pd.DataFrame, h: float):
     labels = list(probed["label"].unique())
     steps = sorted({row["h"] for row in rows})
     start = float(np.log10(min(steps, key=lambda step: abs(np.log(step / h)))))
-    power = alt.param("power", value=round(start, 1), bind=alt.binding_range(
-        min=round(np.log10(steps[0]), 1), max=round(np.log10(steps[-1]), 1), step=0.1, name="Step h, power of ten "))
-    label = alt.param("given", value=labels[0], bind=alt.binding_select(options=labels, name="Loss for "))
+    power = explore.slider("power", round(start, 1), round(np.log10(steps[0]), 1), round(np.log10(steps[-1]), 1), 0.1,
+                           "Step h, power of ten")
+    label = explore.choice("given", labels[0], labels, "Loss for")
     asked = alt.Chart(alt.NamedData("rows")).transform_filter("datum.label == given")
     chosen = asked.transform_filter(f"datum.k == round((power - {np.log10(steps[0]):.1f}) * 10)")
-    words = ["'Step ' + format(datum.h, '.2~g') + ', four losses: q = ' + format(datum.q, '.3~g')",
+    lines = ["'Step ' + format(datum.h, '.2~g') + ', four losses: q = ' + format(datum.q, '.3~g')",
              "'Hessian of the piece: ' + format(datum.product, '.3~g')"]
-    text = chosen.transform_calculate(lines=f"[{', '.join(words)}]").mark_text(
-        align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=440, height=17 * len(words))
     scale = alt.Scale(type="log", nice=False)
     x = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5, grid=False))
     y = alt.Y("size:Q", title="|q|", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=5, grid=False))
@@ -244,4 +241,5 @@ def probe_chart(probed: pd.DataFrame, h: float):
         color=plotting.GREEN, strokeDash=[5, 4], strokeWidth=1.5, aria=False).encode(
         y=alt.Y("level:Q", scale=alt.Scale(type="log")))
     picture = alt.layer(level, curve, point).properties(width=440, height=280)
-    return alt.vconcat(text, picture, spacing=8, datasets={"rows": rows}).add_params(power, label)
+    return alt.vconcat(explore.words(chosen, lines, width=440), picture, spacing=8,
+                       datasets={"rows": rows}).add_params(power, label)

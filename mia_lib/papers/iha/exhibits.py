@@ -46,14 +46,14 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
 def access_table() -> pd.DataFrame:
     """Table 1: what each attack needs, as the functions declare it, and as the paper has it."""
     needs = attacks.threat_model({
-        LOSS: Needs("loss", "none", "nothing"), SIF: iha.self_influence.needs, LIRA: baselines.lira_online,
+        LOSS: Needs("loss", "none", "nothing"), SIF: baselines.self_influence.needs, LIRA: baselines.lira_online,
         "L-attack": replace(baselines.attack_r.needs, knows=EVERYTHING),
         "LiRA-L": replace(baselines.lira_offline.needs, knows=EVERYTHING), IHA: iha.combine, ALONE: iha.stationarity})
-    theirs = results.printed("iha", "table1", "attack", "metric")
+    theirs = results.paper("iha", "table1").set_index(["attack", "metric"])["value"]
     for word, metric in (("white-box", "white_box_access"), ("references", "uses_reference_models"),
                          ("leave-one-out", "leave_one_out_knowledge")):
         marks = [theirs.get((name, metric)) for name in needs["attack"]]
-        needs[f"paper: {word}"] = [results.NOTHING if mark is None else "yes" if mark else "no" for mark in marks]
+        needs[f"paper: {word}"] = [results.DASH if mark is None else "yes" if mark else "no" for mark in marks]
     return needs
 
 
@@ -71,7 +71,7 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "solver"]
     made = table(rows[rows["metric"] == "auc"], ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3"))
     taken = rows[rows["metric"] == "iterations"].groupby("data")["value"].mean()
-    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.NOTHING
+    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.DASH
                                    for data, name in made.index])
 
 
@@ -85,7 +85,7 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     for metric in study.METRICS[:2]:
         values = theirs[theirs["metric"] == metric].set_index("attack")["value"]
         made[f"Purchase-100(S): {TITLE_OF[metric]}, paper"] = [
-            results.cell(values[name], ".1f", "%") if name in values else results.NOTHING for name in made.index]
+            results.cell(values[name], ".1f", "%") if name in values else results.DASH for name in made.index]
     return made
 
 
@@ -120,7 +120,7 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {(data, rule): f"{data}: {rule}" for data in rows["data"].unique() for rule in rows["rule"].unique()}
     made = table(rows, "fraction", ("data", "rule"), columns)
     made["Purchase-100(S): as released, paper"] = [
-        results.cell(values[part], ".1f", "%") if part in values else results.NOTHING for part in made.index]
+        results.cell(values[part], ".1f", "%") if part in values else results.DASH for part in made.index]
     return made.rename(index=lambda part: f"{100 * part:g} %")
 
 
@@ -143,7 +143,7 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
     theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)[["data", "attack", "metric", "paper"]]
     shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
-    figure = plotting.against(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
+    figure = plotting.lineplot(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
     figure.axes[0].set_xlabel("")
     for line in figure.axes[0].lines:
         if line.get_marker() not in ("", "None", None):  # data sets are no sequence
@@ -167,7 +167,7 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
                 fpr, tpr, _ = metrics.roc_curve(score, inside)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
             axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), label=name, **plotting.style_of(name),
-                      **panels.now_and_then(place, len(grid)))
+                      **panels.sparse_markers(place, len(grid)))
         axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
         axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
     panels.legend(figure, 3)
@@ -181,8 +181,8 @@ def epochs_figure(frame: pd.DataFrame) -> Figure:
         (IHA, "membership"): IHA, (PAIR, "random flags"): FLAGS, (ALONE, "membership"): ALONE,
         (DECAY, "membership"): DECAY, (LOSS, "membership"): LOSS})
     shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values("epochs", kind="stable")
-    return plotting.against(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
-                            xlabel="epochs of training", ylabel="AUC", chance=0.5)
+    return plotting.lineplot(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
+                             xlabel="epochs of training", ylabel="AUC", chance=0.5)
 
 
 # ------------------------------------------------------------------------------------------------- two parameters to look at
