@@ -19,7 +19,7 @@ from mia_lib.audit.command import NUMBERS, PAGE, check_folder
 from mia_lib.audit.inputs import AuditInputs, ScoreTable
 from mia_lib.audit.plans import RUNS, Plan
 from mia_lib.audit.remedies import AS_IT_IS, Price
-from mia_lib.audit.statistics import ALONE, AuditResult
+from mia_lib.audit.statistics import ALONE, AuditResult, detectable_auc
 from mia_lib.metrics import EpsilonBound, Interval
 
 
@@ -75,9 +75,11 @@ class Report:
         """What the template names."""
         result, prices = self.result, self.prices
         bounds = [attack for attack in result.attacks if attack.epsilon is not None]
+        members, others = int(self.members.sum()), int((~self.members).sum())
         return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
                 "best": result.best, "best_bound": max(bounds, key=lambda attack: attack.epsilon.bound),
-                "members": int(self.members.sum()), "non_members": int((~self.members).sum()),
+                "members": members, "non_members": others,
+                "detectable": detectable_auc(members, others, len(bounds), result.level),
                 "not_run": [step.name for step in self.plan.steps if step.state != RUNS and step.name in ATTACKS]
                 if self.plan else [],
                 "as_it_is": next((price for price in prices if price.name == AS_IT_IS and price.accuracy is not None), None),
