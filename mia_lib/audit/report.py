@@ -15,8 +15,8 @@ import numpy as np
 from mia_lib import standalone, store
 from mia_lib.audit import figures, report_text
 from mia_lib.audit.attacks import ATTACKS
-from mia_lib.audit.command import NUMBERS, PAGE, check_folder
 from mia_lib.audit.inputs import AuditInputs, ScoreTable
+from mia_lib.audit.options import NUMBERS, PAGE, check_folder
 from mia_lib.audit.plans import RUNS, Plan
 from mia_lib.audit.remedies import AS_IT_IS, Price
 from mia_lib.audit.statistics import ALONE, AuditResult, detectable_auc

@@ -14,7 +14,7 @@ from scipy import stats
 
 from mia_lib import audit, metrics, training
 from mia_lib.audit import attacks, control, execution, inputs, plans, rehearsal, remedies, report_text, statistics
-from mia_lib.audit.command import check_folder
+from mia_lib.audit.options import check_folder
 from mia_lib.audit.plans import RUNS
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import from_arrays
