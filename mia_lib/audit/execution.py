@@ -137,11 +137,12 @@ def train_references(inputs: AuditInputs, plan: Plan, left) -> tuple[References 
     done = 0
     while done < plan.references:
         upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2))
-        start = time.perf_counter()
-        models.part(range(done, upto)).fit()
+        batch, start = models.part(range(done, upto)), time.perf_counter()
+        missing = len(batch.missing())  # the others were kept by an earlier call
+        batch.fit()
         spent = time.perf_counter() - start
         working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
-        plan = plans.correct(inputs, plan, upto, working / (upto - done))
+        plan = plans.correct(inputs, plan, upto, working / missing) if missing else plan
         done = upto
         if left() < spent:
             break

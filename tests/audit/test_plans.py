@@ -59,27 +59,30 @@ def test_trees_have_no_curvature(sets):
 
 
 class Trained:
-    """An ensemble whose models take `seconds` each, by the clock of `execution`."""
+    """An ensemble whose models take `seconds` each, by the clock of `execution`, but for the first `kept`."""
 
-    def __init__(self, clock: list[float], seconds: float, rows=range(0)):
-        self.clock, self.seconds, self.rows = clock, seconds, rows
+    def __init__(self, clock: list[float], seconds: float, kept: int = 0, rows=range(0)):
+        self.clock, self.seconds, self.kept, self.rows = clock, seconds, kept, rows
 
     def part(self, rows):
-        return Trained(self.clock, self.seconds, rows)
+        return Trained(self.clock, self.seconds, self.kept, rows)
 
     def fit(self):
-        self.clock[0] += self.seconds * len(self.rows)
+        self.clock[0] += self.seconds * len(self.missing())
+
+    def missing(self):
+        return [row for row in self.rows if row >= self.kept]
 
     def __len__(self):
         return len(self.rows)
 
 
-def train(had, monkeypatch, seconds: float, costs=COSTS):
+def train(had, monkeypatch, seconds: float, costs=COSTS, kept: int = 0):
     """References of a plan by `costs`, and the plan in the end, where each takes `seconds`."""
     clock = [0.0]
     monkeypatch.setenv("MIA_WORKERS", "1")
     monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(execution.training, "train", lambda *given, **how: Trained(clock, seconds))
+    monkeypatch.setattr(execution.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
     planned = plans.arrange(had, costs)
     references, corrected = execution.train_references(had, planned, lambda: 60 * had.options.minutes - clock[0])
     return planned, references, corrected
@@ -106,6 +109,12 @@ def test_a_plan_that_was_too_quick_ends_in_time(had, monkeypatch):
     planned, references, corrected = train(had, monkeypatch, 9.0, replace(COSTS, epoch=1e-4))
     assert planned.references == 64 and 4 <= len(references.models) == corrected.references < 20
     assert corrected.needed <= 3.0
+
+
+def test_references_that_were_kept_say_nothing_of_what_others_take(had, monkeypatch):
+    had = told(had, minutes=5.0, references=64)
+    planned, references, corrected = train(had, monkeypatch, 9.0, kept=64)
+    assert planned.references == corrected.references == len(references.models) and corrected.costs == planned.costs
 
 
 def test_references_that_do_not_come_are_done_without(had, monkeypatch):
