@@ -108,6 +108,8 @@ def test_columns_in_another_order_are_put_in_that_of_the_records():
     estimator = SimpleNamespace(classes_=np.array(["no", "yes"]))
     unrelated = MethodType(lambda self, x: x, estimator)
     assert column_places(unrelated, None, ("0", "1")) is None
+    several = MethodType(lambda self, x: x, SimpleNamespace(classes_=[np.arange(2), np.arange(3)]))
+    assert column_places(several, None, ("0", "1")) is None
 
 
 def forward(memorised):
