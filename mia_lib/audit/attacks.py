@@ -30,7 +30,6 @@ MOST_GRADIENTS = 3e8  # numbers, of the largest table of gradients
 PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
 DAMPING = 0.2  # of the Hessian
 UNMOVED = "needs records that can be moved by small steps, and bytes cannot"
-HALVES, PUBLIC = "halves of the records judged", "public records"
 OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
 
 

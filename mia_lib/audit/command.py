@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.options import ANSWERS, NUMBERS, AuditOptions, check_folder
 from mia_lib.errors import MiaError
-
-PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"  # what is in the folder of an audit
-
-
-def check_folder(folder: str | Path) -> Path:
-    """A folder that an audit may write to.
-
-    Raises:
-        MiaError: it is a file, or holds what is not of an audit.
-    """
-    folder = Path(folder).expanduser()
-    if folder.exists() and not folder.is_dir():
-        raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
-    others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
-    if others:
-        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
-                       f"give a new one, so that nothing is lost in it.")
-    return folder
 
 
 def run_command(model: str | None, members: str | None, non_members: str | None, public: str | None, state: str | None,

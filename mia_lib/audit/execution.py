@@ -9,14 +9,13 @@ import numpy as np
 
 from mia_lib import training
 from mia_lib.audit import attacks, control, plans, remedies, statistics
-from mia_lib.audit.attacks import ATTACKS, HALVES, AuditSignals, References
+from mia_lib.audit.attacks import ATTACKS, AuditSignals, References
 from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, check_ties, halves, reseeded
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_provenance
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.membership import random_subsets
 from mia_lib.training.backends import pool
 
 
@@ -121,7 +120,7 @@ def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
     result = timed("judging", lambda: statistics.judge(inputs, scores, attacks.TOOLS, alone, view.own("outputs").argmax(1)))
     steps = tuple(Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps)
     used = 0 if view.reference_models is None else len(view.reference_models.models)
-    plan = replace(plan, steps=steps, references=used, variant=plan.variant if used else "")
+    plan = replace(plan, steps=steps, references=used)
     accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
     return Report(inputs, plan, minutes, scores, result, prices, accuracy,
                   describe_provenance(inputs, time.perf_counter() - begun))
@@ -133,28 +132,21 @@ def train_references(inputs: AuditInputs, plan: Plan, left) -> tuple[References 
     Args:
         left: gives the seconds that are left.
     """
-    most, seed = int(inputs.options.references), inputs.options.seed
-    if plan.variant == HALVES:
-        records, members = inputs.pool, halves(inputs, most - most % 2)
-        least, inside = plans.LEAST_HALVES, members
-    else:
-        records = inputs.public
-        members = random_subsets(len(records), plans.size(inputs, plan.variant), most, seed)
-        least, inside = plans.LEAST_PUBLIC, np.zeros((most, len(inputs.pool)), bool)
-    models = training.train(records, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
+    members = halves(inputs, int(inputs.options.references) // 2 * 2)
+    models = training.train(inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
     done = 0
     while done < plan.references:
-        upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once()))
-        start = time.perf_counter()
-        models.part(range(done, upto)).fit()
+        upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2))
+        batch, start = models.part(range(done, upto)), time.perf_counter()
+        missing = len(batch.missing())  # the others were kept by an earlier call
+        batch.fit()
         spent = time.perf_counter() - start
         working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
-        plan = plans.correct(inputs, plan, upto, working / (upto - done))
+        plan = plans.correct(inputs, plan, upto, working / missing) if missing else plan
         done = upto
         if left() < spent:
             break
     if done < plan.references:
-        why = f"{done} trained on {plan.variant}, for which there was time"
-        plan = replace(plan, references=done, steps=tuple(
-            replace(step, why=why) if step.name == REFERENCES else step for step in plan.steps))
-    return References(models.part(range(done)), inside[:done]) if done >= least else None, plan
+        plan = replace(plan, references=done, steps=tuple(replace(step, why=f"{done}, for which there was time")
+                                                          if step.name == REFERENCES else step for step in plan.steps))
+    return References(models.part(range(done)), members[:done]) if done >= plans.LEAST else None, plan

@@ -1,4 +1,4 @@
-"""What an audit is told besides the model and its records. PyTorch is not needed to check it."""
+"""What an audit is told besides the model and its records, and where it writes to. PyTorch is not needed to check it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("logits", "probabilities", "labels")
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
+PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"  # what is in the folder of an audit
 RATES = (0.01, 0.001)  # false positive rates that are looked at unless others are asked for
 
 
@@ -107,3 +108,19 @@ class AuditOptions:
                 raise MiaError(f"fpr = {rate:g} is below the resolution: of {others} non-members one is {1 / others:.2g}. "
                                f"Give at least {int(np.ceil(1 / rate - 1e-9))} non-members, or a higher fpr; without fpr the "
                                "page says where it resolves nothing.")
+
+
+def check_folder(folder: str | Path) -> Path:
+    """A folder that an audit may write to.
+
+    Raises:
+        MiaError: it is a file, or holds what is not of an audit.
+    """
+    folder = Path(folder).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
+    others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
+    if others:
+        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
+                       f"give a new one, so that nothing is lost in it.")
+    return folder

@@ -17,18 +17,18 @@ import numpy as np
 
 from mia_lib import signals, training
 from mia_lib.attacks import quantile
-from mia_lib.attacks.registry import Attack
 from mia_lib.audit import attacks, remedies
-from mia_lib.audit.attacks import ATTACKS, HALVES, PUBLIC, MeasuredCosts
+from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import AuditInputs
 from mia_lib.errors import MiaError
 from mia_lib.training.backends import pool
 
 STARTING = 5.0  # seconds until the processes that train are there
 SHARE = 0.9  # of the budget is planned for
-FEW, LEAST_HALVES, LEAST_PUBLIC = 8, 4, 2  # references: wanted before anything dearer, and needed at all, of each kind
+FEW, LEAST = 8, 4  # references: wanted before anything dearer, and needed at all
 RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
 CONTROL, REFERENCES, RETRAINED = "control without the model", "references", "what to try, retrained"
+TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
 MOVED = "the model does not answer records in float64 that the audit has moved by a small step: {problem}"
 
 
@@ -52,15 +52,13 @@ class Plan:
     """What runs and what does not.
 
     Attributes:
-        steps: in the order of what they are worth. minutes: the budget. references: R. variant: what they are trained on, ""
-            where there are none. costs: what was measured. queries: records that all that runs asks the model about, each as
-            often as it is asked.
+        steps: in the order of what they are worth. minutes: the budget. references: R. costs: what was measured. queries:
+            records that all that runs asks the model about, each as often as it is asked.
     """
 
     steps: tuple[Step, ...]
     minutes: float
     references: int
-    variant: str
     costs: MeasuredCosts
     queries: int
 
@@ -83,12 +81,11 @@ class Plan:
                          "model, besides a few hundred of this plan."])
 
 
-def arrange(inputs: AuditInputs, costs: MeasuredCosts, variant: str = "", trained: int = 0) -> Plan:
+def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan:
     """The plan that measured costs make.
 
     Args:
-        costs: as `measure` gives them. variant: what references are trained on; the better that fits, where it is open.
-        trained: references that are there already.
+        costs: as `measure` gives them. trained: references that are there already.
 
     Raises:
         MiaError: a budget that is too small for anything.
@@ -103,16 +100,16 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, variant: str = "", traine
                        "fewer records.")
     steps = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"), Step(CONTROL, control / 60, RUNS)]
     left -= outputs + control
-    count, variant, why = _choose_references(inputs, costs, left, variant, trained)
-    first = _training(inputs, costs, variant, min(count, FEW)) if count else 0.0
+    few, why = _first_references(inputs, costs, left, trained)
+    first = _training(inputs, costs, few) if few else 0.0
     left -= first
     rows: list[Step] = []
     for attack in ATTACKS.values():
         obstacle = attacks.find_obstacle(attack, inputs, costs)
         cost = None if obstacle else attacks.seconds(attack, inputs, costs) + judging * (not attack.audits)
-        lacking = obstacle or attack.takes_references and (why if not count else _not_of_public(attack, variant)) or ""
+        lacking = obstacle or (why if attack.takes_references and not few else "")
         if lacking:
-            state = TOO_DEAR if attack.takes_references and inputs.recipe and not count else IMPOSSIBLE
+            state = TOO_DEAR if attack.takes_references and inputs.recipe and not few else IMPOSSIBLE
         else:
             state, lacking = (RUNS, "an audit tool, set apart" if attack.audits else "") if cost <= left else (
                 TOO_DEAR, _too_dear(cost, left))
@@ -120,17 +117,16 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, variant: str = "", traine
         rows.append(Step(attack.name, None if cost is None else cost / 60, state, lacking))
     retraining = _plan_remedies(inputs, costs, left)
     left -= 60 * retraining.minutes if retraining.state == RUNS else 0.0
-    if count:  # what is left goes to more of them
-        count = max(min(count, FEW), min(inputs.options.references, _affordable(inputs, costs, variant, left + first)))
-        count = max(trained, count - count % 2 if variant == HALVES else count)
-        steps.append(Step(REFERENCES, _training(inputs, costs, variant, count) / 60, RUNS,
-                          f"{count} trained on {variant}; {why}"))
+    count = 0
+    if few:  # what is left goes to more of them
+        count = max(few, trained, _affordable(inputs, costs, left + first))
+        steps.append(Step(REFERENCES, _training(inputs, costs, count) / 60, RUNS, f"{count} {TRAINED_ON}"))
     elif inputs.recipe:
-        steps.append(Step(REFERENCES, _training(inputs, costs, HALVES, LEAST_HALVES) / 60, TOO_DEAR, why))
+        steps.append(Step(REFERENCES, _training(inputs, costs, LEAST) / 60, TOO_DEAR, why))
     runs = [attack for attack, row in zip(ATTACKS.values(), rows, strict=True) if row.state == RUNS]
     queries = records * (1 + sum(attacks.queries_of(attack, inputs) for attack in runs)) + (
         len(inputs.public) if any(attack.public for attack in runs) else 0)
-    return Plan((*steps, *rows, retraining), minutes, count, variant if count else "", costs, queries)
+    return Plan((*steps, *rows, retraining), minutes, count, costs, queries)
 
 
 def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Plan:
@@ -139,64 +135,44 @@ def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Pl
     Args:
         trained: references that are there. seconds: that one of the last took, while all cores trained.
     """
-    factor = seconds / _each(inputs, plan.costs, plan.variant)
+    factor = seconds / _each(inputs, plan.costs)
     costs = replace(plan.costs, epoch=plan.costs.epoch * factor, starting=plan.costs.starting * factor)
-    return arrange(inputs, costs, plan.variant, trained)
-
-
-def _not_of_public(attack: Attack, variant: str) -> str:
-    if variant == PUBLIC and attack.name in ("LiRA", "RMIA"):
-        return f"needs references trained on {HALVES}, and these are trained on {PUBLIC}"
-    return ""
+    return arrange(inputs, costs, trained)
 
 
 def _too_dear(cost: float, left: float) -> str:
     return f"would need {cost / 60:.2g} minutes, and {max(left, 0) / 60:.2g} are left"
 
 
-def size(inputs: AuditInputs, variant: str) -> int:
-    """Records that a reference is trained on."""
-    return len(inputs.pool) // 2 if variant == HALVES else min(len(inputs.members), round(0.8 * len(inputs.public)))
-
-
-def _each(inputs: AuditInputs, costs: MeasuredCosts, variant: str) -> float:
+def _each(inputs: AuditInputs, costs: MeasuredCosts) -> float:
     """Seconds of a reference, where all cores train, or all of a cluster."""
-    return max(_alone(inputs, costs, size(inputs, variant)) / pool.at_once(), 1e-6)
+    return max(_alone(inputs, costs, len(inputs.pool) // 2) / pool.at_once(), 1e-6)
 
 
 def _alone(inputs: AuditInputs, costs: MeasuredCosts, records: int) -> float:
     return costs.starting + costs.epoch * records * max(1, inputs.recipe.epochs)
 
 
-def _training(inputs: AuditInputs, costs: MeasuredCosts, variant: str, count: int) -> float:
-    return STARTING + count * _each(inputs, costs, variant)
+def _training(inputs: AuditInputs, costs: MeasuredCosts, count: int) -> float:
+    return STARTING + count * _each(inputs, costs)
 
 
-def _affordable(inputs: AuditInputs, costs: MeasuredCosts, variant: str, left: float) -> int:
-    return max(0, int((left - STARTING) / _each(inputs, costs, variant)))
+def _affordable(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> int:
+    """References, an even number, for which there is time."""
+    return min(int(inputs.options.references), max(0, int((left - STARTING) / _each(inputs, costs)))) // 2 * 2
 
 
-def _choose_references(inputs: AuditInputs, costs: MeasuredCosts, left: float, variant: str,
-                       trained: int) -> tuple[int, str, str]:
-    """How many references, trained on what, and why so or why none; `variant` and `trained` as for `arrange`."""
+def _first_references(inputs: AuditInputs, costs: MeasuredCosts, left: float, trained: int) -> tuple[int, str]:
+    """How many references are wanted before anything dearer, or 0 and why there are none."""
     most = int(inputs.options.references)
     if inputs.recipe is None:
-        return 0, "", "needs a training recipe"
-    if most < LEAST_PUBLIC:
-        return 0, "", f"references = {most} was asked for"
-    of_halves = 0 if variant == PUBLIC else max(trained, min(most, _affordable(inputs, costs, HALVES, left)) // 2 * 2)
-    of_public = 0 if variant == HALVES or inputs.public is None else max(
-        trained, min(most, _affordable(inputs, costs, PUBLIC, left)))
-    wanted = min(FEW, most // 2 * 2)
-    if of_halves >= LEAST_HALVES and (of_halves >= wanted or of_public < LEAST_PUBLIC):
-        return of_halves, HALVES, "so each record has some that were trained on it and some that were not"
-    if of_public >= LEAST_PUBLIC:
-        return of_public, PUBLIC, "of which none holds a record judged; " + (
-            f"{wanted} on {HALVES} do not fit" if wanted >= LEAST_HALVES else
-            f"references = {most} was asked for, and on {HALVES} {LEAST_HALVES} are needed")
-    if most < LEAST_HALVES:
-        return 0, "", f"references = {most} was asked for, and {LEAST_HALVES} are needed"
-    return 0, "", f"{LEAST_HALVES} references {_too_dear(_training(inputs, costs, HALVES, LEAST_HALVES), left)}"
+        return 0, "needs a training recipe"
+    if most < LEAST:
+        return 0, f"references = {most} was asked for, and {LEAST} are needed"
+    count = max(trained, _affordable(inputs, costs, left))
+    if count < LEAST:
+        return 0, f"{LEAST} references {_too_dear(_training(inputs, costs, LEAST), left)}"
+    return min(count, FEW), ""
 
 
 def _plan_remedies(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Step:

@@ -14,12 +14,12 @@ import numpy as np
 
 from mia_lib import standalone, store
 from mia_lib.audit import figures, report_text
-from mia_lib.audit.attacks import ATTACKS, HALVES
-from mia_lib.audit.command import NUMBERS, PAGE, check_folder
+from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.inputs import AuditInputs, ScoreTable
-from mia_lib.audit.plans import RUNS, Plan, size
+from mia_lib.audit.options import NUMBERS, PAGE, check_folder
+from mia_lib.audit.plans import RUNS, Plan
 from mia_lib.audit.remedies import AS_IT_IS, Price
-from mia_lib.audit.statistics import ALONE, AuditResult
+from mia_lib.audit.statistics import ALONE, AuditResult, detectable_auc
 from mia_lib.metrics import EpsilonBound, Interval
 
 
@@ -75,15 +75,16 @@ class Report:
         """What the template names."""
         result, prices = self.result, self.prices
         bounds = [attack for attack in result.attacks if attack.epsilon is not None]
+        members, others = int(self.members.sum()), int((~self.members).sum())
         return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
                 "best": result.best, "best_bound": max(bounds, key=lambda attack: attack.epsilon.bound),
-                "members": int(self.members.sum()), "non_members": int((~self.members).sum()),
-                "reference_size": size(self.inputs, self.plan.variant) if self.plan and self.plan.references else 0,
+                "members": members, "non_members": others,
+                "detectable": detectable_auc(members, others, len(bounds), result.level),
                 "not_run": [step.name for step in self.plan.steps if step.state != RUNS and step.name in ATTACKS]
                 if self.plan else [],
                 "as_it_is": next((price for price in prices if price.name == AS_IT_IS and price.accuracy is not None), None),
                 "helped": [price.name for price in prices if price.less is not None and price.less.low > 0],
-                "ALONE": ALONE, "HALVES": HALVES, "AS_IT_IS": AS_IT_IS}
+                "ALONE": ALONE, "AS_IT_IS": AS_IT_IS}
 
     def data(self) -> dict:
         """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
@@ -106,7 +107,7 @@ class Report:
             "accuracy": dict(zip(("members", "non_members"), self.accuracy, strict=True)), "prices": to_plain(self.prices),
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
                       "state": step.state, "why": step.why} for step in self.plan.steps],
-            "references": {"count": self.plan.references, "trained_on": self.plan.variant},
+            "references": {"count": self.plan.references, "records": len(self.members) // 2 if self.plan.references else 0},
             "queries": self.inputs.target.queries.records}
 
     def html(self) -> str:

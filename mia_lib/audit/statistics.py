@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from mia_lib import metrics
 from mia_lib.metrics import EpsilonBound, Interval, ranking
@@ -280,6 +280,13 @@ def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
     bar = np.sort(score[~inside])[::-1][min(allowed, outside - 1)]
     above = int((score[inside] > bar).sum())
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
+
+
+def detectable_auc(members: int, others: int, attacks: int, level: float = 0.95, power: float = 0.8) -> float:
+    """The AUC that an attack needs so that its rank test finds it with that power, where it is one of so many attacks with two
+    tests each: 0.5 + (z_a + z_b) s, with s^2 = (m + n + 1) / 12 m n of the Gaussian limit, as far as few records change it."""
+    spread = math.sqrt((members + others + 1) / (12 * members * others))
+    return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(power)) * spread
 
 
 def compare_with_guessing(predicted: np.ndarray, labels: np.ndarray, pool: np.ndarray) -> LabelCheck:

@@ -289,7 +289,7 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
         MiaError: `columns` that are no classes, or one twice.
     """
     known = columns if columns is not None else getattr(getattr(model, "__self__", None), "classes_", None)
-    if known is None or columns is None and np.ndim(known) != 1:  # an estimator of several outputs
+    if known is None or columns is None and isinstance(known, list):  # of several outputs
         return None
     known = np.asarray(known).tolist()
     numbers = all(isinstance(name, int) and 0 <= name < len(classes) for name in known)

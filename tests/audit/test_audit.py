@@ -9,33 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from audits import COSTS, RECIPE, check, told
 from scipy import stats
 
 from mia_lib import audit, metrics, training
 from mia_lib.audit import attacks, control, execution, inputs, plans, rehearsal, remedies, report_text, statistics
-from mia_lib.audit.command import check_folder
-from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.options import check_folder
 from mia_lib.audit.plans import RUNS
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import from_arrays
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
-from mia_lib.training import TrainConfig
 from mia_lib.training.recipe import seed_of
 
 RNG = np.random.default_rng(0)
-
-
-def had_of(model, members, others, **options):
-    return inputs.check_inputs(model, members, others, AuditOptions(**options))
-
-
-def told(had, **options):
-    """The same inputs, told otherwise."""
-    return replace(had, options=replace(had.options, **options))
-
-
-RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
 
 
 # ------------------------------------------------------------------------------------------------ the audit itself, first
@@ -58,18 +45,6 @@ def test_a_leak_in_some_members_is_found():
     known = np.ptp(sharpened(members)(members.x), axis=1) > 0.9
     assert known[found.result.exposed.index].mean() > 2 * known.mean()
     assert "gives its members away" in found.answer
-
-
-@pytest.fixture(scope="module")
-def sets():
-    drawn = clusters(900, 3)
-    return [drawn.take(np.arange(k, k + 300)) for k in (0, 300, 600)]
-
-
-@pytest.fixture(scope="module")
-def memorised(sets):
-    members = sets[0]
-    return training.fit(members.x, members.y, len(members.classes), RECIPE)[0]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +106,7 @@ def test_no_reference_begins_where_the_model_did(had, monkeypatch):
         raise Asked(config)
 
     monkeypatch.setattr(execution.training, "train", train)
-    planned = replace(plans.arrange(told(had, references=8), COSTS), references=8, variant=attacks.HALVES)
+    planned = replace(plans.arrange(told(had, references=8), COSTS), references=8)
     with pytest.raises(Asked) as asked:
         execution.train_references(told(had, references=8), planned, lambda: 60)
     [config] = asked.value.args
@@ -173,7 +148,7 @@ def test_network_program_and_function_give_the_same_scores(sets, memorised):
         with torch.no_grad():
             return memorised(torch.from_numpy(x.astype(np.float32)))
 
-    found = [had_of(one, members, others) for one in (memorised, program, function)]
+    found = [check(one, members, others) for one in (memorised, program, function)]
     scores = [attacks.score(attacks.ATTACKS[name], attacks.AuditSignals(one))
               for name in ("MALT", "confidence") for one in found]
     for one in scores[1:3]:
@@ -188,26 +163,17 @@ def test_logits_and_their_probabilities_rank_alike(sets, memorised):
         with torch.no_grad():
             return memorised(torch.from_numpy(x)).double().softmax(1)
 
-    one, other = (had_of(model, members, others, outputs=outputs) for model, outputs in
+    one, other = (check(model, members, others, outputs=outputs) for model, outputs in
                   ((memorised, "logits"), (function, "probabilities")))
     for name in ("MALT", "0-1", "modified entropy"):
         left, right = (attacks.score(attacks.ATTACKS[name], attacks.AuditSignals(case)) for case in (one, other))
         assert metrics.auc(left, one.inside) == pytest.approx(metrics.auc(right, one.inside), abs=1e-4)
 
 
-@pytest.fixture(scope="module")
-def had(sets, memorised):
-    members, others, public = sets
-    return had_of(memorised, members, others, public=public, recipe=RECIPE)
-
-
-COSTS = attacks.MeasuredCosts(answer=1e-5, gradient=1e-4, epoch=1e-3, curve=1e-4, regression=1e-5)
-
-
 def test_records_that_differ_by_themselves_are_found(sets, memorised):
     members, others, _ = sets
     shifted = replace(others, x=others.x + np.float32(0.7))
-    same, apart = (control.score_inputs(had_of(memorised, members, one)) for one in (others, shifted))
+    same, apart = (control.score_inputs(check(memorised, members, one)) for one in (others, shifted))
     rows, found = apart
     assert statistics.auc_p(found, rows < 300) < statistics.ALONE < statistics.auc_p(same[1], same[0] < 300)
     said = audit.audit(memorised, members, shifted, minutes=5)
@@ -363,7 +329,7 @@ def test_networks_of_equal_weights_and_other_outputs_have_their_own_hessian(sets
             return self.inner(x) * self.factor
 
     found = [attacks.ATTACKS["gradient alone"].score(attacks.AuditSignals(
-        had_of(Doubled(memorised, factor).eval(), members, others, recipe=RECIPE))) for factor in (0.5, 0.4)]
+        check(Doubled(memorised, factor).eval(), members, others, recipe=RECIPE))) for factor in (0.5, 0.4)]
     assert not np.allclose(*found)
 
 

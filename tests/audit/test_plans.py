@@ -6,34 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from audits import COSTS, RECIPE, told
 
-from mia_lib import audit, training
+from mia_lib import audit
 from mia_lib.audit import attacks, execution, inputs, plans
-from mia_lib.audit.options import AuditOptions
-from mia_lib.audit.plans import IMPOSSIBLE, REFERENCES, RETRAINED, RUNS, TOO_DEAR
-from mia_lib.audit.rehearsal import clusters
-from mia_lib.training import TrainConfig
-
-RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
-COSTS = attacks.MeasuredCosts(answer=1e-5, gradient=1e-4, epoch=1e-3, curve=1e-4, regression=1e-5)
-
-
-@pytest.fixture(scope="module")
-def sets():
-    drawn = clusters(900, 3)
-    return [drawn.take(np.arange(k, k + 300)) for k in (0, 300, 600)]
-
-
-@pytest.fixture(scope="module")
-def had(sets):
-    members, others, public = sets
-    model = training.fit(members.x, members.y, len(members.classes), replace(RECIPE, epochs=3))[0]
-    return inputs.check_inputs(model, members, others, AuditOptions(public=public, recipe=RECIPE))
-
-
-def told(had, **options):
-    """The same inputs, told otherwise."""
-    return replace(had, options=replace(had.options, **options))
+from mia_lib.audit.plans import REFERENCES, RETRAINED, RUNS, TOO_DEAR
 
 
 def test_more_minutes_give_more_references(had, monkeypatch):
@@ -44,14 +21,6 @@ def test_more_minutes_give_more_references(had, monkeypatch):
     for minutes in (0.3, 2, 5, 10, 30):
         planned = plans.arrange(told(had, minutes=float(minutes)), COSTS)
         assert planned.needed <= minutes
-
-
-def test_public_records_take_the_place_of_halves_where_time_is_short(had, monkeypatch):
-    """Eight on halves do not fit, but some on public records do; online attacks are then not possible, and say so."""
-    monkeypatch.setenv("MIA_WORKERS", "1")
-    planned = plans.arrange(told(had, minutes=1.0), COSTS)
-    assert planned.variant == attacks.PUBLIC and 2 <= planned.references < plans.FEW
-    assert planned.state("LiRA") == IMPOSSIBLE and planned.state("LiRA, offline") == RUNS
 
 
 def test_a_cluster_has_time_for_more_references(had, monkeypatch):
@@ -90,27 +59,30 @@ def test_trees_have_no_curvature(sets):
 
 
 class Trained:
-    """An ensemble whose models take `seconds` each, by the clock of `execution`."""
+    """An ensemble whose models take `seconds` each, by the clock of `execution`, but for the first `kept`."""
 
-    def __init__(self, clock: list[float], seconds: float, rows=range(0)):
-        self.clock, self.seconds, self.rows = clock, seconds, rows
+    def __init__(self, clock: list[float], seconds: float, kept: int = 0, rows=range(0)):
+        self.clock, self.seconds, self.kept, self.rows = clock, seconds, kept, rows
 
     def part(self, rows):
-        return Trained(self.clock, self.seconds, rows)
+        return Trained(self.clock, self.seconds, self.kept, rows)
 
     def fit(self):
-        self.clock[0] += self.seconds * len(self.rows)
+        self.clock[0] += self.seconds * len(self.missing())
+
+    def missing(self):
+        return [row for row in self.rows if row >= self.kept]
 
     def __len__(self):
         return len(self.rows)
 
 
-def train(had, monkeypatch, seconds: float, costs=COSTS):
+def train(had, monkeypatch, seconds: float, costs=COSTS, kept: int = 0):
     """References of a plan by `costs`, and the plan in the end, where each takes `seconds`."""
     clock = [0.0]
     monkeypatch.setenv("MIA_WORKERS", "1")
     monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(execution.training, "train", lambda *given, **how: Trained(clock, seconds))
+    monkeypatch.setattr(execution.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
     planned = plans.arrange(had, costs)
     references, corrected = execution.train_references(had, planned, lambda: 60 * had.options.minutes - clock[0])
     return planned, references, corrected
@@ -137,6 +109,12 @@ def test_a_plan_that_was_too_quick_ends_in_time(had, monkeypatch):
     planned, references, corrected = train(had, monkeypatch, 9.0, replace(COSTS, epoch=1e-4))
     assert planned.references == 64 and 4 <= len(references.models) == corrected.references < 20
     assert corrected.needed <= 3.0
+
+
+def test_references_that_were_kept_say_nothing_of_what_others_take(had, monkeypatch):
+    had = told(had, minutes=5.0, references=64)
+    planned, references, corrected = train(had, monkeypatch, 9.0, kept=64)
+    assert planned.references == corrected.references == len(references.models) and corrected.costs == planned.costs
 
 
 def test_references_that_do_not_come_are_done_without(had, monkeypatch):

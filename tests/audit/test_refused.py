@@ -348,13 +348,10 @@ def _coarse(x: np.ndarray) -> np.ndarray:
     return p / p.sum(1, keepdims=True)
 
 
-def test_references_that_were_asked_for_are_trained_on_halves_if_they_fit():
-    """Public records take nothing away; a plan names the budget only where the budget decides."""
-    with_public = audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=4, minutes=60, public=PUBLIC)
-    assert with_public.variant == audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=4, minutes=60).variant
-    assert with_public.state("LiRA") == with_public.state("RMIA") == "runs"
-    two = str(audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=2, minutes=60, public=PUBLIC))
-    assert "references = 2 was asked for" in two and "budget" not in two and "do not fit" not in two
+def test_too_few_references_are_none_and_the_plan_says_why():
+    two = audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=2, minutes=60, public=PUBLIC)
+    assert two.state("LiRA") == "does not fit" and "references = 2 was asked for, and 4 are needed" in str(two)
+    assert audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=5, minutes=60).references == 4  # in pairs
 
 
 def test_the_same_rate_twice_is_one():

@@ -31,6 +31,14 @@ def test_low_rate_test_is_exact():
         assert statistics.low_p(score, inside, fpr) == pytest.approx(twin)
 
 
+def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
+    """Gaussian scores with that AUC, by the rank test at the level that is left to one of eight tests."""
+    auc, inside = statistics.detectable_auc(150, 300, 4), np.arange(450) < 150
+    lead = np.sqrt(2) * stats.norm.ppf(auc)
+    found = [statistics.auc_p(RNG.standard_normal(450) + lead * inside, inside) < 0.05 / 8 for _ in range(500)]
+    assert 0.74 < np.mean(found) < 0.86 and auc == pytest.approx(0.596, abs=1e-3)
+
+
 @pytest.mark.parametrize("members", [3, 6])
 def test_rank_test_of_few_records_is_exact(members):
     """The share of all ways to deal out membership whose AUC is as high, with ties, for few members and for few others."""

@@ -7,32 +7,17 @@ from types import MethodType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from audits import check
 from sklearn.ensemble import RandomForestClassifier
 
-from mia_lib import audit, metrics, training
+from mia_lib import audit, metrics
 from mia_lib.audit import attacks
-from mia_lib.audit.inputs import check_inputs
-from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS
-from mia_lib.audit.rehearsal import clusters
 from mia_lib.audit.target import column_places
 from mia_lib.data import from_arrays
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary
 from mia_lib.training import TrainConfig
-
-RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
-
-
-@pytest.fixture(scope="module")
-def sets():
-    drawn = clusters(900, 3)
-    return [drawn.take(np.arange(k, k + 300)) for k in (0, 300, 600)]
-
-
-@pytest.fixture(scope="module")
-def memorised(sets):
-    return training.fit(sets[0].x, sets[0].y, len(sets[0].classes), RECIPE)[0]
 
 
 class Packed(torch.nn.Module):
@@ -69,7 +54,7 @@ def test_logits_of_what_a_function_returns_are_taken(sets, memorised):
         with torch.no_grad():
             return SimpleNamespace(logits=memorised(torch.from_numpy(x.astype(np.float32))))
 
-    found, plain = (check_inputs(model, *sets[:2], AuditOptions()).target for model in (function, memorised))
+    found, plain = (check(model, *sets[:2]).target for model in (function, memorised))
     np.testing.assert_array_equal(found.ask(sets[0].x), plain.ask(sets[0].x))
     assert found.queries.unpacked == {"SimpleNamespace"}
 
@@ -88,7 +73,7 @@ def test_tensors_of_any_type_are_answers(sets, memorised, answer):
         with torch.no_grad():
             return memorised(torch.from_numpy(x.astype(np.float32)))
 
-    found = check_inputs(lambda x: answer(function(x)), *sets[:2], AuditOptions()).target.ask(sets[0].x)
+    found = check(lambda x: answer(function(x)), *sets[:2]).target.ask(sets[0].x)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, function(sets[0].x), rtol=1e-2, atol=1e-2)
 
@@ -107,7 +92,7 @@ def test_columns_of_a_forest_that_lacks_a_class_stand_where_they_belong(sets, pa
     names = [members.classes[k] for k in (0, 1, 3)]
     for model, columns in ((forest.predict_proba, None), (lambda x: forest.predict_proba(x), forest.classes_),
                            (lambda x: forest.predict_proba(x), names)):
-        inputs = check_inputs(model, members, sets[1], AuditOptions(outputs="probabilities", columns=columns))
+        inputs = check(model, members, sets[1], outputs="probabilities", columns=columns)
         np.testing.assert_array_equal(inputs.target.ask(sets[1].x), whole)
     report = audit.audit(forest.predict_proba, members, sets[1], outputs="probabilities", minutes=5)
     assert "The model has columns for 3 of 4 classes; the others count as impossible." in report.text("shows")
@@ -123,6 +108,8 @@ def test_columns_in_another_order_are_put_in_that_of_the_records():
     estimator = SimpleNamespace(classes_=np.array(["no", "yes"]))
     unrelated = MethodType(lambda self, x: x, estimator)
     assert column_places(unrelated, None, ("0", "1")) is None
+    several = MethodType(lambda self, x: x, SimpleNamespace(classes_=[np.arange(2), np.arange(3)]))
+    assert column_places(several, None, ("0", "1")) is None
 
 
 def forward(memorised):

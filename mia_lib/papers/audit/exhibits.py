@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from mia_lib import metrics
 from mia_lib.audit import figures, report_text
 from mia_lib.audit.attacks import ATTACKS
-from mia_lib.audit.command import NUMBERS, PAGE
+from mia_lib.audit.options import NUMBERS, PAGE
 from mia_lib.audit.plans import CONTROL
 from mia_lib.audit.report import Report
 from mia_lib.evidence import plotting, tables
