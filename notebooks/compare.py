@@ -235,7 +235,7 @@ results.name({"public": number(public, "calibrated loss", references=1), "guide-
 
 # %% tags=["hide-input"]
 pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
-scores, members = pairs[cases[0].name]
+scores, members = pairs[first]
 plotting.explore(
     two_attacks.chart(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
     name="compare-versus",
