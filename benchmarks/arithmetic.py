@@ -91,7 +91,7 @@ def network(architecture: str, epochs: int = 4, count: int = 1000) -> dict[str, 
     stacked = loop.stacks(architecture, x.shape[1:], 10)
     rows = [np.arange(count) + k for k in range(4 if stacked else 1)]
     step = replace(config, epochs=1, batch_size=count)
-    one, trained = (loop.fit_group(x, y, rows, 10, how, list(range(len(rows))))[0].arrays for how in (step, config))
+    one, trained = (loop.fit_group(loop.Task(x, y, 10, how, rows, list(range(len(rows)))))[0].arrays for how in (step, config))
     one, trained = ({name: value for name, value in arrays.items() if name != "history"} for arrays in (one, trained))
     model = models.build(architecture, x.shape[1:], 10, seed=0)
     model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in trained.items()})

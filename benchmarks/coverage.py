@@ -105,8 +105,8 @@ def intervals(cell: Cell, leak: float, rng: np.random.Generator) -> list[metrics
     if cell.kind == "targets alone":
         values = [[getattr(metrics, name.partition("=")[0])(of, members, *map(float, filter(None, [name.partition("=")[2]])))
                    for name in NUMBERS] for of in (one, two)]
-        return [*(metrics.over(value) for value in values[0]),
-                *(metrics.over(values[1][k] - values[0][k]) for k in (0, 1))]
+        return [*(metrics.t_interval(value) for value in values[0]),
+                *(metrics.t_interval(values[1][k] - values[0][k]) for k in (0, 1))]
     if cell.kind == "one":
         one, two, members = one[0], two[0], members[0]
     how = {"groups": groups, "records": records, "draws": DRAWS, "seed": int(rng.integers(2**31))}

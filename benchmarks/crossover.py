@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from mia_lib import models
-from mia_lib.training.backends.loop import STACKED_BELOW, Group
+from mia_lib.training.backends.loop import STACKED_BELOW, Group, Task
 from mia_lib.training.recipe import TrainConfig
 
 CASES = [  # architecture, shape of a record, classes, batch size
@@ -37,7 +37,7 @@ def seconds(case: tuple, together: int, stacked: bool) -> float:
     rows = [rng.permutation(records)[:records // 2] for _ in range(together)]
     config = TrainConfig(architecture, batch_size=batch, optimizer="sgd", momentum=0.9)
     y = rng.integers(0, classes, records)
-    group = Group(x, y, rows, classes, config, list(range(together)), torch.device("cpu"), stacked)
+    group = Group(Task(x, y, classes, config, rows, list(range(together))), torch.device("cpu"), stacked)
     orders = torch.stack([torch.randperm(group.size) for _ in rows])
     views = torch.zeros(together, batch, 0)
     done, start = -3, 0.0

@@ -41,7 +41,7 @@ BEGAN = time.time()  # a module that was edited after this does not run as its f
 __version__ = "1.0.0"
 __all__ = ["attacks", "audit", "claims", "curvature", "data", "hessian", "membership", "metrics", "models", "plotting",
            "published", "results", "signals", "store", "training"]
-_LIES = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",
+_MODULE_PATHS = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",
          "plotting": "evidence.plotting", "results": "evidence.tables"}
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def __getattr__(name: str):
     if name in ("signals", "training"):
         import_module("mia_lib.processes").prepare()
     if name in __all__:
-        return import_module(f"mia_lib.{_LIES.get(name, name)}")
+        return import_module(f"mia_lib.{_MODULE_PATHS.get(name, name)}")
     raise AttributeError(f"module 'mia_lib' has no attribute {name!r}")
 
 

@@ -5,6 +5,8 @@ Each says what was given and what to do before any work starts. They cost one lo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mia_lib.errors import MiaError
@@ -14,7 +16,7 @@ HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
 
 
-def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
+def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     """A mask as bool array of any shape; 0 and 1 of any number type count as False and True.
 
     Args:
@@ -25,7 +27,7 @@ def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
     Raises:
         MiaError: text, not a number, probabilities, indices or a permutation.
     """
-    array = np.asarray(given)
+    array = np.asarray(values)
     if array.dtype == bool:
         return array
     right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
@@ -41,7 +43,7 @@ def check_mask(argument: str, given, true: str = "trained on") -> np.ndarray:
                    f"mask is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}")
 
 
-def check_labels(argument: str, given, classes: int | None = None, records: int | None = None) -> np.ndarray:
+def check_labels(argument: str, labels, classes: int | None = None, records: int | None = None) -> np.ndarray:
     """Labels as whole numbers int64 [N] that count the classes from 0.
 
     Args:
@@ -53,7 +55,7 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
     Raises:
         MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
     """
-    array = np.asarray(given)
+    array = np.asarray(labels)
     if array.ndim != 1 or (records is not None and len(array) != records):
         remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
                   f" Give {argument}.argmax(1)." if array.ndim == 2 else "")
@@ -68,7 +70,8 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
         if len(wrong) or not np.isfinite(array).all():
             least = wrong[0] if len(wrong) else np.inf
             raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {least}: the "
-                           "number of each record's class, from 0, is needed. A missing label is none: leave it out.")
+                           "number of each record's class, from 0, is needed. A missing label is none: leave it out. "
+                           "Continuous targets are those of a regression, and attacks and audits here are for classifiers.")
     array = array.astype(np.int64, copy=False)
     if not len(array):
         return array
@@ -86,6 +89,22 @@ def check_labels(argument: str, given, classes: int | None = None, records: int 
         raise MiaError(f"{argument} = {int(array[outside][0])} is out of range in {outside.sum()} of {len(array)} records, "
                        f"which run from {low} to {high}: allowed is {span}. {remedy}")
     return array
+
+
+def take_logits(answer):
+    """What a model returned; its `logits` where it is a dictionary or an object that has them, as of Hugging Face."""
+    if isinstance(answer, Mapping):
+        return answer.get("logits", answer)
+    return answer if hasattr(answer, "shape") else getattr(answer, "logits", answer)
+
+
+def as_array(answer) -> np.ndarray:
+    """What a model returned as an array: tensors of any device, that need gradients or are of type bfloat16, which NumPy does
+    not know and which becomes float32."""
+    if hasattr(answer, "detach"):
+        answer = answer.detach().cpu()
+        answer = answer.float() if "bfloat16" in str(answer.dtype) else answer
+    return np.asarray(answer)
 
 
 def are_probabilities(values: np.ndarray) -> bool:

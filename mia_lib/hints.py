@@ -15,7 +15,6 @@ Indices: TypeAlias = npt.ArrayLike | None  # int, or what goes without
 PerTarget: TypeAlias = Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
 Metric: TypeAlias = Callable[..., Any] | str  # a metric of `mia_lib.metrics`, or its name
 MetricNames: TypeAlias = Sequence[str]
-Terms: TypeAlias = Sequence[tuple[float, npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None]]
 Labels: TypeAlias = Any  # int [N], an array or a tensor, or None
 Records: TypeAlias = Any  # an array or a tensor, [N, ...]
 Gradients: TypeAlias = np.ndarray | Iterable[np.ndarray]  # [N, P], or blocks [B, P] of it

@@ -104,11 +104,6 @@ class Bank:
         """Models that serve against a target: the first `count` of `references_of`."""
         return references_of(target, len(self.members))[:count]
 
-    def pairs_after(self, target: int, count: int) -> np.ndarray:
-        """`count` of the models that serve against a target: complementary pairs, from the one after its own on."""
-        pairs = references_of(target, len(self.members)).reshape(-1, 2)
-        return np.roll(pairs, -(target // 2), 0).ravel()[:count]
-
 
 def bank(n: int, models: int, targets: int, seed: int = 0) -> Bank:
     """Complementary halves of n records, of which the first models are attacked.
@@ -151,19 +146,6 @@ def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> 
         for row in members[t, 1:]:
             row[rng.permutation(public)[:size]] = True
     return members.reshape(-1, n), private
-
-
-def nested(n: int, sizes, seed: int = 0) -> np.ndarray:
-    """Growing training sets: row k holds `sizes[k]` records, each row a subset of every larger one.
-
-    Returns:
-        bool [len(sizes), n].
-    """
-    sizes = list(sizes)
-    if not sizes or min(sizes) < 1 or max(sizes) > n:
-        raise MiaError(f"sizes = {sizes}: each must be from 1 to n = {n}.")
-    rank = _generator(seed).permutation(n)
-    return rank[None, :] < np.asarray(sizes)[:, None]
 
 
 def leave_one_out(members: np.ndarray, records) -> np.ndarray:

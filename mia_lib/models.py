@@ -1,8 +1,8 @@
 """Architectures by name, and the user's own.
 
 An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every such model is a `Network`: a
-body that ends in features, and a linear head. One of the user's own, see `mia_lib.own`, is written "my_models:Net(hidden=32)"
-and gives whatever network its class or function makes.
+body that ends in features, and a linear head. One of the user's own, see `mia_lib.custom`, is written
+"my_models:Net(hidden=32)" and gives whatever network its class or function makes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from mia_lib import own
-from mia_lib.checks import are_probabilities
+from mia_lib import custom
+from mia_lib.checks import are_probabilities, take_logits
 from mia_lib.errors import MiaError, check_range, choose
 
 _SEEDED = RLock()  # layers draw their weights from the one global generator, which threads share
@@ -88,7 +88,7 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
         if mean_spread is None:
             divisor, offset = SCALINGS[scaling]
             return x.div_(divisor).sub_(offset)
-        mean, spread = (one.to(x.device).view(-1, 1, 1) for one in mean_spread)
+        mean, spread = (constants.to(x.device).view(-1, 1, 1) for constants in mean_spread)
         if len(mean) not in (1, x.shape[1]) or len(spread) not in (1, x.shape[1]):
             raise MiaError(f"scaling = {scaling!r}: {x.shape[1]} channels need one mean and one spread each, or one for all.")
         return x.div_(255).sub_(mean).div_(spread)
@@ -109,7 +109,7 @@ def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
         choose("scaling", scaling, SCALINGS)
         return None
     try:
-        mean, spread = (torch.as_tensor(one, dtype=torch.float32).reshape(-1) for one in scaling)
+        mean, spread = (torch.as_tensor(constants, dtype=torch.float32).reshape(-1) for constants in scaling)
     except (TypeError, ValueError, RuntimeError):
         mean = spread = torch.zeros(1)
     if not (torch.isfinite(mean).all() and (spread > 0).all()):
@@ -124,10 +124,10 @@ def check_scaling(scaling) -> str | tuple:
     Raises:
         MiaError: neither, see `to_input`.
     """
-    found = _scaling(scaling)
-    if found is None:
+    constants = _scaling(scaling)
+    if constants is None:
         return scaling
-    return tuple(float(one) if np.ndim(one) == 0 else tuple(map(float, one)) for one in scaling)
+    return tuple(float(number) if np.ndim(number) == 0 else tuple(map(float, number)) for number in scaling)
 
 
 class Dropout(nn.Module):
@@ -154,9 +154,6 @@ class Dropout(nn.Module):
         mixed = scramble(number * -1640531535 + scramble((self.key + self.calls * 668265263).to(torch.int32)))
         kept = mixed >= round(self.p * 2**32) - 2**31  # 32 bits taken as a number from -2^31
         return x * kept / (1 - self.p)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
 
 
 def scramble(bits: torch.Tensor) -> torch.Tensor:
@@ -440,7 +437,7 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
-def named(architecture) -> str:
+def canonical_architecture(architecture) -> str:
     """An architecture as text, which configurations and the store hold.
 
     Args:
@@ -449,12 +446,12 @@ def named(architecture) -> str:
             text.
 
     Raises:
-        MiaError: anything else, see `own.written`.
+        MiaError: anything else, see `custom.to_text`.
     """
     if callable(architecture):
-        return own.written(architecture)
+        return custom.to_text(architecture)
     if is_own(architecture):
-        return own.written(own.read(architecture).bound())
+        return custom.to_text(custom.from_text(architecture).bound())
     choose("architecture", str(architecture).partition(":")[0], names())
     return architecture
 
@@ -462,7 +459,7 @@ def named(architecture) -> str:
 def is_own(architecture: str) -> bool:
     """Whether it is one of the user's own."""
     text = str(architecture)
-    return text.partition(":")[0] not in _KNOWN and own.FORM.fullmatch(text) is not None
+    return text.partition(":")[0] not in _KNOWN and custom.FORM.fullmatch(text) is not None
 
 
 def parse(architecture: str) -> tuple[str, list[int]]:
@@ -515,7 +512,7 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     shape = tuple(shape)
     if is_own(architecture) or callable(architecture):
         with seeded(seed):
-            return _build_own(named(architecture), shape, classes)
+            return _build_own(canonical_architecture(architecture), shape, classes)
     name, widths = parse(architecture)
     known = _KNOWN[name]
     check_range("classes", classes, 2)
@@ -548,9 +545,9 @@ def seeded(seed: int | None) -> Iterator[None]:
 
 
 def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
-    made = own.read(architecture)
+    factory = custom.from_text(architecture)
     try:
-        network = made.function(*made.arguments, **own.arguments_of(made, shape, classes))
+        network = factory.function(*factory.arguments, **custom.arguments_of(factory, shape, classes))
     except Exception as error:
         raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
                        f"{type(error).__name__}: {error}") from error
@@ -558,22 +555,47 @@ def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
         raise MiaError(f"architecture = {architecture!r} gives an object of {type(network).__name__}: a network, "
                        "torch.nn.Module, is needed.")
     weights, lazy = dict(network.named_parameters()), (nn.UninitializedParameter, nn.UninitializedBuffer)
-    if any(isinstance(one, lazy) for one in [*weights.values(), *network.buffers()]):
+    if any(isinstance(weight, lazy) for weight in [*weights.values(), *network.buffers()]):
         raise MiaError(f"architecture = {architecture!r} has lazy layers, whose weights are not there before the first batch: "
                        "give their sizes, from shape and classes if it takes them.")
-    if not any(one.requires_grad for one in weights.values()):
+    if not any(weight.requires_grad for weight in weights.values()):
         raise MiaError(f"architecture = {architecture!r} has no parameters to train: layers become a network's own as its "
                        "attributes, many of them in an nn.ModuleList.")
-    if other := [name for name, one in weights.items() if one.dtype != torch.float32]:
+    if other := [name for name, weight in weights.items() if weight.dtype != torch.float32]:
         raise MiaError(f"architecture = {architecture!r} has {other[0]} of type {weights[other[0]].dtype}: float32 is needed; "
                        "leave .double() and .half() out. For bfloat16 there is precision.")
     network.register_forward_pre_hook(_in_order)
-    return network.train()
+    return give_logits(network).train()
+
+
+def give_logits(network: nn.Module) -> nn.Module:
+    """See to it that a network which returns a dictionary or an object with `logits` returns these, [B, K]; others are left as
+    they are."""
+    network.register_forward_hook(_logits)
+    return network
+
+
+def _logits(network: nn.Module, inputs: tuple, outputs):
+    return take_logits(outputs)
+
+
+def logits_of(network: nn.Module, outputs) -> torch.Tensor:
+    """The tensor of logits in what a network returned.
+
+    Raises:
+        MiaError: it returned no tensor, and nothing with `logits`.
+    """
+    logits = take_logits(outputs)
+    if not isinstance(logits, torch.Tensor):
+        raise MiaError(f"model = {type(network).__name__} returns a {type(outputs).__name__}: a tensor [B, K] is needed, or a "
+                       "dictionary or an object with `logits`. Wrap it in a torch.nn.Module whose forward returns the tensor, "
+                       "such as self.model(x)[0] of a tuple.")
+    return logits
 
 
 def _in_order(network: nn.Module, inputs: tuple) -> tuple:
     """Images come with their channels last in memory, where `view` fails."""
-    return tuple(one.contiguous() for one in inputs)
+    return tuple(images.contiguous() for images in inputs)
 
 
 def feed(network: nn.Module, scaling: str | tuple) -> nn.Module:
@@ -602,52 +624,53 @@ def try_out(architecture: str, x: np.ndarray, classes: int, scaling: str | tuple
     """
     if not is_own(architecture):
         return
-    said = f"architecture = {architecture!r}"
+    subject = f"architecture = {architecture!r}"
     first, second = (build(architecture, x.shape[1:], classes, seed=seed) for seed in (0, 1))
-    if {one.data_ptr() for one in first.parameters()} & {one.data_ptr() for one in second.parameters()}:
-        raise MiaError(f"{said} gives networks that share weights: make all layers anew in each call.")
+    if {weight.data_ptr() for weight in first.parameters()} & {weight.data_ptr() for weight in second.parameters()}:
+        raise MiaError(f"{subject} gives networks that share weights: make all layers anew in each call.")
     try:
         second.load_state_dict(first.state_dict())
     except RuntimeError as error:
-        raise MiaError(f"{said} makes networks of different weights for the same arguments: {error}") from error
+        raise MiaError(f"{subject} makes networks of different weights for the same arguments: {error}") from error
     inputs = to_input(np.resize(x[:2], (2, *x.shape[1:])), scaling)
     with torch.random.fork_rng(devices=[]):
         before = torch.get_rng_state()
-        outputs = _tried(said, first, inputs)
+        outputs = _tried(subject, first, inputs)
         drawn = not torch.equal(before, torch.get_rng_state())
     if not isinstance(outputs, torch.Tensor) or outputs.shape != (2, classes) or not outputs.is_floating_point():
-        given = type(outputs).__name__
+        form = type(outputs).__name__
         if isinstance(outputs, torch.Tensor):
-            given = f"shape {tuple(outputs.shape)} and type {outputs.dtype}"
-        raise MiaError(f"{said} gives outputs of {given} for 2 records: logits [2, {classes}] are needed, a number a class. "
+            form = f"shape {tuple(outputs.shape)} and type {outputs.dtype}"
+        raise MiaError(f"{subject} gives outputs of {form} for 2 records: logits [2, {classes}] are needed, a number a class. "
                        "Of one sigmoid output s [B, 1] make two, torch.cat([0 * s, s], 1).")
     if loss != "squared_error" and are_probabilities(outputs.detach().numpy()):
-        raise MiaError(f"{said} gives probabilities: logits are needed, for the loss has a softmax of its own. Leave the "
+        raise MiaError(f"{subject} gives probabilities: logits are needed, for the loss has a softmax of its own. Leave the "
                        "last softmax or sigmoid out.")
     if not outputs.requires_grad:
-        raise MiaError(f"{said} gives outputs that no gradient leads back from: leave torch.no_grad(), detach() and data out "
-                       "of its forward.")
+        raise MiaError(f"{subject} gives outputs that no gradient leads back from: leave torch.no_grad(), detach() and data "
+                       "out of its forward.")
     if drawn:
-        layers = [f"{name} ({type(one).__name__})" for name, one in first.named_modules() if "Dropout" in type(one).__name__]
-        raise MiaError(f"{said} draws random numbers while it is trained{', in ' + ', '.join(layers) if layers else ''}, "
+        kinds = [(name, type(layer).__name__) for name, layer in first.named_modules()]
+        layers = [f"{name} ({kind})" for name, kind in kinds if "Dropout" in kind]
+        raise MiaError(f"{subject} draws random numbers while it is trained{', in ' + ', '.join(layers) if layers else ''}, "
                        "which would be others in each process and on each device, and its models not the same again. In the "
                        "place of torch.nn.Dropout take mia_lib.models.Dropout, whose masks follow from the seed.")
     with torch.no_grad():
         first.load_state_dict(second.state_dict())  # statistics of batch normalisation moved
-        together, again = _tried(said, first.eval(), inputs), _tried(said, second.eval(), inputs)
-        apart = torch.cat([_tried(said, first, inputs[k:k + 1]) for k in (0, 1)])
+        together, again = _tried(subject, first.eval(), inputs), _tried(subject, second.eval(), inputs)
+        apart = torch.cat([_tried(subject, first, inputs[k:k + 1]) for k in (0, 1)])
     if not torch.allclose(together, apart, rtol=1e-3, atol=1e-4, equal_nan=True):
-        raise MiaError(f"{said}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
+        raise MiaError(f"{subject}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
                        "model's answer must be about the record; batch normalisation needs track_running_stats=True.")
     if not torch.allclose(together, again, rtol=1e-3, atol=1e-4, equal_nan=True):
-        raise MiaError(f"{said}: its state_dict does not hold all of it, for a copy with the same weights gives other "
+        raise MiaError(f"{subject}: its state_dict does not hold all of it, for a copy with the same weights gives other "
                        "outputs. Make tensors that are drawn or learnt nn.Parameter, or keep them by register_buffer.")
 
 
-def _tried(said: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+def _tried(subject: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     try:
         return network(inputs)
     except Exception as error:
         kind = "images [B, C, H, W]" if inputs.ndim == 4 else "tables [B, D]"
-        raise MiaError(f"{said} cannot take a batch of shape {tuple(inputs.shape)} of type float32, {kind}: "
+        raise MiaError(f"{subject} cannot take a batch of shape {tuple(inputs.shape)} of type float32, {kind}: "
                        f"{type(error).__name__}: {error}") from error

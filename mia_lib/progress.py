@@ -13,7 +13,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
@@ -81,10 +81,9 @@ class Bar:
         self.close()
 
 
-def track(items: Iterable, label: str, total: int | None = None) -> Iterator:
+def track(items: Sequence, label: str) -> Iterator:
     """Yield `items` one by one under a bar."""
-    items = list(items) if total is None else items
-    with Bar(label, len(items) if total is None else total) as bar:
+    with Bar(label, len(items)) as bar:
         for item in items:
             yield item
             bar.advance()

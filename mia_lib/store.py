@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import secrets
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +33,7 @@ from mia_lib import BEGAN, LIBRARY, progress
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-MODELS = ("data", "membership", "models", "own", "training")  # rooms of the library that determine what a model is
+MODELS = ("data", "membership", "models", "custom", "training")  # rooms of the library that determine what a model is
 PIECES = (*MODELS, "signals")  # and what is asked of one
 STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of the answers
 
@@ -101,15 +100,15 @@ def code_of(rooms: Sequence[str], *modules: Path) -> str:
 
 @lru_cache
 def _files(room: str) -> list[Path]:
-    found = [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").is_file() else sorted((LIBRARY / room).rglob("*.py"))
-    if not found:
+    files = [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").is_file() else sorted((LIBRARY / room).rglob("*.py"))
+    if not files:
         raise MiaError(f"There is no room {room!r} in {LIBRARY}.")
-    return found
+    return files
 
 
 def _state(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def digest(path: Path) -> str:
@@ -295,7 +294,7 @@ def discard(spec: dict) -> None:
 
 
 @contextmanager
-def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[None]:
+def lock(spec: dict, what: str = "") -> Iterator[None]:
     """A lock between processes on one entry, held with `with`.
 
     Who has to wait is told so. The operating system drops the lock of a process that dies, so a lock file left behind
@@ -303,52 +302,43 @@ def lock(spec: dict, seconds: float | None = None, what: str = "") -> Iterator[N
 
     Args:
         spec: of the entry.
-        seconds: to wait at most; by default until the other process is done.
         what: what the holder is doing, for the one who waits.
-
-    Raises:
-        MiaError: the lock was held for longer than `seconds`.
     """
     what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     folder = cache_dir() / "locks"
-    held = FileLock(folder / f"{key(spec)}.lock")
+    file_lock = FileLock(folder / f"{key(spec)}.lock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held.acquire(timeout=0)
+        file_lock.acquire(timeout=0)
     except Timeout:
         progress.say(f"waiting for another process that is {what}")
-        try:
-            held.acquire(timeout=-1 if seconds is None else seconds)
-        except Timeout as error:
-            raise MiaError(f"Another process has been {what} for {seconds:g} s ({error.lock_file}). Wait for it, or stop it "
-                           "and run again.") from error
+        file_lock.acquire(timeout=-1)
     except OSError as error:
         raise _cannot_write(error) from error
     try:
         yield
     finally:
-        held.release()
+        file_lock.release()
 
 
-def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]], wait: float | None = None) -> Entry:
+def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     """The entry under `spec`: looked up, or computed once however many processes ask.
 
     Args:
         spec: plain data with a `kind` and a `code`.
         compute: makes the arrays where the cache does not hold them.
-        wait: seconds to wait for another process that computes the same; by default until it is done.
-
-    Raises:
-        MiaError: another process has held the lock for longer than `wait`.
     """
     entry = look_up(spec)
     if entry is None:
-        with lock(spec, wait):
-            entry = look_up(spec) or _compute(spec, compute)
+        with lock(spec):
+            if (entry := look_up(spec)) is None:
+                start = time.perf_counter()
+                arrays = compute()
+                entry = keep(spec, arrays, time.perf_counter() - start)
     return entry
 
 
-def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def cached(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """The arrays of an audit's computation: kept ones, or computed and kept.
 
     Args:
@@ -366,7 +356,7 @@ def study(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -
     return fetch({"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}, compute).arrays
 
 
-def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
+def cached_many(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
     """The arrays of many entries that are computed together: what is kept is left out, what is done is kept at once.
 
     Args:
@@ -375,29 +365,12 @@ def each(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], 
             to be called as soon as one of them is there.
         notes: into the manifests.
     """
-    found = [look_up(spec) for spec in specs]
+    entries = [look_up(spec) for spec in specs]
 
     def done(position: int, arrays: dict[str, np.ndarray], seconds: float) -> None:
-        found[position] = keep(specs[position], arrays, seconds, **notes)
+        entries[position] = keep(specs[position], arrays, seconds, **notes)
 
-    missing = [position for position, entry in enumerate(found) if entry is None]
+    missing = [position for position, entry in enumerate(entries) if entry is None]
     if missing:
         compute(missing, done)
-    return [entry.arrays for entry in found]
-
-
-def _compute(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    start = time.perf_counter()
-    arrays = compute()
-    return keep(spec, arrays, time.perf_counter() - start, **_computed_by())
-
-
-def _computed_by() -> dict[str, str]:
-    """The version of Torch, if this process has it loaded, and the name of the graphics card that it has computed on, ""
-    for none."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return {"card": ""}
-    used = [n for n in range(torch.cuda.device_count()) if torch.cuda.max_memory_allocated(n)
-            ] if torch.cuda.is_initialized() else []
-    return {"card": ", ".join(torch.cuda.get_device_name(n) for n in used), "torch": torch.__version__}
+    return [entry.arrays for entry in entries]

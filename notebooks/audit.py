@@ -73,8 +73,8 @@ frame = pd.concat([study.forests(held), *(study.tested(one, kind)
                                           for kind, one in tests.items())])
 
 # %% tags=["hide-input"]
-first = reports["forest"].judged
-results.name({"forest-auc": first.headline.auc, "forest-answer": reports["forest"].answer, "forest-speaks": first.headline.name,
+first = reports["forest"].result
+results.name({"forest-auc": first.best.auc, "forest-answer": reports["forest"].answer, "forest-speaks": first.best.attack,
               "forest-low": str(reports["forest"]).splitlines()[-1]})
 results.name({f"{short}-{kind.split()[-1]}": metrics.estimate(frame, "audit", "alarms", data=kind, leak=leak).interval((0.0, 1.0))
               for kind in tests for short, leak in (("false", "none"), ("found", "planted"))}, ".0%")
@@ -169,8 +169,8 @@ frame = pd.concat([frame, study.references(reports["network"])])
 # > {ours}`network-answer` {ours}`network-low`
 
 # %% tags=["hide-input"]
-answer, judged = str(reports["network"]).splitlines(), reports["network"].judged
-results.name({"network-answer": answer[0], "network-low": answer[-1], "network-auc": judged.headline.auc})
+answer = str(reports["network"]).splitlines()
+results.name({"network-answer": answer[0], "network-low": answer[-1], "network-auc": reports["network"].result.best.auc})
 results.name({"network-right": reports["network"].accuracy[1], "network-own": reports["network"].accuracy[0]}, ".0%")
 results.name({"references-gain": rules.number_of("audit", "A6", frame)}, ".1f")
 results.show_table(

@@ -133,7 +133,7 @@ scores = {
                            population[target], population[others]),
 }
 table = metrics.evaluate(scores, members[target], draws=draws, metrics=study.METRICS)
-results.wide(table, digits=4).rename(columns=study.METRICS).set_index("attack")
+results.pivot_metrics(table, digits=4).rename(columns=study.METRICS).set_index("attack")
 
 # %% tags=["hide-input"]
 plotting.show(
@@ -178,7 +178,7 @@ frame[frame["references"] == counts[-1]].tail(3)[columns]
 # %% tags=["hide-input"]
 last = frame[frame["references"] == counts[-1]]
 results.show_table(
-    results.wide(last.assign(metric=last["metric"].map(study.METRICS)), digits=4), name="banks-most",
+    results.pivot_metrics(last.assign(metric=last["metric"].map(study.METRICS)), digits=4), name="banks-most",
     caption=f"With {counts[-1]} references: means over {targets} targets, 95 % intervals over pairs of targets and records. "
     "Differences of two attacks are known better than each alone, since both are judged on the same records.")
 

@@ -11,10 +11,9 @@
 # %% [markdown]
 # # Bayes-optimal membership inference
 #
-# **On {param}`dataset:title`, one threshold on a network's loss tells its training images from others with an accuracy of
-# {ours}`malt-accuracy:value`; a threshold for each image, learned from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. If
-# only one in a hundred of the other images may be accused, the first finds {ours}`malt-tpr:value` of the training images and the second
-# {ours}`mast-tpr:value`; guessing finds 1 %.**
+# **On {param}`dataset:title`, one threshold on a network's loss tells its training images from others with an accuracy of {ours}`malt-accuracy:value`; a
+# threshold for each image, learned from {param}`references` other networks, reaches {ours}`mast-accuracy:value`. If only one in a hundred of the other images
+# may be accused, the first finds {ours}`malt-tpr:value` of the training images and the second {ours}`mast-tpr:value`; guessing finds 1 %.**
 
 # %% tags=["parameters", "hide-input"]
 dataset: str = "cifar10"  # records of Tables 1 and 2 (see `mia data ls`) [data set]
@@ -68,8 +67,8 @@ table_2, scores = study.attack_bank(bank, targets, references, draws=draws)
 
 # %% tags=["remove-input"]
 attacked = bank.members[0:2 * targets:2][:, bank.members.any(0)]
-results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for attack in ("MALT", "MAST") for name, metric in (
-    ("accuracy", "accuracy"), ("auc", "auc"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
+results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for attack in ("MALT", "MAST")
+              for name, metric in (("accuracy", "accuracy"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
 plotting.show(
     plotting.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
     caption="How many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate), on logarithmic axes, "
@@ -79,16 +78,16 @@ plotting.show(
         "{ours}`mast-tpr:value`; the dashed line of guessing is at one percent there.")
 
 # %% [markdown]
-# Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal Strategies for
-# Membership Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or with other settings,
-# `mia run bayes -p references 8` ([how to rerun](../book/rerun.md)).
+# Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal Strategies for Membership
+# Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or with other settings, `mia run bayes -p references 8` ([how to
+# rerun](../book/rerun.md)).
 #
 # ## What the attacker wants
 #
-# Somebody trained a network on half of {param}`records` images; for each image a coin decided whether it was used. The attacker holds one of the
-# images and its label, and wants to know how the coin fell. It may ask the network for its loss on that image, and it may train networks of its own
-# on other halves of such images, which are called {term}`reference models <reference model>`. That is the [membership game](../book/game.md). The
-# attacks of this chapter differ in what they need:
+# Somebody trained a network on half of {param}`records` images; for each image a coin decided whether it was used. The attacker holds one of the images and
+# its label, and wants to know how the coin fell. It may ask the network for its loss on that image, and it may train networks of its own on other halves of
+# such images, which are called {term}`reference models <reference model>`. That is the [membership game](../book/game.md). The attacks of this chapter differ
+# in what they need:
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -103,8 +102,8 @@ results.show_table(
 #
 # ## The idea: some images are easy
 #
-# Each dot below is one image of this run. Its place says how high its loss is under networks that were not trained on it (to the right: harder) and
-# under networks that were (upwards: harder).
+# Each dot below is one image of this run. Its place says how high its loss is under networks that were not trained on it (to the right: harder) and under
+# networks that were (upwards: harder).
 
 # %%
 losses = study.mean_losses(bank)  # of each image, with and without training on it
@@ -124,13 +123,13 @@ plotting.explore(
         "same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
 
 # %% [markdown]
-# A single threshold calls an easy image a member, because its loss is low, and a hard image a non-member, because its loss is high. Both calls can be
-# wrong. So the attacker should compare the loss of an image with what is typical *for this image*.
+# A single threshold calls an easy image a member, because its loss is low, and a hard image a non-member, because its loss is high. Both calls can be wrong.
+# So the attacker should compare the loss of an image with what is typical *for this image*.
 #
 # ## One target by hand
 #
-# This cell runs the whole experiment on 2,000 images of FashionMNIST, which lie in the repository. It trains {param}`hand_models` small networks,
-# each on half of the images, and attacks the first one twice.
+# This cell runs the whole experiment on 2,000 images of FashionMNIST, which lie in the repository. It trains {param}`hand_models` small networks, each on
+# half of the images, and attacks the first one twice.
 
 # %%
 images = data.load("fashion_mnist_20k").take(np.arange(2000))
@@ -148,18 +147,17 @@ hand = {"MALT": bayes.malt(loss[0]),
 results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for name, score in hand.items()})
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing. MALT (*membership attack, loss threshold*) scores an image by minus its loss. MAST (*sample-dependent
-# threshold*) scores it by its own threshold minus its loss; that threshold best separates the references trained on the image from the rest. The
-# networks come in pairs that share no image; the partner of the target stays out, because [counting](#bayes-complement-part) which references hold an
-# image would give the answer away.
+# An {term}`AUC` of one half is guessing. MALT (*membership attack, loss threshold*) scores an image by minus its loss. MAST (*sample-dependent threshold*)
+# scores it by its own threshold minus its loss; that threshold best separates the references trained on the image from the rest. The networks come in pairs
+# that share no image; the partner of the target stays out, because [counting](#bayes-complement-part) which references hold an image would give the answer
+# away.
 #
 # ## The best possible attack
 #
-# *An example first.* Half of all networks that never saw an image give it loss 2, the other half loss 0. Suppose that training on the image
-# multiplies the weight of a network with loss $\ell$ on it by $e^{-\ell}$. Over the networks that never saw it, this factor is
-# $(e^{-2} + 1)/2 \approx 0.57$ on average. So a network with loss 0 is $1/0.57 \approx 1.8$ times as likely to have seen the image as not, and a
-# network with loss 2 only $0.24$ times. Seen and not seen are equally likely at the loss $-\log 0.57 \approx 0.57$. It is not the mean of 0 and 2 but
-# a {term}`soft minimum`.
+# *An example first.* Half of all networks that never saw an image give it loss 2, the other half loss 0. Suppose that training on the image multiplies the
+# weight of a network with loss $\ell$ on it by $e^{-\ell}$. Over the networks that never saw it, this factor is $(e^{-2} + 1)/2 \approx 0.57$ on average. So
+# a network with loss 0 is $1/0.57 \approx 1.8$ times as likely to have seen the image as not, and a network with loss 2 only $0.24$ times. Seen and not seen
+# are equally likely at the loss $-\log 0.57 \approx 0.57$. It is not the mean of 0 and 2 but a {term}`soft minimum`.
 #
 # ```{admonition} The paper's setting
 # :class: paper
@@ -187,16 +185,13 @@ results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for 
 # $$ (bayes-tau)
 # ````
 #
-# *Why.* With $z_1$ among the members, the density of $\theta$ is $e^{-\ell(\theta, z_1)/T} p_{\mathcal T}(\theta)$ over its normalising integral;
-# without it, it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and only the loss on $z_1$ is left.
+# *Why.* With $z_1$ among the members, the density of $\theta$ is $e^{-\ell(\theta, z_1)/T} p_{\mathcal T}(\theta)$ over its normalising integral; without it,
+# it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and only the loss on $z_1$ is left.
 #
-# Two things follow. First, whoever can ask for losses learns nothing more from the weights, as long as training behaves like a draw from
-# {eq}`bayes-gibbs`. Second, the threshold $\tau(z)$ belongs to the record. The three attacks are three ways to guess it:
-#
-# - **MALT** takes one $\tau$ for all records, so its score is minus the loss.
-# - **MAST** estimates $\tau(z)$ from reference models, in one of the ways below.
-# - **MATT** is for models with a single minimum. Its $\tau(z)$ is the loss under one reference $\theta_0^*$, and the difference from the target's
-#   loss is approximated to first order in the weights: $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
+# Two things follow. First, whoever can ask for losses learns nothing more from the weights, as long as training behaves like a draw from {eq}`bayes-gibbs`.
+# Second, the threshold $\tau(z)$ belongs to the record. **MALT** takes one $\tau$ for all records. **MAST** estimates $\tau(z)$ from reference models, in one
+# of the ways below. **MATT** is for models with a single minimum: its $\tau(z)$ is the loss under one reference $\theta_0^*$, and the difference from the
+# target's loss is approximated to first order in the weights, $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
 
 # %% tags=["hide-input"]
 results.show_source(bayes.mast, bayes.best_split)
@@ -204,8 +199,8 @@ results.show_source(bayes.mast, bayes.best_split)
 # %% [markdown]
 # ## A threshold for each record: Figure 1
 #
-# In this example everything is known exactly. Draw $n = 100$ records from a normal distribution in $d$ dimensions, publish the mean of half of them,
-# and let the loss be half the squared distance to that mean.
+# In this example everything is known exactly. Draw $n = 100$ records from a normal distribution in $d$ dimensions, publish the mean of half of them, and let
+# the loss be half the squared distance to that mean.
 
 # %%
 played = theory.gaussian_games(n=100, d=gaussian_dimension,
@@ -229,10 +224,9 @@ plotting.show(
 #
 # ## A small network: Table 2
 #
-# The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. This run attacks
-# {param}`targets` networks of the form {param}`architecture`, trained on half of {param}`records` images of {param}`dataset:title`, with
-# {param}`references` references each. The score above which an image is called a member is chosen on two of the attacker's own models, never on the
-# target.
+# The paper trains a network with two convolutions and tanh on 15,000 images of CIFAR-10 and attacks it with 30 references. This run attacks {param}`targets`
+# networks of the form {param}`architecture`, trained on half of {param}`records` images of {param}`dataset:title`, with {param}`references` references each.
+# The score above which an image is called a member is chosen on two of the attacker's own models, never on the target.
 
 # %%
 shadow = measure.table2_shadow(targets, shadows=shadows, **recipe)
@@ -246,10 +240,7 @@ if small_bank != "none":
 own = table_2[table_2["study"] == "table 2"]
 results.name({"fit-in": metrics.estimate(own, "model", "member_accuracy").value,
               "fit-out": metrics.estimate(own, "model", "other_accuracy").value}, ".1%")
-malt = metrics.estimate(own, "MALT", "accuracy").value
-results.name({"mast-lead": rules.number_of("bayes", "C11", own), **{
-    f"{name}-behind": 100 * (malt - metrics.estimate(own, f"MAST ({how})", "accuracy").value)
-    for name, how in (("mean-out", "mean out"), ("softmin", "softmin"))}}, ".1f")
+results.name({"mast-lead": rules.number_of("bayes", "C11", own)}, ".1f")
 results.show_table(
     exhibits.table_two(table_2), name="bayes-table-2",
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
@@ -260,24 +251,22 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: C11 reproduced, C11m reproduced, C11s reproduced, A1 reproduced, A2 no difference, A3 reproduced, A4 contradicted
-# The order is the paper's: MAST, MALT, shadow models, 0-1. MAST leads MALT by {ours}`mast-lead` points of accuracy (the paper: half a point).
+# The order is the paper's: MAST, MALT, shadow models, 0-1. MAST leads MALT by {ours}`mast-lead` points of accuracy (the paper: half a point). Accuracy hides
+# the main difference. At one false alarm in a hundred MALT finds {ours}`malt-tpr:value` of the members, hardly more than guessing, and MAST
+# {ours}`mast-tpr:value`. A low loss does not single members out, because easy images have one, too.
 #
-# Accuracy hides the main difference. At one false alarm in a hundred MALT finds {ours}`malt-tpr:value` of the members, less than half a point more
-# than guessing finds, and MAST {ours}`mast-tpr:value`. A low loss does not single members out, because easy images have one, too.
-#
-# How the threshold of an image is set matters, and the paper leaves it open. The numbers above are of the best split between references that saw the
-# image and references that did not. The mean loss of those that did not is {ours}`mean-out-behind` points of accuracy behind MALT, and the soft
-# minimum of the theorem {ours}`softmin-behind` points.
-#
-# Networks that generalise better (*small bank*) give MAST much less. They differ in architecture, optimiser and number of members as well.
+# How the threshold of an image is set matters, and the paper leaves it open. MAST here takes the best split between references that saw the image and
+# references that did not. With the mean loss of those that did not its accuracy is {ours}`bayes-table-2 | MAST (mean out) | accuracy` %, with the soft
+# minimum of the theorem {ours}`bayes-table-2 | MAST (softmin) | accuracy` %, and MALT has {ours}`malt-accuracy:value`. Networks that generalise better
+# (*small bank*) give MAST much less. They differ in architecture, optimiser and number of members as well.
 # :::
 #
 # (bayes-table-1-section)=
 # ## Logistic regression: Table 1
 #
-# MATT needs a model with one minimum. The paper takes logistic regression that tells trucks from ships by the features of a network trained on
-# CIFAR-100. Of $n$ images, half train the target and half do not; $n/2$ further ones train the reference. We play each game {param}`seeds` times with
-# features of {param}`feature_architecture`.
+# MATT needs a model with one minimum. The paper takes logistic regression that tells trucks from ships by the features of a network trained on CIFAR-100. Of
+# $n$ images, half train the target and half do not; $n/2$ further ones train the reference. We play each game {param}`seeds` times with features of
+# {param}`feature_architecture`.
 
 # %%
 extractor = {"dataset": dataset, "classes": classes, "source": source,
@@ -291,8 +280,8 @@ fits = {n: measure.table1(seeds, n=n, **extractor)
 table_1 = study.table_1(features.features[0], features.labels[0], fits, seed)
 
 # %% tags=["hide-input"]
-first, last = min(fits), max(fits)
-results.name({"n-small": first, "n-large": last})
+first = min(fits)
+results.name({"n-small": first})
 paper = results.paper("bayes", "table1").query("metric == 'attack_accuracy'").groupby("attack")["value"].mean()
 results.name({"noise-small": 100 * (study.peak_of_noise(first) - 0.5), "matt-lead-paper": paper["MATT"] - paper["MALT"], **{
     name: rules.number_of("bayes", claim, table_1) for name, claim in (
@@ -309,13 +298,12 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: C7 reproduced, C7m no difference, C7r no difference, C8 reproduced, C10 reproduced
-# By the paper's protocol MATT beats MALT, by {ours}`matt-lead` points on average over $n$ (the paper: {ours}`matt-lead-paper`), and both get weaker
-# as $n$ grows. MATT does not owe its lead to the weights. At $n =$ {ours}`n-small` the loss of the target minus that of one reference, which needs no
-# weights, has AUC {ours}`calibrated-auc:value`, MATT {ours}`matt-auc:value` and MALT {ours}`malt-auc-1:value`.
+# By the paper's protocol MATT beats MALT, by {ours}`matt-lead` points on average over $n$ (the paper: {ours}`matt-lead-paper`), and both get weaker as $n$
+# grows. MATT does not owe its lead to the weights. At $n =$ {ours}`n-small` the loss of the target minus that of one reference, which needs no weights, has
+# AUC {ours}`calibrated-auc:value`, MATT {ours}`matt-auc:value` and MALT {ours}`malt-auc-1:value`.
 #
-# A part of these accuracies is luck: at $n =$ {ours}`n-small` random numbers are {ours}`noise-small` points above one half. With a threshold from
-# other splits the leads shrink below half a point on average, to {ours}`rehearsed-lead` for MATT over MALT and {ours}`rehearsed-gap` for MALT over
-# 0-1.
+# A part of these accuracies is luck: at $n =$ {ours}`n-small` random numbers are {ours}`noise-small` points above one half. With a threshold from other
+# splits the leads shrink below half a point on average, to {ours}`rehearsed-lead` for MATT over MALT and {ours}`rehearsed-gap` for MALT over 0-1.
 # :::
 #
 # ## Augmentation: Table 3
@@ -345,27 +333,27 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: C12 inconclusive, C13 reproduced
-# Each step of augmentation weakens both attacks, as in the paper. MALT's lead over 0-1, {ours}`sweep-lead` points where it is least, is not settled
-# here. On ImageNet it goes from {printed}`table3 | ResNet-101 | augmentation: None | MALT` against
-# {printed}`table3 | ResNet-101 | augmentation: None | 0-1` without augmentation down to {printed}`table3 | VGG-16 | augmentation: Flip, Crop | MALT`
-# against {printed}`table3 | VGG-16 | augmentation: Flip, Crop | 0-1`. Our networks have less to give away: without augmentation they are right on
-# {ours}`sweep-fit-in` of their training images and on {ours}`sweep-fit-out` of the others.
+# Each step of augmentation weakens both attacks, as in the paper. MALT's lead over 0-1, {ours}`sweep-lead` points where it is least, is not settled here. On
+# ImageNet it goes from {printed}`table3 | ResNet-101 | augmentation: None | MALT` against {printed}`table3 | ResNet-101 | augmentation: None | 0-1` without
+# augmentation down to {printed}`table3 | VGG-16 | augmentation: Flip, Crop | MALT` against {printed}`table3 | VGG-16 | augmentation: Flip, Crop | 0-1`. Our
+# networks have less to give away: without augmentation they are right on {ours}`sweep-fit-in` of their training images and on {ours}`sweep-fit-out` of the
+# others.
 # :::
 #
 # ## What held and what did not
 #
 # :::{finding}
 # :claims: C6 reproduced, C7 reproduced, C11 reproduced, C12 inconclusive, C13 reproduced, A4 contradicted
-# **What held.** A threshold for each record beats one for all in the Gaussian game and, set by the best split, on networks. By the paper's protocol
-# MATT beats MALT on logistic regression. Augmentation weakens MALT and 0-1. The theorems hold in worlds small enough to sum over
+# **What held.** A threshold for each record beats one for all in the Gaussian game and, set by the best split, on networks. By the paper's protocol MATT
+# beats MALT on logistic regression. Augmentation weakens MALT and 0-1. The theorems hold in worlds small enough to sum over
 # ({numref}`bayes-enumeration-table`).
 #
-# **What did not.** The theorem's own threshold, the soft minimum, loses to a single threshold on these networks. The theorem does not promise
-# otherwise: training by Adam need not be a draw from {eq}`bayes-gibbs`, its temperature is not known, and fifteen references may be too few for a
-# soft minimum. No run here tells which it is.
+# **What did not.** The theorem's own threshold, the soft minimum, loses to a single threshold on these networks. The theorem does not promise otherwise:
+# training by Adam need not be a draw from {eq}`bayes-gibbs`, its temperature is not known, and fifteen references may be too few for a soft minimum. No run
+# here tells which it is.
 #
-# **What stays open.** Whether MALT beats 0-1 on small networks as it does on ImageNet, and what the paper's networks would show at few false alarms,
-# for it prints accuracies.
+# **What stays open.** Whether MALT beats 0-1 on small networks as it does on ImageNet, and what the paper's networks would show at few false alarms, for it
+# prints accuracies.
 # :::
 #
 # ## Exercises
@@ -377,54 +365,41 @@ results.show_table(
 #
 # ````{solution} bayes-exercise-references
 # :class: dropdown
-# MALT uses no reference for its score, so its AUC is that of the same targets; only its threshold comes from the attacker's models. MAST's threshold
-# for each image comes from four losses on either side instead of fifteen, and is noisier, most of all for images whose losses scatter.
+# MALT uses no reference for its score, so its AUC is that of the same targets; only its threshold comes from the attacker's models. MAST's threshold for each
+# image comes from four losses on either side instead of fifteen, and is noisier, most of all for images whose losses scatter.
 # ````
 #
 # ````{exercise} What does the sign of Eq. 29 do?
 # :label: bayes-exercise-sign
-# In the Gaussian game $\tau(z)$ is known. Score the records with the right sign, $-\ell + \tau(z)$, and with the sign that Eq. 29 prints,
-# $-\ell - \tau(z)$. Compare both AUCs with MALT's, and explain the order.
+# In the Gaussian game $\tau(z)$ is known. Score the records with the right sign, $-\ell + \tau(z)$, and with the sign that Eq. 29 prints, $-\ell - \tau(z)$.
+# Compare both AUCs with MALT's, and explain the order.
 # ````
 #
-# ````{solution-start} bayes-exercise-sign
+# ````{solution} bayes-exercise-sign
 # :class: dropdown
-# ````
-
-# %%
-difficulty = played.mast - played.malt  # tau(z) of each record, T = 1
-both = {"printed sign": played.malt - difficulty, "MALT": played.malt}
-{name: metrics.auc(score, played.members).mean() for name, score in both.items()}
-
-# %% [markdown]
-# With the printed sign the score is $-\ell - \tau$: hard records, already far down, fall further.
-#
-# ````{solution-end}
+# $\tau(z)$ is `played.mast - played.malt`, so the scores are `played.mast` and `2 * played.malt - played.mast`. The right sign finds all, MALT most, the
+# printed sign fewer: hard records, already far down, fall further.
 # ````
 #
 # ````{exercise} How much is ε?
 # :label: bayes-exercise-epsilon
-# If training is $\epsilon$-{term}`differentially private <differential privacy>`, the probability that a record is a member is at most
-# $\lambda + \epsilon/4$ after the model is seen ({prf:ref}`bayes-property-1`). For which $\epsilon$ does that say anything at $\lambda = 0.5$, $0.1$,
-# $0.01$? Does $\epsilon = 1$ protect a record with a prior of one percent?
+# If training is $\epsilon$-{term}`differentially private <differential privacy>`, the probability that a record is a member is at most $\lambda + \epsilon/4$
+# after the model is seen ({prf:ref}`bayes-property-1`). For which $\epsilon$ does that say anything at $\lambda = 0.5$, $0.1$, $0.01$? Does $\epsilon = 1$
+# protect a record with a prior of one percent?
 # ````
 #
 # ````{solution} bayes-exercise-epsilon
 # :class: dropdown
 # The bound is below one only for $\epsilon < 4(1-\lambda)$, so up to 2, 3.6 and 3.96. Without the last step of its proof the bound is
-# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$ and the printed one $0.26$: the record is protected, and the
-# printed bound is ten times too pessimistic.
+# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$ and the printed one $0.26$: the record is protected, and the printed
+# bound is ten times too pessimistic.
 # ````
 
-# %% [markdown]
 # ## Quiz
-#
-# Choose an option and open it: it says why it is right, or what it mistakes.
 #
 # :::{quiz} bayes
 # :::
-
-# %% [markdown]
+#
 # ## In more depth
 #
 # ### Theorem 1, and a correction
@@ -441,24 +416,22 @@ both = {"printed sign": played.malt - difficulty, "MALT": played.malt}
 #
 # *Why.* Fix $\mathcal T$ and use Bayes' rule for the two values of $m_1$: the posterior is $\alpha/(\alpha+\beta)$ with
 # $\alpha = \lambda\,\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)$ and $\beta = (1-\lambda)\,\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)$, and
-# $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$. Then average over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be
-# over the law of $\mathcal T$ **given** $\theta$ and $z_1$.
+# $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$. Then average over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be over the
+# law of $\mathcal T$ **given** $\theta$ and $z_1$, here and in {prf:ref}`bayes-theorem-2`.
 #
 # (bayes-enumeration)=
 # ### Both theorems in a world small enough to sum over
 #
-# Let records take three values and models seven, with random losses. Every probability is then a finite sum, and the theorems can be checked to the
-# last digit. Models 0 and 1 have the same loss on every record; models 0 and 2 on the first record alone.
+# Let records take three values and models seven, with random losses. Every probability is then a finite sum, and the theorems can be checked to the last
+# digit. Models 0 and 1 have the same loss on every record; models 0 and 2 on the first record alone.
 
 # %%
 theory_results, errors = study.theorems(seed)
 
 # %% tags=["hide-input"]
-of_theory = theory_results[theory_results["study"] == "theory"]
-hot = theory_results[theory_results["study"] == "temperature"]
-results.name({"worlds-rise": int(metrics.estimate(of_theory, "best rule", "worlds where it rises").value)})
-results.name({"accuracy-cold": number(hot, "best rule", "accuracy", temperature=0.05),
-              "accuracy-hot": number(hot, "best rule", "accuracy", temperature=5.0)}, ".1%")
+results.name({"worlds-rise": int(metrics.estimate(theory_results, "best rule", "worlds where it rises").value)})
+results.name({f"accuracy-{name}": number(theory_results, "best rule", "accuracy", temperature=temperature)
+              for name, temperature in (("cold", 0.05), ("hot", 5.0))}, ".1%")
 small_numbers = dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e")
 results.show_table(
     errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=small_numbers,
@@ -467,9 +440,9 @@ results.show_table(
             "and under two with the same loss on *all* records. So where the other records are unknown, one loss is not enough, and all losses are.")
 
 # %% [markdown]
-# The paper adds that a hotter posterior (more noise in training) leaves the attacker less. On average over 300 random worlds it does: the best
-# attacker is right in {ours}`accuracy-cold` of all cases at $T = 0.05$ and in {ours}`accuracy-hot` at $T = 5$. It is no theorem, for in
-# {ours}`worlds-rise` of them the accuracy rises somewhere on the way.
+# The paper adds that a hotter posterior (more noise in training) leaves the attacker less. On average over 300 random worlds it does: the best attacker is
+# right in {ours}`accuracy-cold` of all cases at $T = 0.05$ and in {ours}`accuracy-hot` at $T = 5$. It is no theorem, for in {ours}`worlds-rise` of them the
+# accuracy rises somewhere on the way.
 #
 # ### What privacy buys
 #
@@ -481,10 +454,10 @@ results.show_table(
 #
 # *Why.* The sigmoid rises with slope at most $1/4$.
 #
-# The paper also has a certificate for one model and one record, found after training (Property 2). If with probability $1 - \delta$ over $\mathcal T$
-# the mean loss of $z_1$ under models that have not seen it exceeds $\ell(\theta, z_1)$ by at most $\epsilon$, the posterior is at most
-# $\lambda + \frac{\epsilon}{4T} + \delta$: the soft minimum $\tau$ is below the mean loss, so $s \le \epsilon / T$ where the condition holds. In 900
-# random finite worlds no posterior exceeds either bound.
+# The paper also has a certificate for one model and one record, found after training (Property 2). If with probability $1 - \delta$ over $\mathcal T$ the
+# mean loss of $z_1$ under models that have not seen it exceeds $\ell(\theta, z_1)$ by at most $\epsilon$, the posterior is at most
+# $\lambda + \frac{\epsilon}{4T} + \delta$: the soft minimum $\tau$ is below the mean loss, so $s \le \epsilon / T$ where the condition holds. In 900 random
+# finite worlds no posterior exceeds either bound.
 #
 # ### Table 1: average precision
 
@@ -500,15 +473,15 @@ results.show_table(
 # (bayes-complement-part)=
 # ### The partner of the target among the references
 #
-# The networks of a bank come in pairs that share no image and together hold all. With the target's partner among the references, every image of the
-# target is held by one reference fewer than any other image. Whoever counts has membership, without a look at any loss.
+# The networks of a bank come in pairs that share no image and together hold all. With the target's partner among the references, every image of the target is
+# held by one reference fewer than any other image. Whoever counts has membership, without a look at any loss.
 
 # %%
 with_partner = study.complement(bank, targets, draws)
 
 # %% tags=["hide-input"]
-held = bank.members[2:].sum(0).mean()
-results.name({"held-in-aside": int(held), "held-out-aside": int(held), "held-in-kept": int(held), "held-out-kept": int(held) + 1})
+half = int(bank.members[2:].sum(0).mean())  # references that hold a record
+results.name({"held-in-kept": half, "held-out-kept": half + 1})
 results.name({f"{name}-{way.split()[-1]}": number(with_partner, attack, "auc", complement=way) for name, attack in (
     ("count", "counting"), ("mast", "MAST"), ("lira", "LiRA")) for way in ("put aside", "kept")})
 results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc", complement="kept") - metrics.estimate(
@@ -516,19 +489,14 @@ results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc
 plotting.show(
     exhibits.complement(with_partner), name="bayes-complement",
     caption="AUC of three attacks, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
-            "references. *Counting* has minus the number of references that hold an image for its score; dashed: guessing.",
+            "references. *Counting* has minus the number of references that hold an image for its score; dashed: guessing. With the complement MAST's AUC "
+            "changes by {ours}`complement-mast` and LiRA's by {ours}`complement-lira`.",
     alt="AUC of counting, MAST and LiRA on each target. With the complement put aside counting is at {ours}`count-aside:value`, with it among the "
         "references at {ours}`count-kept:value`; MAST changes by {ours}`complement-mast` and LiRA by {ours}`complement-lira`.")
 
 # %% [markdown]
-# Counting has an AUC of {ours}`count-kept:value` with the complement and of {ours}`count-aside:value` without. With the complement, MAST's AUC
-# changes by {ours}`complement-mast` and LiRA's by {ours}`complement-lira`.
-#
 # (bayes-claims)=
 # ### Every claim, with its verdict
-#
-# Each claim is put as one number that the paper says is above zero; the verdict is computed from its interval
-# ([how a verdict is found](../book/statistics.md)).
 
 # %%
 frame = pd.concat([table_2, table_1, table_3, figure_1, theory_results])
@@ -550,7 +518,6 @@ claims.show("bayes", verdicts)
 #
 # - **Eq. 29** prints $\tau = \log\int e^{-\ell/T} p$; Eq. 14 has $-T$ in front. With the printed sign difficulty is added instead of removed
 #   ({ref}`exercise <bayes-exercise-sign>`).
-# - **Theorems 1 and 2**: the expectation is over $\mathcal T$ given $\theta$ and $z_1$ ({numref}`bayes-enumeration-table`).
 # - **Eqs. 34–35** drop a constant, $\frac d2 \log\frac{n'+1}{n'}$, which moves the natural threshold away from zero. We keep it.
 # - **After Theorem 2** the text says that a larger $T$ lowers $s$. At fixed $\tau$ it lowers $|s|$, and so raises a negative $s$.
 # - **Table 1 and its text** disagree about mAP test: the text calls MALT and MATT similar, the table has MATT ahead by
@@ -570,7 +537,7 @@ claims.show("bayes", verdicts)
 # | Table 2 | CIFAR-10, 15,000 members, 50 epochs, 30 references | {param}`dataset:title`, half of {param}`records`, {param}`epochs` epochs, {param}`references` references | `-p epochs 50`, two hours on two cores |
 # | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs, half of 1.2 million images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs | ImageNet in a folder and weeks of a graphics card |
 #
-# The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. It names no optimiser, batch size or width for
-# Table 2; we use Adam with batches of 64.
+# The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. It names no optimiser, batch size or width for Table 2;
+# we use Adam with batches of 64.
 #
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

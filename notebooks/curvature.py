@@ -13,7 +13,7 @@
 #
 # **On {ours}`set`, an attacker who asks for the loss at {ours}`asks` points around an image measures how the loss curves there, and with the help of
 # {param}`references` other networks finds {ours}`curvature-tpr:value` of the training images if one in a hundred of the other images may be accused.
-# LiRA, which asks once, finds {ours}`lira-tpr:value`; with its mirror image as well, {ours}`lira-two:value`.**
+# LiRA, which asks once, finds {ours}`lira-tpr:value`; with its mirror image as well, {ours}`lira-two-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 datasets: list[str] = ["cifar10"]  # of networks that generalise (see `mia data ls`) [data set; not empty; distinct]
@@ -22,75 +22,56 @@ models: int = 32  # networks in complementary pairs, each trained on half of the
 targets: int = 8  # networks that are attacked, one of each pair [2..128]
 references: int = 30  # other networks that an attack may use [4..254; even]
 records: int = 0  # training records that the networks share; 0 for all of the set [0..60000]
-asked: int = 4000  # records that are attacked, the first ones [300..60000]
-precisely: int = 2000  # of these, whose curvature is also computed in float64 [300..60000]
-exactly: int = 1000  # of these, whose Hessian is computed [10..60000]
+asked: int = 4000  # records that are attacked, the first ones: half of them in float64, too, of a quarter with the Hessian [300..60000]
 architecture: str = "batchnorm_cnn:24,48,96"  # of the networks [architecture]
 epochs: int = 20  # of training [1..500]
 batch_size: int = 256  # of training [1..10000]
 learning_rate: float = 0.15  # the highest, of SGD [1e-6..10.0]
-reference_counts: list[int] = [4, 8, 16]  # fewer references, besides all, as far as there are so many [4..254; even; not empty; distinct]
-sized: str = "cifar100"  # data set of Figures 6 and 7 [data set]
-sizes: list[int] = [1000, 5000, 45000]  # training sets there, besides half of all records [10..60000; ascending; not empty]
-size_targets: int = 8  # networks of each size [2..64]
-unmeasured: str = "leave out"  # what to do about networks of Figures 6 and 7 that nobody has measured [leave out | train]
-hand_models: int = 8  # networks trained in "The idea" and attacked in "One target by hand" [6..64; even]
-hand_epochs: int = 40  # of these [1..500]
+sizes: list[int] = [1000, 5000]  # training sets of Figures 6 and 7, besides random halves of all records [10..49000; ascending; not empty]
+hand_epochs: int = 40  # of the networks trained in "The idea" and attacked in "One target by hand" [1..500]
 seed: int = 0  # of splits and training [0..1000000]
 draws: int = 60  # resamples of records behind each interval [10..10000]
 
 # %% tags=["hide-input"]
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
-from mia_lib import (attacks, claims, data, membership, metrics, plotting, published,
-                     results, signals, training)
-from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
 from mia_lib.evidence import rules
 from mia_lib.papers.curvature import exhibits, measure, study
 from mia_lib.signals import curvature
 
-ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 sets = [*[study.MEMORISED] * memorised, *datasets]
 first = sets[0]
 
 
-def number(frame, attack, metric, **where):
+def number(attack, metric, **where):
     return metrics.estimate(frame, attack, metric, data=first, **where).interval()
 
 # %%
 recipe = {"records": records or None, "architecture": architecture, "epochs": epochs,
           "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed}
 games = study.attacked(models, targets, references)
-curved, banks, frames, scores, members = {}, {}, [], {}, {}
+curved, scored, frames = {}, {}, []
 for name in sets:
-    curved[name], banks[name] = study.measured(name, models, asked, precisely,
-                                               exactly, **recipe)
-    table, scores[name], members[name] = study.table_1(name, curved[name],
-                                                       banks[name], games, draws)
-    counted = study.queries(name, curved[name], banks[name], games, ITERATIONS, draws)
-    frames += [table, counted]
-table_1 = pd.concat(frames, ignore_index=True)
+    curved[name], bank = study.measured(name, models, asked, **recipe)
+    table, *scored[name] = study.table_1(name, curved[name], bank, games, draws)
+    frames += [table, study.queries(name, curved[name], bank, games, draws)]
+frame = pd.concat(frames, ignore_index=True)
 
 # %% tags=["remove-input"]
-asks, queried = 4 * ITERATIONS, table_1[table_1["study"] == "queries"]
-results.name({"lira-two": number(queried, study.FIXED, "tpr_at_fpr=0.01", queries=2)}, ".1%")
-results.name({"set": exhibits.name_of(first), "sets": " and ".join(map(exhibits.name_of, sets)), "asks": asks, "asks-twice": 2 * asks})
-for metric, short, spec in (("tpr_at_fpr=0.01", "tpr", ".1%"), ("auc", "auc", ".3f")):
-    results.name({f"curvature-{short}": number(queried, study.RATIO, metric, queries=asks),
-                  f"lira-{short}": number(queried, study.FIXED, metric, queries=1)}, spec)
-drawn = [*study.PAPER, study.FIXED]
-printed = exhibits.printed("table5")
-points = {row.attack: [(float(row.metric.split("=")[1]), row.value / 100)] for row in printed[
-    (printed["metric"] == "tpr_at_fpr=0.001") & (printed["protocol"] == "as released")].itertuples() if row.attack in plotting.STYLE}
+asks = 4 * study.ITERATIONS
+results.name({"set": exhibits.name_of(first), "second": exhibits.name_of(sets[-1]), "sets": " and ".join(map(exhibits.name_of, sets)),
+              "asks": asks, "asks-twice": 2 * asks})
+for word, name, count in (("curvature", study.RATIO, asks), ("lira", study.FIXED, 1), ("lira-two", study.FIXED, 2)):
+    results.name({f"{word}-tpr": number(name, "tpr_at_fpr=0.01", study="queries", queries=count)}, ".1%")
+    results.name({f"{word}-auc": number(name, "auc", study="queries", queries=count)})
 plotting.show(
-    plotting.roc({name: scores[first][name] for name in drawn}, members[first], points, "paper, TPR at 0.1 %", band=False), name="curvature-figure-4",
-    caption="**Figure 4 of the paper**, all eight methods as released, on {ours}`set`: members found (true positive rate) against false alarms "
-            "(false positive rate), mean over {param}`targets` networks. *LiRA, one spread* is ours: LiRA as in its own paper. Hollow marks are the "
-            "paper's, of ResNet-18 that was trained for 300 epochs. Dashed: guessing.",
+    exhibits.figure_4(*scored[first]), name="curvature-figure-4",
+    caption="**Figure 4 of the paper**, all eight methods as released, on {ours}`set`: members found (true positive rate) against false alarms, mean over "
+            "{param}`targets` networks. *LiRA, one spread* is LiRA as in its own paper. Hollow: the paper's, of ResNet-18. Dashed: guessing.",
     alt="ROC curves of nine attacks on logarithmic axes. Where one in a hundred non-members is accused, the curvature's log ratio finds "
         "{ours}`curvature-tpr:value` of the members with {ours}`asks` queries and LiRA with one spread {ours}`lira-tpr:value` with one.")
 
@@ -103,53 +84,35 @@ plotting.show(
 #
 # Somebody trained a network on half of the training images of a set; for each image a coin decided. The attacker has an image with its label and
 # wants to know how the coin fell. It may ask the network for its loss at any input, and it may train {term}`reference models <reference model>` of its
-# own on other halves. That is the [membership game](../book/game.md). The attacks differ in what they need, and in how often they ask:
-
-# %% tags=["hide-input"]
-released = replace(baselines.lira_online.needs, access=baselines.modified_entropy.needs.access)
-needs = attacks.threat_model({
-    "Curv ZO NLL, LR": attack.nll, "LiRA, as released": released, "LiRA": baselines.lira_online, "Yeom": bayes.malt, "MAST": bayes.mast,
-    "Watson": calibration.calibrate, "Attack R": baselines.attack_r, "Song and Mittal": baselines.modified_entropy, "RMIA": baselines.rmia.needs})
-results.show_table(
-    needs.assign(queries=[2 * asks, 2, 2, *[1] * 6]), name="curvature-threat-model",
-    caption="What each attack needs, as declared by the function that computes it, and how often it asks the target about one image as run in the paper. MAST is the "
-            "attack of Sablayrolles et al., Attack R that of Ye et al. Song and Mittal run here with one threshold for all classes.")
-
-# %% [markdown]
-# ## The idea: how the loss bends around an image
+# own on other halves. That is the [membership game](../book/game.md). LiRA as released and the attack of Song and Mittal see all probabilities, the others
+# the loss alone. The attacks of Yeom and of Song and Mittal need no reference; Watson and Attack R need references without the image, the rest also such
+# with it ([what each attack needs](../book/guide.md)). About one image the paper's curvature asks {ours}`asks-twice` times, LiRA twice, and the rest once.
+#
+# ## One target by hand: how the loss bends around an image
 #
 # A network that was trained on an image should have a loss there that is low and flat. Around an image that it has not seen, the loss should rise and
-# bend ({numref}`curvature-figure-2`). How much it bends also depends on the image. This cell trains {param}`hand_models` small networks on halves of 1,000 images of FashionMNIST, which lie in the repository, and measures the
-# curvature of the loss around each image.
+# bend ({numref}`curvature-figure-2`). How much it bends also depends on the image. So the attack compares the curvature under the target with two
+# Gaussians, one of networks that were trained on the image and one of others. This cell trains eight small networks on halves of 1,000 images of
+# FashionMNIST, which lie in the repository, measures how the loss curves around each image, and attacks the first network.
 
 # %%
 images = data.load("fashion_mnist_20k").take(np.arange(1000))
-inside = membership.balanced_halves(1000, models=hand_models, seed=seed)
+inside = membership.balanced_halves(1000, models=8, seed=seed)
 config = training.TrainConfig("strided_cnn:4,8,32", epochs=hand_epochs, batch_size=64,
                               optimizer="sgd", learning_rate=0.05, momentum=0.9,
                               seed=seed)
 networks = training.train(images, inside, config)
-bent = curvature.of(networks, images, "released_code", ITERATIONS, measure.STEP)
+bent = curvature.of(networks, images, "released_code", h=measure.STEP)
 log_bent = attack.log_curvature(bent)  # [models, images]
-
-# %% [markdown]
-# ## One target by hand
-#
-# The attack compares the log curvature of an image under the target with two Gaussians: one fitted to the references that were trained on the image,
-# one to the others. Here it attacks the first of the networks above.
-
-# %%
-others = membership.references_of(0, len(networks))  # without the target's complement
-ratio = attack.nll(log_bent[0], log_bent[others], inside[others])
 margin = signals.logit_scaled_confidence(networks, images)
-lira = baselines.lira_online(margin[0], margin[others], inside[others])
-by_hand = {"Curv, log ratio": ratio, "LiRA": lira, "Yeom": margin[0]}
+others = membership.references_of(0, len(networks))  # without the target's complement
+by_hand = {"curvature": attack.nll(log_bent[0], log_bent[others], inside[others]),
+           "LiRA": baselines.lira_online(margin[0], margin[others], inside[others])}
 {name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
-# The curvature attack has an {term}`AUC` of {ours}`hand-curvature`, for {ours}`asks` queries an image. LiRA is the same comparison for the
-# log odds of the true class and has {ours}`hand-lira`, for one query. The networks come in pairs that share no image; the partner of the target stays
-# out, because counting which references hold an image would give the answer away.
+# The number is the {term}`AUC`; guessing has one half. LiRA is the same comparison for the log odds of the true class, from one query in the place of
+# {ours}`asks`. The target's partner, which was trained on all other images, stays out of the references: it would give the answer away.
 #
 # ## The method
 #
@@ -188,125 +151,83 @@ by_hand = {"Curv, log ratio": ratio, "LiRA": lira, "Yeom": margin[0]}
 # the label and large where it is wrong. Through it the label enters the estimate.
 
 # %% tags=["hide-input"]
-results.name({f"hand-{name}": float(metrics.auc(by_hand[attack_name], inside[0])) for name, attack_name in (("curvature", study.RATIO), ("lira", "LiRA"))})
-given = signals.logits(networks, images)[0].argmax(-1)
-wrong = np.flatnonzero(~inside[0] & (given != images.y))
-shown = int(wrong[0]) if len(wrong) else 0
-probed = study.probe(networks.model(0), images.x[shown], dict.fromkeys([int(images.y[shown]), int(given[shown])]), seed)
-called = [f"the label, {images.classes[images.y[shown]]}", f"the network's own, {images.classes[given[shown]]}"]
-results.name({"probe-true": images.classes[images.y[shown]], "probe-own": images.classes[given[shown]]})
+probed = study.probe_of_stranger(networks, images, inside[0], seed)
 plotting.explore(
-    exhibits.probe_chart(probed, called, measure.STEP), exhibits.probe_figure(probed, called, measure.STEP), name="curvature-idea",
-    instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it make a "
-                 "difference, and where not?",
-    caption="One probe of one image, labelled {ours}`probe-true`, which a network that was not trained on it calls {ours}`probe-own`: the size of "
-            "the estimate $q$ against the step $h$, and $v^\\top H u$ for the piece of the network that the image lies on. While the four points lie on "
-            "that piece, the label makes no difference; at larger steps it does.",
-    alt="Size of the estimate q against the step on logarithmic axes, for the image's label and for the one that the network gives, with a level "
-        "line for the Hessian's own number. The two curves agree at small steps and part at larger ones.")
+    exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea",
+    instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it matter?",
+    caption="One probe of one image that the network was not trained on and gets wrong: the size of the estimate $q$ against the step $h$ with two labels, "
+            "and $v^\\top H u$ on the piece of the network around the image. While the four points lie on that piece, the label makes no difference.",
+    alt="Size of the estimate q against the step on logarithmic axes, for the image's label and for the network's own, with a level line for the "
+        "Hessian's own number. The two curves agree at small steps and part at larger ones.")
 
 # %% [markdown]
-# **The attack** (ZO, *zero-order*: without derivatives) fits two Gaussians to the log curvature of a record under references, IN and OUT:
+# **The attack** (ZO, *zero-order*: without derivatives) fits two Gaussians to the log curvature $c$ of a record under references, IN and OUT. Its score is
+# $\mathrm{LR} = \mathcal N(c;\, \mu_{\mathrm{in}}, \sigma^2_{\mathrm{in}}) / \mathcal N(c;\, \mu_{\mathrm{out}}, \sigma^2_{\mathrm{out}})$, or its logarithm, NLL. Since
+# the logarithm rises strictly, *LR and NLL must rank all records alike*. In the paper they do not: on CIFAR-100 their AUCs are
+# {printed}`table1 | CIFAR100 | Curv ZO LR | auroc` and {printed}`table1 | CIFAR100 | Curv ZO NLL | auroc` %. The released code computes two other scores
+# under these names ({ref}`below <curvature-ladder-section>`).
 #
-# $$
-# \mathrm{LR} = \frac{\mathcal N(c;\, \mu_{\mathrm{in}}, \sigma^2_{\mathrm{in}})}{\mathcal N(c;\, \mu_{\mathrm{out}}, \sigma^2_{\mathrm{out}})}, \qquad
-# \mathrm{NLL} = \log \mathrm{LR} .
-# $$ (curvature-lr)
-#
-# NLL is here the logarithm of LR. Since the logarithm rises strictly, *LR and NLL must rank all records alike*. In the paper they do not: on CIFAR-100
-# their AUCs are {printed}`table1 | CIFAR100 | Curv ZO LR | auroc` and {printed}`table1 | CIFAR100 | Curv ZO NLL | auroc` %. The released code computes
-# two other scores under these names ({ref}`below <curvature-ladder-section>`).
-#
-# ## All methods: Table 1
+# ## All methods: Tables 1 to 5
 #
 # The paper attacks three ResNets with 64 references. This run attacks {param}`targets` small networks with {param}`references` references each, on
 # {ours}`sets`. The networks on {ours}`set` have 2,000 members and were trained for 60 epochs with mirrored images: they are right on {ours}`fit-in` of their
-# members and on {ours}`fit-out` of the others. Those on {ours}`second` are {param}`architecture`, trained for {param}`epochs` epochs without augmentation
-# on half of the training images, and generalise better. Verdicts on this page are about the former.
+# members and on {ours}`fit-out` of the others. Those on {ours}`second` are {param}`architecture`, trained on half of the training images as they are, for
+# {param}`epochs` epochs, and generalise better. Verdicts on this page are about the former.
 
 # %% tags=["hide-input"]
-def lead(claim):
-    return rules.number_of("curvature", claim, table_1[table_1["data"] == first])
-
-
-as_released = table_1[(table_1["study"] == "methods") & (table_1["protocol"] == "as released") & (table_1["data"] == first)]
-auc_of = {name: metrics.estimate(as_released, name, "auc") for name in as_released["attack"].unique()}
-alike = table_1[table_1["study"] == "alike"]
-results.name({f"fit-{side}": number(alike, "model", f"{which}_accuracy").value for side, which in (("in", "member"), ("out", "other"))}, ".1%")
-results.name({"second": exhibits.name_of(sets[-1]), "nll-auc": auc_of[study.NLL].interval(), "yeom-auc": auc_of["Yeom"].interval()})
-results.name({"behind-released": -lead("C3"), "behind-one-view": -lead("C3v"), "behind-lira": -lead("A1"), "second-view": lead("C6")}, ".1f")
-results.name({"lira-released-auc": auc_of[study.RELEASED].interval(), "lira-class-auc": auc_of["LiRA, released rule"].interval(),
-              "lira-true-auc": auc_of[study.TRUE].interval(), "ratio-auc": auc_of[study.RATIO].interval()}, ".3f")
+results.name({f"{word}-auc": number(name, "auc", study="methods", protocol="as released") for word, name in (
+    ("nll", study.NLL), ("yeom", "Yeom"), ("lira-released", study.RELEASED), ("lira-true", study.TRUE))}, ".3f")
+results.name({word: sign * rules.number_of("curvature", claim, frame[frame["data"] == first]) for word, sign, claim in (
+    ("behind-released", -1, "C3"), ("behind-one-view", -1, "C3v"), ("behind-lira", -1, "A1"), ("second-view", 1, "C6"))}, ".1f")
+right, trained = (curved[first].true == curved[first].top)[..., 0], curved[first].members
+results.name({"fit-in": right[trained].mean(), "fit-out": right[~trained].mean()}, ".1%")
 results.show_table(
-    exhibits.table_one(table_1), name="curvature-table-1",
-    caption="**Table 1 of the paper**, in percent. The upper eight methods run as in the released code, with image and mirror image for curvature and "
-            "LiRA and the image alone for the others; the lower ones are ours. AUC with 95 % intervals over {param}`targets` networks and their "
-            "images; accuracy at the best threshold, a {ref}`peak <peak-accuracy>`, which has no interval. Paper: ResNets and 64 references, on all of CIFAR-100 "
-            "beside the first networks. Its ImageNet is not measured.")
+    exhibits.table_one(frame), name="curvature-table-1",
+    caption="**Table 1 of the paper**, in percent. The upper eight methods run as released, curvature and LiRA with the mirror image, too; the lower ones are "
+            "ours. AUC with 95 % intervals over {param}`targets` networks and their images; accuracy is a {ref}`peak <peak-accuracy>`. Paper: ResNets.")
+results.show_table(
+    exhibits.views_table(frame), name="curvature-table-2",
+    caption="**Tables 2 to 4 of the paper**: AUC in percent from the image alone and with its mirror image. The paper's networks and those on "
+            "{ours}`set` were trained with mirrored images, those on {ours}`second` without.")
+results.show_table(
+    exhibits.table_five(frame, first), name="curvature-table-5",
+    caption="**Table 5 of the paper** on {ours}`set`: members found at low rates of false alarms, in percent, as released. A rate that fewer than one "
+            "non-member would make is below resolution. The paper's on CIFAR-100.")
 
 # %% [markdown]
 # :::{finding}
-# :claims: C3 inconclusive, C3v contradicted, A1 contradicted
+# :claims: C3 inconclusive, C3v contradicted, A1 contradicted, C4 reproduced, C5 reproduced, C6 reproduced
 # On {ours}`set` NLL as released has an AUC of {ours}`nll-auc:value`, and the plain loss (Yeom) has {ours}`yeom-auc:value`: these networks know their members
 # so well that the loss alone tells them. With one view for every method NLL is {ours}`behind-one-view` points behind the best. In the paper NLL has the
 # best AUC on all three sets. On {ours}`second` all attacks are weaker, and MAST, Watson and Attack R are ahead of NLL.
 #
 # The released code gives LiRA the *largest* probability, where its own paper takes the true class's {cite}`carlini2022membership`, and scores it by the
-# rule that the code calls LR. So run, its AUC on {ours}`set` is {ours}`lira-released-auc:value`. With the true class it is {ours}`lira-class-auc:value`,
-# and with a proper likelihood ratio as well {ours}`lira-true-auc:value`. NLL as released is {ours}`behind-lira` points behind LiRA so repaired, and the
-# curvature's own proper ratio, with an AUC of {ours}`ratio-auc:value`, half as far.
-# :::
+# rule that the code calls LR. So run, its AUC on {ours}`set` is {ours}`lira-released-auc:value`; with the true class and a proper likelihood ratio it is
+# {ours}`lira-true-auc:value`. NLL as released is {ours}`behind-lira` points behind LiRA so repaired, and the curvature's own proper ratio half as far.
 #
-# ## A second view, and few false alarms: Tables 2 to 5
-
-# %% tags=["hide-input"]
-results.show_table(
-    exhibits.views_table(table_1), name="curvature-table-2",
-    caption="**Tables 2 to 4 of the paper**: AUC in percent from the image alone and with its mirror image. The paper's networks and those on "
-            "{ours}`set` were trained with mirrored images, those on {ours}`second` without.")
-results.show_table(
-    exhibits.table_five(table_1, first), name="curvature-table-5",
-    caption="**Table 5 of the paper** on {ours}`set`: members found at low rates of false alarms, in percent, as released. Each target has half of "
-            "the images as non-members; a rate that fewer than one of them would make is below resolution. The paper's on CIFAR-100.")
-
-# %% [markdown]
-# :::{finding}
-# :claims: C4 reproduced, C5 reproduced, C6 reproduced
-# At few false alarms LR is first of the eight, as in the paper. At one in a thousand LR finds {ours}`curvature-table-5 | Curv ZO LR | TPR at 0.1 %` % of the members on
-# {ours}`set`, NLL {ours}`curvature-table-5 | Curv ZO NLL | TPR at 0.1 %` % and MAST {ours}`curvature-table-5 | MAST | TPR at 0.1 %` %, as released. The
-# paper has LR at {printed}`table5 | 2 augmentations | Curv ZO LR | tpr_at_fpr_0.1pct` %, ahead of all. LiRA with the true class, which the paper did not
-# run, finds more: {ours}`curvature-table-5 | LiRA, true class | TPR at 0.1 %` %.
-#
-# The second view adds {ours}`second-view` points of AUC to NLL and LR, on average. On {ours}`second` it takes away: those networks were trained without
-# mirrored images, and a mirrored image tells less about membership than the image itself.
+# At few false alarms LR is first of the eight, as in the paper. At one in a thousand it finds {ours}`curvature-table-5 | Curv ZO LR | TPR at 0.1 %` % of the
+# members on {ours}`set`, NLL {ours}`curvature-table-5 | Curv ZO NLL | TPR at 0.1 %` %. LiRA with the true class, which the paper did not run, finds more:
+# {ours}`curvature-table-5 | LiRA, true class | TPR at 0.1 %` %. The second view adds {ours}`second-view` points of AUC to NLL and LR, on average. On
+# {ours}`second` it takes away, for those networks were trained without mirrored images.
 # :::
 #
 # ## Count the queries
 #
-# The paper's curvature asks {ours}`asks-twice` times about an image with its mirror image, LiRA as run there twice, LiRA in its own paper 18 times. This
-# table has all of them on the images whose curvature is known in float64. LiRA with 18 and with 80 queries sees shifted and mirrored views.
+# This table has all attacks on the images whose curvature is known in float64. LiRA asks 18 times in its own paper, of shifted and mirrored views.
 
 # %% tags=["hide-input"]
-results.name({"tied-tpr": number(queried, study.TIED, "tpr_at_fpr=0.01", queries=2 * asks)}, ".1%")
-results.name({"alike": number(table_1, study.RATIO, "rank correlation")}, ".2f")
-results.name({"overlap": number(table_1, study.RATIO, "overlap")}, ".0%")
+results.name({"tied-tpr": number(study.TIED, "tpr_at_fpr=0.01", study="queries", queries=2 * asks)}, ".1%")
 results.show_table(
-    exhibits.queries_table(table_1), name="curvature-queries",
-    caption="Attacks by the number of queries of an image, in percent, with 95 % intervals over {param}`targets` networks and images (4,000 of CIFAR-100, "
-            "{param}`precisely` of a bank), {param}`references` references. The curvature is in float64. *One spread*: one variance for all images, as LiRA's "
-            "authors advise where references are few; *log ratio* and *true class*: two for each image; *tied*: one for each image.")
+    exhibits.queries_table(frame), name="curvature-queries",
+    caption="Attacks by the number of queries of an image, in percent, with 95 % intervals over {param}`targets` networks and images; {param}`references` "
+            "references. *One spread*: one variance for all images; *log ratio* and *true class*: two for each image; *tied*: one for each image.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: A4 reproduced
 # With one query LiRA is about as good as the curvature with eighty. With two it is ahead at one false alarm in a hundred: on {ours}`set` it finds
-# {ours}`lira-two:value` of the members with one spread, and the best form of curvature that we tried, one variance of each image for both hypotheses
-# (*tied*), {ours}`tied-tpr:value`.
-#
-# How alike are the two attacks? Within members and within the others the log ratio of curvature and LiRA of the true class have a mean rank
-# correlation of {ours}`alike`. Of the members that either finds at one false alarm in a hundred, both find {ours}`overlap`.
-#
-# Views that training did not show do not help: with shifted images, averaged, LiRA finds less than with the image alone.
+# {ours}`lira-two-tpr:value` of the members with one spread, and the best form of curvature that we tried, one variance of each image for both hypotheses
+# (*tied*), {ours}`tied-tpr:value`. Views that training did not show do not help: with shifted images, averaged, LiRA finds less than with the image alone.
 # :::
 #
 # ## What held and what did not
@@ -339,74 +260,49 @@ results.show_table(
 # ````{exercise} Which factor?
 # :label: curvature-exercise-factor
 # For a quadratic $\ell = \tfrac12 x^\top H x$ show that $q = v^\top H u$ exactly. Compute $\mathbb E[q\, v u^\top]$ for entries $\pm 1$ and for vectors
-# on the unit sphere. Where does the paper's $n^2$ belong? How many times more probes do independent $u, v$ need than $u = v$ for
-# $H = \mathbf 1\mathbf 1^\top / n$, with $n = 784$?
+# on the unit sphere. Where does the paper's $n^2$ belong?
 # ````
 #
 # ````{solution} curvature-exercise-factor
 # :class: dropdown
 # All first-order terms cancel and the second-order ones leave $4h^2\, v^\top H u$. With $\mathbb E[uu^\top] = \mathbb E[vv^\top] = C$,
-# $\mathbb E[q\,vu^\top] = C H C$: it is $H$ for $\pm 1$ ($C = I$) and $H / n^2$ on the sphere ($C = I/n$). `theory.probe_variance(H)` gives the
-# variances of one probe: 787 with independent vectors and 2 with one, 394 times less.
+# $\mathbb E[q\,vu^\top] = C H C$: it is $H$ for $\pm 1$ ($C = I$) and $H / n^2$ on the sphere ($C = I/n$).
 # ````
 #
-# ````{exercise} Can LR and log LR disagree?
-# :label: curvature-exercise-logs
-# Show that the AUC does not change under strictly increasing maps. Compute the AUC of `attack.likelihood_ratio` and of `attack.nll` with the arguments
-# of the cell that attacks one target by hand. Where would they differ after all?
-# ````
-#
-# ````{solution} curvature-exercise-logs
-# :class: dropdown
-# The AUC is $P(s_{\mathrm{in}} > s_{\mathrm{out}}) + \tfrac12 P(s_{\mathrm{in}} = s_{\mathrm{out}})$ for a random member and a random non-member, and
-# a strictly increasing map changes neither event. The two differ only where the exponential over- or underflows and ties records: beyond a log ratio of
-# $709$, or below $-745$.
-# ````
-#
-# ````{exercise} Privacy closes the door
-# :label: curvature-exercise-private
-# Show that no score of an $\epsilon$-{term}`private <differential privacy>` model has an AUC above $e^\epsilon/(1 + e^\epsilon)$. What does the Gaussian
-# map $\mathrm{AUC} = \Phi(\sqrt{D_{KL}})$ allow for $D_{KL} \le \epsilon$? Which of the two is right at $\epsilon = 1$?
-# ````
-#
-# ````{solution} curvature-exercise-private
-# :class: dropdown
-# Privacy keeps the ROC curve below $\min(e^\epsilon\,\mathrm{FPR},\ 1 - e^{-\epsilon}(1 - \mathrm{FPR}))$, whose area is
-# $e^\epsilon/(1 + e^\epsilon)$: at most $0.73$ at $\epsilon = 1$. The Gaussian map allows $0.84$, for two such Gaussians are not $\epsilon$-private.
-# `theory.auc_cap` and `theory.gaussian_auc_of_kl` have both.
-# ````
-
-# %% [markdown]
 # ## Quiz
 #
 # Choose an option and open it: it says why it is right, or what it mistakes.
 #
 # :::{quiz} curvature
 # :::
-
-# %% [markdown]
+#
 # ## In more depth
 #
 # ### Figures 1 to 3: which images bend, many records, one record
 
+# %%
+for name in sets:
+    frame = pd.concat([frame, study.gaussian(name, curved[name], games), *[
+        of_study(name, curved[name], games, draws)
+        for of_study in (study.precisions, study.estimators, study.by_references)]])
+
 # %% tags=["hide-input"]
+results.name({"threshold-auc": number(study.CURVATURE, "auc", study="methods", protocol="one view")})
+results.name({"distance": number(study.CURVATURE, "distance", study="gaussian"),
+              "zero": number(study.CURVATURE, "zero", study="precision", precision="float32").value,
+              **{f"{word}-{precision}": number(name, "tpr_at_fpr=0.01", study="precision", precision=precision)
+                 for word, name in (("nll", study.NLL), ("lr", study.LR)) for precision in ("float32", "float64")}}, ".1%")
 plotting.show(
     exhibits.extremes(images, np.average(log_bent, 0, ~inside)), name="curvature-figure-1",
     caption="**Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature under networks "
             "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
     alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")
-gaussian = pd.concat([study.gaussian(name, curved[name], games) for name in sets])
-results.name({"threshold-auc": number(table_1[table_1["protocol"] == "one view"], study.CURVATURE, "auc")})
-results.name({"distance": number(gaussian, study.CURVATURE, "distance")}, ".1%")
-shown_logs = {name: (bank.precise[list(games), :, 0].astype(float), bank.members[list(games), :bank.precise.shape[1]]) for name, bank in curved.items()}
 plotting.show(
-    plotting.histograms({exhibits.name_of(name): (log.ravel(), held.ravel()) for name, (log, held) in shown_logs.items()},
-                        xlabel="log curvature"),
-    name="curvature-figure-2",
+    exhibits.figure_2(curved, list(games)), name="curvature-figure-2",
     caption="**Figure 2 of the paper**, on {ours}`sets`: log curvature of members and of non-members, all targets and images together, in float64.",
     alt="A panel for each data set with two histograms of log curvature, of members and of non-members.")
 plotting.show(
-    exhibits.record_figure(curved[first].precise[..., 0], curved[first].members[:, :curved[first].precise.shape[1]]), name="curvature-figure-3",
+    exhibits.figure_3(curved[first]), name="curvature-figure-3",
     caption="**Figure 3 of the paper**, for three images of {ours}`set`: log curvature under networks trained on the image and under the others, a "
             "tick a network, and the Gaussians that the attack fits. The images stand at three percentiles of how far the two means lie apart.",
     alt="Three panels, each with two rows of ticks and two Gaussian curves over log curvature.")
@@ -415,83 +311,39 @@ plotting.show(
 # :::{finding}
 # :claims: C1 reproduced, C2 contradicted
 # The loss curves less around members: as an attack by itself, without references, low curvature on {ours}`set` has an AUC of {ours}`threshold-auc`. Values
-# of one record over many networks are not quite Gaussian. What the Gaussians of the references predict of the target's values is wrong by up to
-# {ours}`distance`, taken over all images and on average over members and others (the distance of Kolmogorov and Smirnov). Our rule allows five points.
+# of one record over many networks are not quite Gaussian: what the Gaussians of the references predict of the target's values is wrong by up to
+# {ours}`distance`, on average over members and others (the distance of Kolmogorov and Smirnov). Our rule allows five points.
 # :::
 #
 # (curvature-ladder-section)=
-# ### Why LR and NLL differ
+# ### LR, NLL, and precision (Appendix A.8)
 #
 # The code passes the variance where the Gaussian density expects the standard deviation; both scores share this slip. NLL makes a second change: it
 # uses the IN spread for both Gaussians, so that the terms in $c^2$ cancel. LR makes another one: it adds the likelihoods of the two views, where
-# independent views would be multiplied. Here is one change after the other:
-
-# %% tags=["hide-input"]
-ladder = pd.concat([study.ladder(name, curved[name], games, draws) for name in sets])
-results.show_table(
-    exhibits.ladder_table(ladder), name="curvature-ladder",
-    caption="From the log-likelihood ratio to the released NLL and LR, in percent, two views in float64; in brackets each change against the step "
-            "before, paired, with 95 % intervals. The control is no step, and is compared with the first.")
-
-# %% [markdown]
-# The log ratio of two Gaussians has a term that depends on the target and one that does not,
+# independent views would be multiplied. {numref}`curvature-queries` has both beside the log ratio itself.
 #
-# $$
-# \underbrace{\tfrac12 (c - \mu_{\mathrm{out}})^2/\sigma_{\mathrm{out}}^2 - \tfrac12 (c - \mu_{\mathrm{in}})^2/\sigma_{\mathrm{in}}^2}_{\text{evidence}}
-# \; + \; \underbrace{\log(\sigma_{\mathrm{out}}/\sigma_{\mathrm{in}})}_{\text{the record's own}} .
-# $$
+# The code computes losses in float32. Where a network is sure of an image, the four losses are equal in float32, and the curvature is exactly zero. The
+# code adds $10^{-22}$ before it takes the logarithm, so that such an image has a log curvature of $-50.66$.
 #
-# With $\sigma^2$ in the place of $\sigma$ the record's own term doubles, and the evidence is divided by $\sigma^2$ once more. The balance of the two
-# then depends on the unit of $c$, even on the base of its logarithm, which no likelihood ratio does.
-#
-# ### In which precision?
-#
-# The released code computes losses in float32. Where a network is sure of an image, the four losses are equal in float32, and the curvature is exactly
-# zero. The code adds $10^{-22}$ before it takes the logarithm, so that such an image has a log curvature of $-50.66$.
-
-# %%
-precisions = pd.concat([study.precisions(name, curved[name], games, draws)
-                        for name in sets])
-rounded = curvature.of(networks, images, "released_code", ITERATIONS, measure.STEP,
-                       dtype="float32", precise=False, warn=False)
-logs = {"released": attack.log_curvature(rounded), "precise": log_bent}
-sure = study.precisions("the networks of this page", published.Bank("by hand", {}, {
-    **{name: log[..., None] for name, log in logs.items()}, "members": inside}, []),
-    study.attacked(hand_models, hand_models // 2, hand_models - 2), draws)
-
-# %% tags=["hide-input"]
-zero = precisions[precisions["metric"] == "zero"]
-results.name({"zero": metrics.estimate(zero, study.CURVATURE, "zero", data=first, precision="float32").value}, ".1%")
-results.name({f"{short}-{precision}": number(precisions, name, "tpr_at_fpr=0.01", precision=precision)
-              for short, name in (("nll", study.NLL), ("lr", study.LR)) for precision in ("float32", "float64")}, ".1%")
-results.show_table(
-    exhibits.precision_table(pd.concat([precisions, sure])), name="curvature-precision",
-    caption="The curvature attacks in float32, as released, and in float64, on the same images, in percent with 95 % intervals; two views. Of the "
-            "small networks that are trained above, 1,000 images and one view.")
-
-# %% [markdown]
 # :::{finding}
-# :claims: A3 no difference, A5 reproduced
-# On {ours}`set` float32 rounds {ours}`zero` of the curvatures to zero. All of these have the log curvature -50.66, whatever their curvature is. This lowers what
-# NLL finds at one false alarm in a hundred from {ours}`nll-float64:value` to {ours}`nll-float32:value` of the members. LR goes the other way, from
-# {ours}`lr-float64:value` to {ours}`lr-float32:value`. It depends on how sure networks are: on {ours}`second` hardly any curvature is zero, and precision
-# changes nothing.
-#
-# In float64 the log-likelihood ratio itself does as well as the better of the two released scores, by AUC and at one false alarm in a hundred.
+# :claims: A3 no difference, A5 reproduced, C7 reproduced
+# On {ours}`set` float32 rounds {ours}`zero` of the curvatures to zero. This lowers what NLL finds at one false alarm in a hundred from
+# {ours}`nll-float64:value` to {ours}`nll-float32:value` of the members. LR goes the other way, from {ours}`lr-float64:value` to {ours}`lr-float32:value`. On
+# {ours}`second` networks are less sure, and precision changes nothing. In float64 the log-likelihood ratio itself does as well as the better of the two
+# released scores. With eight references LR finds more than half of what LiRA, as released, finds with all at one false alarm in a thousand.
 # :::
 #
 # (curvature-what)=
 # ### What does the number measure?
 #
 # By {prf:ref}`curvature-label` exact curvature cannot see the label, and differences see it through kinks. So we run one likelihood ratio on several
-# signals of the same {param}`exactly` images.
+# signals of the same images.
 
 # %% tags=["hide-input"]
-estimated = pd.concat([study.estimators(name, curved[name], games, draws) for name in sets])
-results.name({f"signal-{short}": metrics.estimate(estimated, name, "auc", data=first).interval() for short, name in zip(
+results.name({f"signal-{word}": number(name, "auc", study="signals") for word, name in zip(
     ("released", "own-label", "exact", "top", "true"), study.SIGNALS, strict=True)}, ".3f")
 results.show_table(
-    exhibits.signals_table(estimated), name="curvature-signals",
+    exhibits.signals_table(frame), name="curvature-signals",
     caption="AUC of the log-likelihood ratio on several signals, in percent with 95 % intervals, the image alone. The last two rows are no curvature.")
 
 # %% [markdown]
@@ -502,80 +354,41 @@ results.show_table(
 # curvature is due to the label. The true class's probability, one query, has {ours}`signal-true:value`.
 # :::
 #
-# ### The number of references (Appendix A.8)
-#
-# The paper says that at low rates LR with 64 shadow models is about where LiRA is with 256. It prints no number for the latter.
-
-# %% tags=["hide-input"]
-counts = [count for count in reference_counts if count <= references]
-fewer = pd.concat([study.by_references(name, curved[name], games, counts, draws) for name in sets])
-plotting.show(
-    exhibits.references_figure(fewer), name="curvature-costs",
-    caption="Members found at 1 % false alarms against the number of references, with 95 % intervals; two views, curvature in float32. Dashed: guessing.",
-    alt="A panel for each data set with a line for each of six attacks, true positive rate at one percent false positives against the number of "
-        "references.")
-
-# %% [markdown]
-# :::{finding}
-# :claims: C7 reproduced
-# With eight references LR finds more than half of what LiRA, as released, finds with all at one false alarm in a thousand. LiRA with the largest probability
-# is a weak rival.
-# :::
-#
-# ### Figure 5: DP-SGD
-#
-# For **Figure 5 of the paper** targets are trained with {term}`DP-SGD` at fourteen epsilons, one network each, and $[s(1 - e^{-\epsilon}) + c]^2$ is fitted to
-# the AUC of LR. This is not measured here: fourteen epsilons with eight networks each take about six hours of two cores. The fit is no test of the theorem. From $\epsilon = 5$ on the curve is flat whatever its parameters, and
-# ten of the fourteen points lie there. The released notebook plots the AUC of the *negated* LR, so that a printed $.56$ is $.44$ of the score itself,
-# and adds $0.015$ to the fitted curve.
-#
 # ### Figures 6 and 7: the size of the training set
 #
-# Targets are trained on random sets of other sizes and on {term}`coresets <coreset>`, the records of lowest curvature. References are always trained on
-# half of the records, as in the released code. Sizes that nobody has measured have the authors' numbers alone; `-p unmeasured train` trains them.
+# Targets are trained on random sets of other sizes and on {term}`coresets <coreset>`, the records of lowest curvature. References
+# are always trained on half of the records, as in the released code.
 
 # %%
-of_half, half, others_sized = study.of_other_sizes(
-    sized, measure.KINDS, sizes, models, size_targets, asked,
-    train=unmeasured == "train", **recipe)
-by_size = study.sizes(of_half, others_sized, games, half, draws).assign(data=sized)
+of_half, half, of_sizes = study.of_other_sizes(sizes, models)
+frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, games, draws)])
 
 # %% tags=["hide-input"]
-for figure, caption in (
-        (6, "**Figure 6 of the paper**: AUC against the size of random training sets, on {param}`sized:title`; the image alone, {param}`size_targets` "
-            "networks of each size and {param}`models` references"),
-        (7, "**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks")):
-    plotting.show(
-        exhibits.sizes_figure(by_size, figure), name=f"curvature-figure-{figure}",
-        caption=caption + ". Hollow: what the authors' notebooks hold, for CIFAR-100 and ResNet-18; the paper prints no numbers.",
-        alt=f"Figure {figure}: AUC against the number of training records, the authors' values as hollow marks.")
-
-
-def at_size(attack, size):
-    rows = by_size[(by_size["kind"] == "random") & (by_size["size"] == size)]
-    return metrics.estimate(rows, attack, "auc").interval() if len(rows) else "not measured"
-
-
+plotting.show(
+    exhibits.sizes_figure(frame, 6), name="curvature-figure-6",
+    caption="**Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100; the image alone, eight small networks of each size and "
+            "{param}`models` references. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no numbers.",
+    alt="AUC of four attacks against the number of training records, the authors' values as hollow marks.")
+plotting.show(
+    exhibits.sizes_figure(frame, 7), name="curvature-figure-7",
+    caption="**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks.",
+    alt="Two panels, AUC and balanced accuracy of NLL against the number of training records, for random sets and coresets.")
+by_size = frame[frame["kind"] == "random"]
 for place, size in (("few", sizes[0]), ("half", half)):
-    results.name({f"{place}-{short}": at_size(name, size) for short, name in (
+    results.name({f"{place}-{word}": metrics.estimate(by_size, name, "auc", size=size).interval() for word, name in (
         ("lr", study.LR), ("nll", study.NLL), ("loss", "Yeom"), ("lira", study.TRUE))}, ".3f")
-results.name({"half": half}, ",")
+results.name({"few": sizes[0], "half": half})
 
 # %% [markdown]
 # :::{finding}
 # :claims: C9l contradicted
-# References must be of the target's size. A network that was trained on 1,000 images knows them by heart: its plain loss has an AUC of {ours}`few-loss:value`. LR as
-# released compares its curvature with networks of {ours}`half` images and has {ours}`few-lr:value`, far below guessing; NLL has {ours}`few-nll:value`. With a
-# target of {ours}`half` images, like the references, the loss has {ours}`half-loss:value`, NLL {ours}`half-nll:value` and LR {ours}`half-lr:value`; LiRA with the true
-# class has {ours}`half-lira:value`. In the authors' notebooks LR is ahead of the loss and of LiRA there.
+# References must be of the target's size. A network that was trained on {ours}`few` images knows them by heart: its plain loss has an AUC of
+# {ours}`few-loss:value`. LR as released compares its curvature with networks of {ours}`half` images and has {ours}`few-lr:value`, far below guessing. With a
+# target of {ours}`half` images, like the references, the loss has {ours}`half-loss:value`, NLL {ours}`half-nll:value`, LR {ours}`half-lr:value` and LiRA with
+# the true class {ours}`half-lira:value`. In the authors' notebooks LR is ahead of the loss and of LiRA there.
 # :::
 #
-# Members of a coreset are easy records and its non-members hard ones, so an order of records by ease alone tells them apart without any target. The
-# authors' notebooks have {printed}`fig7_authors_code | m = 45000 | Curv ZO NLL | auroc` % for NLL on a coreset of 45,000 and
-# {printed}`fig7_authors_code | m = 45000 | Yeom et al. (2018) | auroc` % for the plain loss. On random sets they have LR at
-# {printed}`fig6_authors_code | random subset | m = 35000 | Curv ZO LR | auroc` and LiRA at
-# {printed}`fig6_authors_code | random subset | m = 35000 | Carlini et al. (2022) | auroc` % with 35,000 records, although the text has LR ahead from 30
-# to 40 % of the records on.
+# Members of a coreset are easy records and its non-members hard ones, so an order of records by ease alone tells them apart without any target.
 #
 # (curvature-theory)=
 # ### What privacy allows, and two slips on the way
@@ -589,40 +402,27 @@ results.name({"half": half}, ",")
 # $[L m (1 - e^{-\epsilon}) + c]^2/2\sigma^2$, with $c = (4m - 1)\gamma + 2(m - 1)\Delta + \tfrac{\rho}{6}\,\mathbb E\lVert\alpha\rVert^3 + L$.
 # ````
 #
-# *Why.* Privacy keeps the ratio of two densities below $e^\epsilon$, and the divergence is the mean of its logarithm. For the second, privacy limits how
-# much one record moves the expected loss. A Taylor expansion makes of that a bound $B$ on mean curvature, and two Gaussians with means in $[0, B]$ have
-# divergence at most $B^2/2\sigma^2$.
+# The first follows because privacy keeps the ratio of two densities below $e^\epsilon$. For the second, privacy limits how much one record moves the
+# expected loss, and a Taylor expansion makes of that a bound on mean curvature. It grows with $m$. The paper concludes (Theorem 4.3) that beyond some size
+# curvature reveals more than the output, *if both bounds are tight*. They cannot be: curvature, too, is computed from the model, so by
+# {term}`post-processing` it obeys the first bound, and the sharper $\epsilon\tanh(\epsilon/2)$, whatever $m$.
 #
-# The second bound grows with $m$. The paper concludes (Theorem 4.3) that beyond some size curvature reveals more than the output, *if both bounds are
-# tight*. They cannot be: curvature, too, is computed from the model, so by {term}`post-processing` it obeys the first bound, and the sharper
-# $\epsilon\tanh(\epsilon/2)$, whatever $m$.
+# *Two slips.* Eq. 29 has $(\mu_{\mathrm{out}}^2 - \mu_{\mathrm{in}}^2)/2\sigma^2$ for the divergence of two Gaussians, in the place of
+# $(\mu_{\mathrm{out}} - \mu_{\mathrm{in}})^2/2\sigma^2$. And the expansion lacks the one half before its second-order term. Let every model have the loss
+# $x^2(1 - |x|)$ on $[-1, 1]$, with records $-1$, $0$ and $1$. Nothing depends on training, so $\epsilon = 0$ and all gaps are zero; $L = 4/27$,
+# $\rho = 6$, and neighbours lie at distance one. Lemma A.1 bounds the curvature at $0$ by $4/27 + 6/6 = 1.15$; it is $2$.
 #
-# *A cross term.* Eq. 29 has $(\mu_{\mathrm{out}}^2 - \mu_{\mathrm{in}}^2)/2\sigma^2$ for the divergence of two Gaussians. With means $0.4$ and $1.3$ and
-# $\sigma = 0.7$ that is $1.56$; the divergence, $(\mu_{\mathrm{out}} - \mu_{\mathrm{in}})^2/2\sigma^2$, is $0.83$.
-#
-# *A factor of one half.* Let every model have the loss $x^2(1 - |x|)$ on $[-1, 1]$, and let the records be $-1$, $0$ and $1$. Nothing depends on
-# training, so $\epsilon = 0$ and all gaps are zero; $L = 4/27$, $\rho = 6$, and neighbours lie at distance one. Lemma A.1 bounds the curvature at $0$ by
-# $4/27 + 6/6 = 1.15$; it is $2$. The expansion lacks the one half before its second-order term.
-#
-# (curvature-claims)=
 # ### Every claim, with its verdict
 
 # %%
-results_of_all = pd.concat([table_1, gaussian, ladder, precisions, estimated, fewer,
-                            by_size, study.theorems(seed)], ignore_index=True)
-of_first = (results_of_all["data"].isin([first]) | results_of_all["data"].isna()
-            | (results_of_all["study"] == "sizes"))
+frame = pd.concat([frame, study.theorems(seed)])
+of_first = frame[frame["data"].isna() | (frame["data"] == first)]
 own = {"dataset": first, "architecture": architecture, "epochs": epochs}
 ran = {"dataset": "cifar100", "architecture": "strided_cnn:8,16,64",
        "epochs": 60, "members": 2000} if memorised else own
-about = ["Figure 2", "Figure 3", "Table 1", "Table 5, Figure 4", "Tables 1 and 5",
-         "Tables 2 to 5", "Appendix A.8", "Figure 5"]
-on_sizes = {"dataset": sized, "architecture": architecture, "epochs": epochs}
-verdicts = rules.judge_all("curvature", results_of_all[of_first], {
-    **dict.fromkeys(about, ran), "Figure 6": on_sizes, "Figure 7": on_sizes})
-
-# %% tags=["hide-input"]
-claims.show("curvature", verdicts)
+by_exhibit = {claim["exhibit"]: ran for claim in claims.claims("curvature").values()}
+by_exhibit |= dict.fromkeys(("Figure 6", "Figure 7"), own | {"dataset": "cifar100"})
+claims.show("curvature", rules.judge_all("curvature", of_first, by_exhibit))
 
 # %% [markdown]
 # ### Where text and released code differ
@@ -631,27 +431,22 @@ claims.show("curvature", verdicts)
 # | --- | --- | --- |
 # | trace, $n^2 q\,(u^\top v)$ | mean of $\lvert q\rvert$, times $h$ | measures the size of the Hessian, and kinks: {numref}`curvature-signals` |
 # | Gaussian of the curvature | of $\log(\lvert\cdot\rvert + 10^{-22})$ | {numref}`curvature-figure-3` |
-# | LR and its logarithm | two tests with different spreads; variance for standard deviation | {numref}`curvature-ladder` |
-# | no word on precision | float32 | {numref}`curvature-precision` |
-# | NLL with its sign turned (Eq. 12) | higher for members | ours: higher for members |
-# | LiRA | with the largest probability, and by the rule called LR | {numref}`curvature-table-1` |
-# | all methods on a par | two views for curvature and LiRA, one for the others | {numref}`curvature-table-2` |
 # | one view | the mirror image | ours: the image |
 # | balanced accuracy | where FPR + TPR is closest to one | ours: the largest over thresholds |
 # | TPR at low FPR | interpolated between thresholds | ours: at most that FPR |
 # | a threshold for each class (Song and Mittal) | one for all | ours: one for all |
+# | LR ahead of LiRA from 30 to 40 % of the records on | with 35,000 records LR {printed}`fig6_authors_code | random subset | m = 35000 | Curv ZO LR | auroc`, LiRA {printed}`fig6_authors_code | random subset | m = 35000 | Carlini et al. (2022) | auroc` % | {numref}`curvature-figure-6` |
 # | ImageNet (not run) | LR with all standard deviations one, LiRA by the rule called NLL | not measured |
 #
 # ### Where this run differs from the paper
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | data | CIFAR-10, CIFAR-100, ImageNet | {ours}`sets` | ImageNet in a folder and weeks of a graphics card |
-# | network | ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | on {ours}`set` `strided_cnn:8,16,64`, 60 epochs, mirroring; on {ours}`second` {param}`architecture`, {param}`epochs` epochs, no augmentation | `mia publish curvature/cifar100` and a graphics card: half an hour for 18 ResNets of 30 epochs |
+# | data and networks | CIFAR-10, CIFAR-100, ImageNet; ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | {ours}`set`: `strided_cnn:8,16,64`, 60 epochs, mirroring; {ours}`second`: {param}`architecture`, {param}`epochs` epochs, no augmentation | half an hour of a graphics card for 18 ResNets of 30 epochs; ImageNet weeks |
 # | references, targets | 64 and 3 of other halves | {param}`references` against each of {param}`targets` | `-p models 64 -p references 62` |
 # | Table 5 | 25,000 non-members | half of {param}`asked` | `-p asked 20000` |
-# | Figure 5 | 14 epsilons, 20 epochs of CIFAR-100 | not run | six hours of two cores |
-# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size | {param}`sizes` and half of all, {param}`size_targets` small networks a size | `mia publish curvature/sizes` |
+# | Figure 5 | {term}`DP-SGD` at 14 epsilons, 20 epochs of CIFAR-100; the fitted curve is flat where ten of the fourteen points lie, and the released notebook plots the *negated* LR and adds $0.015$ to the curve | not run | six hours of two cores |
+# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size | {param}`sizes` and half of all, eight small networks a size | `mia publish curvature/sizes` |
 #
 # All targets come from one bank: they share records and references. Intervals cover the choice of target and of records, not that of the bank.
 #

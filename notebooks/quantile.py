@@ -11,9 +11,9 @@
 # %% [markdown]
 # # Quantile regression
 #
-# **On {ours}`set`, one regression on public records predicts how high the score of a non-member would be, and finds {ours}`xy-tpr:value` of the members at one
-# false alarm in a hundred. One threshold for all records finds {ours}`marginal-tpr:value`. A single reference model on the same public records costs about as
-# much and finds {ours}`one-tpr:value`; {ours}`most` references find {ours}`lira-tpr:value`.**
+# **On {ours}`set`, one regression on public records predicts how high the score of a non-member would be, and finds {ours}`xy-tpr:value` of the members at
+# one false alarm in a hundred. One threshold for all records finds {ours}`marginal-tpr:value`. A single reference model on the same public records costs
+# about as much and finds {ours}`one-tpr:value`; {ours}`most` references find {ours}`lira-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 resnet: bool = True  # whether to begin with the published networks ResNet-9 of CIFAR-10
@@ -49,12 +49,11 @@ draws: int = 40  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import (attacks, claims, data, membership, metrics, plotting, results,
-                     signals, training)
+from mia_lib import attacks, claims, data, membership, metrics, plotting, results, signals, training
 from mia_lib.attacks import baselines, quantile
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.evidence import explore, rules
-from mia_lib.papers.quantile import exhibits, study, theory
+from mia_lib.papers.quantile import exhibits, study
 from mia_lib.papers.quantile.study import XY
 
 # %%
@@ -98,8 +97,8 @@ plotting.show(
 # ## What the attacker has
 #
 # Somebody trained a network on half of the training images. The attacker has *the other half*, with labels, may ask the network about each of them, and wants
-# to know of further images whether they are among the members. In the [game](../book/game.md) of this paper the network is fixed and only the record is random.
-# What is promised is the rate of false alarms among records that the network was not trained on.
+# to know of further images whether they are among the members. In the [game](../book/game.md) of this paper the network is fixed and only the record is
+# random. What is promised is the rate of false alarms among records that the network was not trained on.
 
 # %% tags=["hide-input"]
 needs = attacks.threat_model({
@@ -144,9 +143,9 @@ by_hand = {"Marginal": score, "Gaussian, q(x, y)": (score - mean) / spread,
 {name: round(float(metrics.auc(one, is_member)), 3) for name, one in by_hand.items()}
 
 # %% [markdown]
-# For a ROC each record needs one number. With predicted mean $\mu$ and spread $\sigma$ it is the {term}`position` $(s - \mu)/\sigma$ of its score $s$: at false
-# alarm rate $\alpha$ a record is called if its position passes the normal quantile $\Phi^{-1}(1 - \alpha)$. With one reference the position is the difference of two scores. Between AUCs
-# as near as these one network cannot decide; what follows has eight.
+# For a ROC each record needs one number. With predicted mean $\mu$ and spread $\sigma$ it is the {term}`position` $(s - \mu)/\sigma$ of its score $s$: at
+# false alarm rate $\alpha$ a record is called if its position passes the normal quantile $\Phi^{-1}(1 - \alpha)$. With one reference the position is the
+# difference of two scores. Between AUCs as near as these one network cannot decide; what follows has eight.
 
 # %% tags=["hide-input"]
 clipped = {name: np.clip(one, *np.quantile(one, [0.001, 0.999])) for name, one in by_hand.items()}
@@ -160,8 +159,8 @@ plotting.explore(
 # ## The method
 #
 # *An example first.* A hundred non-members have scores one to a hundred. Let a threshold cost $\alpha$ a unit for each score below it, and $1 - \alpha$ for
-# each above. Moved up by a unit between the scores ninety and ninety-one, at $\alpha = 0.1$, it costs $90 \cdot 0.1$ more and $10 \cdot 0.9$ less: nothing. It
-# comes to rest where one in ten lies above. This cost is the {term}`pinball loss` {cite}`koenker1978regression`
+# each above. Moved up by a unit between the scores ninety and ninety-one, at $\alpha = 0.1$, it costs $90 \cdot 0.1$ more and $10 \cdot 0.9$ less: nothing.
+# It comes to rest where one in ten lies above. This cost is the {term}`pinball loss` {cite}`koenker1978regression`
 #
 # $$
 # \mathrm{PB}_{1-\alpha}(q, s) = \max\{\alpha (q - s),\ (1 - \alpha)(s - q)\} .
@@ -181,21 +180,21 @@ plotting.explore(
 # ````{prf:theorem} The rate of false alarms (Theorems 1 and 2)
 # :label: quantile-fpr-theorem
 # Let $q$ minimise {eq}`quantile-attack`. If $\mathcal H$ is closed under adding constants, and the residual $s - q(x)$ is continuous, then the false positive
-# rate is $\alpha$. If $\mathcal H$ is closed under adding $\eta\, g(x)$ for the indicator $g$ of a group, and the residual is continuous within it, the rate is
-# $\alpha$ in that group.
+# rate is $\alpha$. If $\mathcal H$ is closed under adding $\eta\, g(x)$ for the indicator $g$ of a group, and the residual is continuous within it, the rate
+# is $\alpha$ in that group.
 # ````
 #
-# *Why.* Along an upward shift of $q$ the derivative of the loss is $\alpha$ less the rate. Were the rate too high, raising $q$ would lower the loss. On a group
-# the same, since elsewhere nothing changes.
+# *Why.* Along an upward shift of $q$ the derivative of the loss is $\alpha$ less the rate. Were the rate too high, raising $q$ would lower the loss. On a
+# group the same, since elsewhere nothing changes.
 #
 # On ImageNet the paper minimises this loss. On its smaller images it fits a *Gaussian*, as the cell above does, with the label fed in: $q(x, y)$. Of that no
 # theorem speaks. In what follows *the regression* is this Gaussian.
 #
 # ## Table 1 of the paper
 #
-# Targets are {param}`targets` networks of each bank, those on {ours}`set` right on {ours}`fit:value` of the test images. The regression is fitted to the images that
-# did not train the target, but for {param}`held` that are set aside, and non-members are test images: the paper's split. The paper's regression is a
-# pretrained ConvNeXt-Tiny at 224 pixels, ours a small CNN from scratch.
+# Targets are {param}`targets` networks of each bank, those on {ours}`set` right on {ours}`fit:value` of the test images. The regression is fitted to the
+# images that did not train the target, but for {param}`held` that are set aside, and non-members are test images: the paper's split. The paper's regression
+# is a pretrained ConvNeXt-Tiny at 224 pixels, ours a small CNN from scratch.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -211,16 +210,15 @@ results.show_table(
 # one false alarm in a hundred, one threshold {ours}`marginal-tpr:value`, LiRA with eight references {ours}`few-tpr:value`. The paper's precisions imply
 # {ours}`paper-xy`, {ours}`paper-marginal` and {ours}`paper-few` %.
 #
-# What the paper does not show is *one* reference model, trained on all public records, by the target's recipe; the regression learns from
-# all but those that are set aside. It costs about as
-# much and finds {ours}`one-tpr:value`. By AUC the two have {ours}`one-auc:value` and {ours}`xy-auc:value`. Which of LiRA, calibrated loss and RMIA finds most with
-# eight references depends on the set and on the network.
+# What the paper does not show is *one* reference model, trained on all public records, by the target's recipe; the regression learns from all but those that
+# are set aside. It costs about as much and finds {ours}`one-tpr:value`. By AUC the two have {ours}`one-auc:value` and {ours}`xy-auc:value`. Which of LiRA,
+# calibrated loss and RMIA finds most with eight references depends on the set and on the network.
 # :::
 #
 # ## Does the loss measure the attack? Tables 6 and 7
 #
-# All these methods predict quantiles of non-members' scores, so each has a pinball loss, and public records are enough to compute it. The paper concludes that
-# this loss, which needs no member, measures the attack.
+# All these methods predict quantiles of non-members' scores, so each has a pinball loss, and public records are enough to compute it. The paper concludes
+# that this loss, which needs no member, measures the attack.
 
 # %% tags=["hide-input"]
 behind = [study.thresholds(case, [n for n in asked[name] if n >= 4], draws) for name, case in cases.items()]
@@ -231,24 +229,25 @@ results.show_table(
     exhibits.name_once(exhibits.pinball_table(everything, [*of_images, *of_tables], [n for n in compared if n in (4, 8)])),
     name="quantile-tables-6-7",
     caption="**Tables 6 and 7 of the paper** for our targets: pinball loss on non-members, as fitted and after all thresholds of a method are moved by one "
-            "constant that gives the rate on the held records, beside the members found. *Explained*: the share of the variance of non-members' scores "
+            "constant that gives the rate on the held records ({param}`held` images, {param}`table_held` of a table), beside the members found. *Explained*: the share of the variance of non-members' scores "
             "that the predicted mean explains, in percent. LiRA has one spread for all records.")
 results.show_table(
     exhibits.pairs_table(everything), name="quantile-pairs",
-    caption="The regression against LiRA with four to sixteen references: in what share of the comparisons the lower pinball loss goes with more members "
-            "found, in percent with 95 % intervals over targets. At one half the loss says nothing.")
+    caption="The regression against LiRA with four to sixteen references: in what share of the comparisons, one for each target and number of references, the "
+            "lower pinball loss goes with more members found, in percent with 95 % intervals over targets. At one half the loss says nothing.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: C6 inconclusive, C6m reproduced, C6t contradicted
 # The paper's tables bear its conclusion out: at 1 % the method with the lower loss has the higher precision in each of 32 comparisons of the regression with
-# LiRA, at 0.1 % in 28. Ours do so in {ours}`agree` % of the comparisons on images, over both rates. LiRA is to blame for a part of this: fitted to few references,
-# its thresholds are too low ({numref}`quantile-rates`), which costs loss and moves no ROC. Moved by one constant on held records, the two orders agree in
-# {ours}`agree-moved` %.
+# LiRA, at 0.1 % in 28. We compare for each target, at both rates, with each number of references from four to sixteen. In {ours}`agree` % of these
+# comparisons on images the method with the lower loss finds more members. LiRA is to blame for a part of this: fitted to few references, its thresholds are
+# too low ({numref}`quantile-rates`), which costs loss and moves no ROC. With thresholds moved by one constant on held records it is {ours}`agree-moved` % of
+# the same comparisons.
 #
-# On {ours}`table-set` they agree in {ours}`agree-tables` %. The regression has a loss of {ours}`xy-loss-as-fitted:value` at 1 % and finds {ours}`table-xy:value` of the
-# members; LiRA with four references has the higher loss, {ours}`lira-loss-as-fitted:value`, and finds {ours}`table-lira:value`. Moving thresholds does not mend
-# this: the losses are then {ours}`xy-loss-moved:value` and {ours}`lira-loss-moved:value`.
+# On {ours}`table-set` it is {ours}`agree-tables` % of the comparisons. The regression has a loss of {ours}`xy-loss-as-fitted:value` at 1 % and finds
+# {ours}`table-xy:value` of the members; LiRA with four references has the higher loss, {ours}`lira-loss-as-fitted:value`, and finds {ours}`table-lira:value`.
+# Moving thresholds does not mend this: the losses are then {ours}`xy-loss-moved:value` and {ours}`lira-loss-moved:value`.
 # :::
 #
 # ## Where the lead comes from
@@ -263,16 +262,17 @@ plotting.show(
 
 # %% [markdown]
 # Members are found where records are hard. In the hardest quarter LiRA calls {ours}`hard-lira:value` of the members, one reference on public records
-# {ours}`hard-one:value` of the members. The regression calls {ours}`hard-xy:value`, and only {ours}`hard-alarms:value` of the others: its thresholds are too
-# high there, for it cannot tell which of these records the target finds hard. On images it finds more members the easier the records are; on Adult it does
-# not, and that it lags there is not explained. Its loss is a mean over all records and does not see the difference.
+# {ours}`hard-one:value`. The regression calls {ours}`hard-xy:value`, and only {ours}`hard-alarms:value` of the others: its thresholds are too high there, for
+# it cannot tell which of these records the target finds hard. On images it finds more members the easier the records are; on Adult it does not, and that it
+# lags there is not explained. Its loss is a mean over all records and does not see the difference.
 #
 # ## What held and what did not
 #
 # :::{finding}
 # :claims: C5 reproduced, C6 inconclusive, C6t contradicted, A5 reproduced
-# **What held.** One regression finds more members than one threshold for all, at the cost of one model, and fewer than LiRA with eight references. At one false alarm in a
-# hundred all three come near the paper's numbers on CIFAR-10. Unlike LiRA, the regression needs no recipe of the target ({numref}`quantile-figure-4`).
+# **What held.** One regression finds more members than one threshold for all, at the cost of one model, and fewer than LiRA with eight references. At one
+# false alarm in a hundred all three come near the paper's numbers on CIFAR-10. Unlike LiRA, the regression needs no recipe of the target
+# ({numref}`quantile-figure-4`).
 #
 # **What did not.** The pinball loss as fitted does not order the attacks, on tables not even after thresholds are moved. Of one model against one model the
 # reference, trained on the same public records, finds more members.
@@ -290,8 +290,8 @@ plotting.show(
 # ````
 # ````{solution} quantile-exercise-records
 # :class: dropdown
-# The regression. It has one number a record to learn from, the score of the target; the reference learns from the label of each record, as the target did, and
-# makes the same mistakes on the same kinds of images.
+# The regression. It has one number a record to learn from, the score of the target; the reference learns from the label of each record, as the target did,
+# and makes the same mistakes on the same kinds of images.
 # ````
 # ````{exercise} A perfect regression is a useless threshold
 # :label: quantile-exercise-perfect
@@ -300,23 +300,22 @@ plotting.show(
 # ````
 # ````{solution} quantile-exercise-perfect
 # :class: dropdown
-# The loss is zero, and with $\ge$ everybody is called: the rate is one. The score is continuous, as the paper asks; the residual $s - q(x)$ is an atom at zero.
-# In practice a residual stays, because the regression is stopped early; the randomness that matters is what $q$ cannot see.
+# The loss is zero, and with $\ge$ everybody is called: the rate is one. The score is continuous, as the paper asks; the residual $s - q(x)$ is an atom at
+# zero. In practice a residual stays, because the regression is stopped early; the randomness that matters is what $q$ cannot see.
 # ````
 # ````{exercise} Precision or TPR?
 # :label: quantile-exercise-precision
-# On ImageNet, at one false alarm in a thousand, the paper prints the precisions {printed}`table1 | ImageNet-1k | LiRA (8 shadow models) |
-# precision_at_fpr_0.1pct` (LiRA, eight models) and {printed}`table1 | ImageNet-1k | Quantile regression | precision_at_fpr_0.1pct` % (regression). How many
-# members does each find?
+# On ImageNet, at one false alarm in a thousand, the paper prints the precisions
+# {printed}`table1 | ImageNet-1k | LiRA (8 shadow models) | precision_at_fpr_0.1pct` (LiRA, eight models) and
+# {printed}`table1 | ImageNet-1k | Quantile regression | precision_at_fpr_0.1pct` % (regression). How many members does each find?
 # ````
 # ````{solution} quantile-exercise-precision
 # :class: dropdown
-# $f p / (1 - p)$: $0.001 \cdot 0.9873 / 0.0127 = 7.8$ % and $0.001 \cdot 0.9964 / 0.0036 = 27.7$ %. One point of precision hides a factor of three and a half.
+# $f p / (1 - p)$: $0.001 \cdot 0.9873 / 0.0127 = 7.8$ % and $0.001 \cdot 0.9964 / 0.0036 = 27.7$ %. One point of precision hides a factor of three and a
+# half.
 # ````
 #
 # ## Quiz
-#
-# Choose an option and open it: it says why it is right, or what it mistakes.
 #
 # :::{quiz} quantile
 # :::
@@ -340,26 +339,20 @@ results.show_table(exhibits.table_3(everything), name="quantile-table-3",
 results.show_table(
     exhibits.rates_table(everything), name="quantile-rates",
     caption="False positive rates on the judged non-members, in percent, of thresholds for 1 % and 0.1 %: as fitted, and moved by one constant "
-            "that gives the rate on the {param}`held` held records. Such a threshold is {ref}`itself uncertain <promised-fpr>`.")
+            "that gives the rate on the held records, {param}`held` images or {param}`table_held` of a table. Such a threshold is {ref}`itself uncertain <promised-fpr>`.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: C1 checked, C1g inconclusive, A1 reproduced
 # A theorem promises the rate for the minimiser of the pinball loss. The Gaussian regression minimises another loss: as fitted, its thresholds for one in a
-# hundred call {ours}`fpr-as-fitted:value` of the non-members on {ours}`set`. Moved by one constant on the records set aside, they call {ours}`fpr-moved:value`.
-# LiRA with few references calls too many.
+# hundred call {ours}`fpr-as-fitted:value` of the non-members on {ours}`set`. Moved by one constant on the records set aside, they call
+# {ours}`fpr-moved:value`. LiRA with few references calls too many.
 # :::
 #
-# What is promised is an average over records, not a rate for each kind of them. In a world where scores spread more at high $x$, only a class of functions that
-# has the indicator of a group keeps the group's rate (Theorem 2). With $\alpha'$ the rate before a shift and $\rho$ the largest density of the residual, the
-# shift to $\alpha$ saves at least $(\alpha - \alpha')^2 / (2 \rho)$ of the loss (Lemma 3; the text that we have lost symbols there).
-
-# %% tags=["hide-input"]
-results.show_table(
-    exhibits.groups_table(theory.groups(seed)), name="quantile-groups",
-    caption="False positive rates in percent of linear quantile regressions at 5 %, on fresh records of a world with $s = 1 + x/2 + e^{x/2}\\varepsilon$.")
-
-# %% [markdown]
+# What is promised is an average over records, not a rate for each kind of them: only a class of functions that has the indicator of a group keeps the group's
+# rate (Theorem 2; checked as C2 on a world where scores spread more at high $x$). With $\alpha'$ the rate before a shift and $\rho$ the largest density of
+# the residual, the shift to $\alpha$ saves at least $(\alpha - \alpha')^2 / (2 \rho)$ of the loss (Lemma 3; the text that we have lost symbols there).
+#
 # ### With the label or without it
 #
 # The theorem has $q(x)$. The released code for images feeds the one-hot label into the head; that for tables fits $q(x)$. The score has the label in it: a
@@ -400,8 +393,8 @@ if tables:
 #
 # ### Figure 4: references of another architecture
 #
-# The regression needs no architecture. LiRA's references have one, and the paper says that they may be more complex than the target but not less. Both banks of
-# CIFAR-10 have the same halves, so each can attack the other.
+# The regression needs no architecture. LiRA's references have one, and the paper says that they may be more complex than the target but not less. Both banks
+# of CIFAR-10 have the same halves, so each can attack the other.
 
 # %% tags=["hide-input"]
 pairs_of = (("small CNN", "cifar10", "resnet9"), ("ResNet-9", "resnet9", "cifar10")) if {"resnet9", "cifar10"} <= {*cases} else ()
@@ -416,17 +409,17 @@ if pairs_of:
 # %% [markdown]
 # :::{finding}
 # :claims: C9 reproduced, C9d reproduced
-# Each architecture suffers, the larger one more, as the paper's text has it: small CNNs as references do no better than guessing against ResNet-9; the other way round
-# about half is found. The two banks also differ in augmentation, so complexity alone is not shown.
+# Each architecture suffers, the larger one more, as the paper's text has it: small CNNs as references do no better than guessing against ResNet-9; the other
+# way round about half is found. The two banks also differ in augmentation, so complexity alone is not shown.
 # :::
 #
 # ### What it costs: Tables 4 and 5
 #
 # A regression on images and their mirror images passes {ours}`passes` million images forwards and backwards, a reference of the small bank
-# {ours}`reference-passes` million, in networks of about the same size: one regression costs {ours}`worth` references. LiRA's references serve all
-# targets of a data set; a regression serves one. In the paper one takes about {printed}`text | CIFAR-10 and CIFAR-100 | Sec. 4.1; approximate | gpu_time`
-# minutes of a graphics card, and with 32 trials of a search {printed}`text | CIFAR-10 and CIFAR-100 | with hyperparameter optimisation | gpu_time`. We search
-# for nothing: **Table 4 of the paper** and **Table 5 of the paper**, the ranges of these searches for images and tables, are not measured.
+# {ours}`reference-passes` million, in networks of about the same size: one regression costs {ours}`worth` references. LiRA's references serve all targets of
+# a data set; a regression serves one. In the paper one takes about {printed}`text | CIFAR-10 and CIFAR-100 | Sec. 4.1; approximate | gpu_time` minutes of a
+# graphics card, and with 32 trials of a search {printed}`text | CIFAR-10 and CIFAR-100 | with hyperparameter optimisation | gpu_time`. We search for nothing:
+# **Table 4 of the paper** and **Table 5 of the paper**, the ranges of these searches for images and tables, are not measured.
 #
 # ### Where this run differs from the paper
 #

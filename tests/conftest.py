@@ -67,15 +67,6 @@ def built_book(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder of prepared data beside the repository; skips where there is none."""
-    folder = REPO.parent / "shared"
-    if not (folder / "data").is_dir():
-        pytest.skip(f"no prepared data in {folder}")
-    return folder
-
-
-@pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of Chromium; skips where there is none."""
     from mia_lib.publish.doctor import chromium

@@ -33,8 +33,8 @@ fitted = networks.fit(x[:180], target[:180], config, 2, networks.gaussian_loss, 
                         (x[held], target[held], y[held]))
 out["regression"] = networks.predict(fitted, x, y)
 for name, sets in (("tanh_cnn:4,8,16", 1), ("mlp:16", 2)):
-    rows = [np.arange(120) + k for k in range(sets)]
-    for k, one in enumerate(loop.fit_group(x, y, rows, 10, TrainConfig(name, epochs=2, batch_size=40), list(range(sets)))):
+    rows, recipe = [np.arange(120) + k for k in range(sets)], TrainConfig(name, epochs=2, batch_size=40)
+    for k, one in enumerate(loop.fit_group(loop.Task(x, y, 10, recipe, rows, list(range(sets))))):
         out |= {f"{name} {k} {part}": value for part, value in one.arrays.items()}
 a = rng.normal(size=(300, 300))
 out["exponential"] = np.exp(a)

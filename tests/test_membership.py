@@ -31,12 +31,12 @@ def test_references_of_a_target_are_balanced_so_their_count_gives_nothing_away(t
     assert (members[references].sum(0) == 3).all()
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(0, 3))
-def test_nested_sizes_grow_into_each_other(sizes, seed):
-    members = membership.nested(30, sizes, seed)
-    assert members.sum(1).tolist() == sizes
-    for small, large in zip(np.argsort(sizes), np.argsort(sizes)[1:], strict=False):
-        assert (members[small] <= members[large]).all()
+def test_calibration_splits_keep_references_out_of_the_private_half():
+    members, private = membership.calibration_splits(40, repeats=3, references=2, seed=1)
+    assert members.shape == (9, 40) and (members.sum(1) == 10).all() and (private.sum(1) == 20).all()
+    for t in range(3):
+        assert (members[3 * t] <= private[t]).all() and not (members[3 * t + 1:3 * t + 3] & private[t]).any()
+    assert (membership.calibration_splits(40, 5, 2, seed=1)[0][:9] == members).all()
 
 
 def test_leave_one_out_turns_one_record_at_a_time():
@@ -62,7 +62,6 @@ def test_so_many_of_each_kind_are_drawn_from_those_that_are_judged(most, seed):
     (lambda: membership.balanced_halves(10, 3), "even number"),
     (lambda: membership.references_of(0, 3), "at least 4"),
     (lambda: membership.references_of(9, 4), "target = 9"),
-    (lambda: membership.nested(5, [6]), "must be from 1 to n = 5"),
     (lambda: membership.leave_one_out(np.ones(3, bool), [3]), "allowed is 0 to 2")])
 def test_bad_input_says_what_was_given_and_what_is_allowed(call, words):
     with pytest.raises(MiaError, match=words.replace("(", r"\(").replace(")", r"\)")):

@@ -38,7 +38,7 @@ PROMISED = promised(TEXT)
 def meant(name: str):
     """What a name of the page stands for; None if nothing."""
     first, *rest, last = name.split(".")
-    home = mia_lib._LIES.get(first, first)  # where the code lies is not what is promised
+    home = mia_lib._MODULE_PATHS.get(first, first)  # where the code lies is not what is promised
     return getattr(importlib.import_module(".".join(["mia_lib", home, *rest])), last, None)
 
 

@@ -321,6 +321,7 @@ def test_what_the_users_own_module_imports_is_known_by_its_content_and_a_package
         (tmp_path / path).write_text(text)
         seen.append(machinery._own_content({"architecture": "my_package.nets:Net(2)"}))
     assert len({one["architecture"] for one in seen}) == 3 and "my_package" not in sys.modules
+    assert machinery._own_content({"architecture": "batchnorm_cnn:24,48,96", "dataset": "cifar10", "seed": 0}) == {}
 
 
 def test_the_users_own_file_is_known_by_its_content(tmp_path):
@@ -333,17 +334,6 @@ def test_the_users_own_file_is_known_by_its_content(tmp_path):
     own.write_text("1,3")
     PARENT(1, source=str(own))
     assert CALLS == [0]
-
-
-def test_the_users_own_module_is_known_by_its_content(tmp_path, monkeypatch):
-    module = tmp_path / "my_own_nets.py"
-    module.write_text("class Net: pass")
-    monkeypatch.syspath_prepend(tmp_path)
-    before = machinery._own_content({"architecture": "my_own_nets:Net(3)", "dataset": "cifar10", "seed": 0})
-    assert before.keys() == {"architecture"}
-    module.write_text("class Net: depth = 2")
-    assert machinery._own_content({"architecture": "my_own_nets:Net(3)"}) != before
-    assert machinery._own_content({"architecture": "batchnorm_cnn:24,48,96"}) == {}
 
 
 def test_other_code_retrains_in_the_working_cache_and_leaves_published_pieces_alone(monkeypatch):

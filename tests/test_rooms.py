@@ -21,12 +21,12 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "processes": set(),
     "data": GROUND | {"progress"},
     "membership": GROUND,
-    "own": {"errors", "store"},
-    "models": GROUND | {"_torch", "own", "data._torchvision"},
+    "custom": {"errors", "store"},
+    "models": GROUND | {"_torch", "custom", "data._torchvision"},
     "store": GROUND | {"progress"},
-    "training": GROUND | {"_torch", "processes", "progress", "data", "membership", "own", "models", "store"},
+    "training": GROUND | {"_torch", "processes", "progress", "data", "membership", "custom", "models", "store"},
     "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
-    "published": GROUND | {"progress", "store", "own", "training"},  # and by name the modules `measure` of the chapters
+    "published": GROUND | {"progress", "store", "custom", "training"},  # and by name the modules `measure` of the chapters
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data._torchvision"},
     "metrics": GROUND,
@@ -39,7 +39,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "papers.audit": GROUND | {"data", "membership", "training", "signals", "published", "attacks", "metrics", "evidence",
                               "audit"},
     "course": GROUND | {"standalone", "data", "membership", "store", "training", "signals", "published", "metrics"},
-    "publish": GROUND | {"standalone", "progress", "data", "membership", "own", "models", "store", "training",
+    "publish": GROUND | {"standalone", "progress", "data", "membership", "custom", "models", "store", "training",
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}

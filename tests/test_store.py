@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,21 +44,6 @@ def test_an_entry_comes_back_as_it_was_and_is_computed_once():
     assert store.look_up(SPEC) is not None and store.look_up({**SPEC, "a": 2}) is None
     assert store.look_up({**SPEC, "code": "other"}) is None
     assert store.size() > 0
-
-
-def test_an_entry_knows_the_card_and_the_torch_that_it_was_computed_with(monkeypatch):
-    used, begun = [0, 0], [False]
-    cuda = SimpleNamespace(is_initialized=lambda: begun[0], device_count=lambda: 2, get_device_name=lambda n: f"Card {n}",
-                           max_memory_allocated=lambda n: used[n])
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, __version__="9.9"))
-    said = []
-    for k, (known, bytes_) in enumerate([(False, 0), (True, 0), (True, 512)]):
-        begun[0], used[1] = known, bytes_
-        said.append(store.fetch({**SPEC, "on": k}, lambda: ARRAYS).manifest["card"])
-    assert said == ["", "", "Card 1"]
-    begun[0] = False  # found again later, by a process without one
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, __version__="10.0"))
-    assert store.fetch({**SPEC, "on": 2}, lambda: ARRAYS).manifest["torch"] == "9.9"
 
 
 def test_the_schema_number_is_part_of_the_key(monkeypatch):
@@ -132,15 +116,15 @@ def test_what_is_kept_without_code_is_refused():
 
 
 def test_a_study_is_kept_by_its_spec_and_the_code_of_its_module():
-    assert (store.study("a.b", {"n": 1}, lambda: ARRAYS)["x"] == ARRAYS["x"]).all()
-    assert (store.study("a.b", {"n": 1}, lambda: {"x": np.zeros(1)})["x"] == ARRAYS["x"]).all()
-    assert store.study("a.b", {"n": 2}, lambda: {"x": np.zeros(1)})["x"] == 0
+    assert (store.cached("a.b", {"n": 1}, lambda: ARRAYS)["x"] == ARRAYS["x"]).all()
+    assert (store.cached("a.b", {"n": 1}, lambda: {"x": np.zeros(1)})["x"] == ARRAYS["x"]).all()
+    assert store.cached("a.b", {"n": 2}, lambda: {"x": np.zeros(1)})["x"] == 0
 
 
 def test_a_study_cannot_be_called_otherwise_by_its_spec():
     for name in ("kind", "study"):
         with pytest.raises(MiaError, match=f"The spec of a.b has {name}"):
-            store.study("a.b", {name: "another"}, lambda: ARRAYS)
+            store.cached("a.b", {name: "another"}, lambda: ARRAYS)
 
 
 def _seeded(m: int) -> dict[str, np.ndarray]:
@@ -152,7 +136,7 @@ def _each(specs: list[dict]) -> list[dict[str, np.ndarray]]:
         for k in missing:
             done(k, _seeded(7919 * k), 0.0)
 
-    return store.each(specs, compute)
+    return store.cached_many(specs, compute)
 
 
 def test_results_kept_one_by_one_are_computed_once():
@@ -262,12 +246,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", code])
     assert list((store.cache_dir() / "locks").iterdir())  # the file stays, the lock does not
-    assert store.fetch(SPEC, lambda: ARRAYS, wait=1).source == "computed"
-
-
-def test_a_lock_that_is_held_too_long_is_named():
-    with store.lock(SPEC), pytest.raises(MiaError, match="Another process has been computing the test for 0.1 s"):
-        store.fetch(SPEC, lambda: ARRAYS, wait=0.1)
+    assert store.fetch(SPEC, lambda: ARRAYS).source == "computed"
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):
@@ -299,22 +278,3 @@ def test_fingerprints_tell_type_shape_and_values_apart():
 def test_default_cache_is_the_users(monkeypatch):
     monkeypatch.delenv("MIA_CACHE")
     assert store.cache_dir().name == "mia_lib"
-
-
-HOLDER = """
-import time
-from mia_lib import store
-with store.lock({"kind": "study", "study": "slow"}):
-    print("held", flush=True)
-    time.sleep(1.5)
-"""
-
-
-def test_who_waits_for_another_process_is_told(capsys):
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
-    holder.stdout.readline()
-    started = time.monotonic()
-    with store.lock({"kind": "study", "study": "slow"}):
-        assert time.monotonic() - started > 0.5
-    holder.communicate()
-    assert "waiting for another process that is computing the study slow" in capsys.readouterr().err

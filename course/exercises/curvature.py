@@ -89,6 +89,11 @@ rng = np.random.default_rng(0)
 some = np.concatenate([np.flatnonzero(inside)[:records], np.flatnonzero(~inside)[:records]])
 bend = np.array([trace(loss_of(labels[i]), x[i], probes, h, rng) for i in some])
 checks.tell("little bending means a member", -bend, inside[some])
+checks.tell("a low loss, of the same records", -bank["loss"][0, some], inside[some])
+
+# %% [markdown]
+# Where the loss is low it hardly bends: the two put records in almost the same order. Count what either costs: the loss one query for a
+# record, the bending four for every direction.
 
 # %% tags=["right"]
 # independent directions, so that the product with u . v has the trace for its mean

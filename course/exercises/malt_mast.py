@@ -17,7 +17,7 @@
 # everybody, and so it mistakes *easy* for *member*. *MAST* asks: is it low **for this record**? Twenty lines from now you have both.
 
 # %% tags=["parameters"]
-target = 0  # the model that is attacked, an even number below 18
+target = 2  # the model that is attacked, an even number below 18
 
 # %%
 import checks

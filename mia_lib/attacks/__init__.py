@@ -71,10 +71,10 @@ def threat_model(attacks: dict[str, Callable | Needs]):
     """
     import pandas as pd
 
-    has = {name: one if isinstance(one, Needs) else one.needs for name, one in attacks.items()}  # type: ignore[attr-defined]
-    rows = [{"attack": name, "access to the target": one.access, "reference models": one.references, "also knows": one.knows}
-            for name, one in has.items()]
-    return pd.DataFrame(rows)
+    declared = {name: attack if isinstance(attack, Needs) else attack.needs  # type: ignore[attr-defined]
+                for name, attack in attacks.items()}
+    return pd.DataFrame([{"attack": name, "access to the target": has.access, "reference models": has.references,
+                          "also knows": has.knows} for name, has in declared.items()])
 
 
 def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray | None = None,
@@ -96,9 +96,9 @@ def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference
     """
     choose("own", own, OWN)
     signal, reference_signal = np.asarray(signal), np.atleast_2d(reference_signal)
-    for name, one in zip(names, (signal, reference_signal), strict=True):
-        if one.dtype.kind not in "biuf":
-            raise MiaError(f"{name} is of type {one.dtype}: numbers are needed.")
+    for name, array in zip(names, (signal, reference_signal), strict=True):
+        if array.dtype.kind not in "biuf":
+            raise MiaError(f"{name} is of type {array.dtype}: numbers are needed.")
     if (signal.ndim not in (1, 1 + views) or reference_signal.shape[1:] != signal.shape or not len(reference_signal)):
         or_views = " (or [N, A] and [R, N, A] for A views)" if views else ""
         raise MiaError(f"{names[0]}, of the target, has shape {signal.shape} and {names[1]} {reference_signal.shape}: "
@@ -137,7 +137,8 @@ def check_own(signal: np.ndarray, reference_signal: np.ndarray,
         MiaError: there is such a row.
     """
     kinds = signal.dtype, reference_signal.dtype
-    kind = min(kinds, key=lambda one: one.itemsize) if all(one.kind == "f" for one in kinds) else np.result_type(*kinds)
+    floats = all(dtype.kind == "f" for dtype in kinds)
+    kind = min(kinds, key=lambda dtype: dtype.itemsize) if floats else np.result_type(*kinds)
     own = signal.astype(kind, copy=False)
     head = (reference_signal[:, :64].astype(kind) == own[:64]).reshape(len(reference_signal), -1).all(1)
     same = [int(row) for row in np.flatnonzero(head) if np.array_equal(reference_signal[row].astype(kind), own)]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
+from scipy.stats import norm
 
 from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
 from mia_lib.checks import are_probabilities, check_finite, check_labels, check_mask
-from mia_lib.errors import MiaError, check_range
+from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.hints import Gradients, Inverse
+
+VARIANTS = ("paper", "released_code")
 
 
 @needs("label", "none", "nothing")
@@ -193,24 +195,31 @@ def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tu
     return mean, np.where(squares > 0, squares, (count - 1) * pooled) / (count - 1)
 
 
-def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool, own: str = "refuse"):
-    """The target's signals [N, A] and the Gaussians (mean, variance) of OUT references and, online, of IN references."""
+def _views(signal, reference_signal, reference_members, least: int, online: bool,
+           own: str = "refuse") -> tuple[np.ndarray, ...]:
+    """Signals as views, [N, A] and [R, N, A], and the mask, where each record has at least so many references of each kind."""
     signal, reference_signal, reference_members = check_references(signal, reference_signal, reference_members, views=True,
                                                                    own=own)
-    least = 1 if fixed_variance else 2
-    check_present(reference_members, f"LiRA with fixed_variance = {fixed_variance}", least, least if online else 0)
+    check_present(reference_members, f"LiRA with fixed_variance = {least == 1}", least, least if online else 0)
+    if not online:
+        check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
+                        "reference_signal", higher=True)
+    rows = len(reference_signal), len(signal), -1
+    return signal.reshape(rows[1:]), reference_signal.reshape(rows), reference_members
+
+
+def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool, own: str = "refuse"):
+    """The target's signals [N, A] and the Gaussians (mean, variance) of OUT references and, online, of IN references."""
+    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members,
+                                                         1 if fixed_variance else 2, online, own)
 
     def both(signals, inside):
         return (*moments(signals, ~inside), *(moments(signals, inside) if online else ()))
 
-    rows = len(reference_signal), len(signal), -1
-    if not online:
-        check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
-                        "reference_signal", higher=True)
-    found = in_blocks(both, reference_signal.reshape(rows), reference_members)
+    fitted = in_blocks(both, reference_signal, reference_members)
     rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
-    return signal.reshape(rows[1:]), *(
-        _gaussian(*found[k:k + 3], rounding, fixed_variance) for k in range(0, len(found), 3))  # type: ignore[call-arg]
+    return signal, *(_gaussian(*fitted[k:k + 3], rounding, fixed_variance)  # type: ignore[call-arg]
+                     for k in range(0, len(fitted), 3))
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -255,25 +264,27 @@ def lira_online(signal: np.ndarray, reference_signal: np.ndarray, reference_memb
 
 @needs("loss", "out only", "the training recipe and the distribution of records")
 def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
-                 fixed_variance: bool = False) -> np.ndarray:
+                 fixed_variance: bool = False, *, variant: str = "paper") -> np.ndarray:
     """Likelihood-ratio attack, offline: one-sided, from OUT references alone (Carlini et al. 2022).
 
-    log Pr[OUT <= signal] for the Gaussian of references not trained on the record, computed without the probability
-    itself: far below the mean it falls like a square. It tells signals apart up to 38 standard deviations above the mean,
-    and is 0 beyond. For A views, taken as independent, it is the sum: the log probability that all are at most as high.
-    Means and variances are those of `lira_online`, of which the fixed variance is wanted with few references.
-
-    The released code scores by the density of the OUT Gaussian instead, which takes a signal that is too low for a
-    member's as well.
+    - "paper": log Pr[OUT <= signal] for the Gaussian of references not trained on the record, computed without the
+      probability itself: far below the mean it falls like a square. It tells signals apart up to 38 standard deviations above
+      the mean, and is 0 beyond. For A views, taken as independent, it is the sum: the log probability that all are at most
+      as high. Means and variances are those of `lira_online`, of which the fixed variance is wanted with few references.
+    - "released_code": minus the mean over views of log N(signal; OUT), a density and no probability, which is as low where a
+      signal is too low for a member's. Its Gaussian has the median and the standard deviation of the population, plus 1e-30,
+      and with `fixed_variance` that of all OUT signals around their common mean. (The code takes as many OUT references of
+      each record as the record with fewest has; here all are taken.)
 
     Args:
         signal: of each record under the target, [N], or [N, A] for A augmented views; higher for members.
         reference_signal: the same under R references, [R, N] or [R, N, A].
         reference_members: bool [R, N]; references trained on a record are left aside.
         fixed_variance: one variance for all records.
+        variant: "paper" or "released_code".
 
     Returns:
-        score [N], never positive.
+        score [N], with "paper" never positive.
 
     Raises:
         MiaError: a record that no reference left out; that one alone did, unless the variance is fixed; the target among its
@@ -282,8 +293,25 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
     Warns:
         UserWarning: a signal that is lower under references trained on a record.
     """
+    if choose("variant", variant, VARIANTS) == "released_code":
+        return _released_offline(signal, reference_signal, reference_members, fixed_variance)
     signal, (mean, variance) = _fit(signal, reference_signal, reference_members, fixed_variance, online=False)
     return log_ndtr((signal - mean) / np.sqrt(variance)).sum(1)
+
+
+def _released_offline(signal, reference_signal, reference_members, fixed_variance: bool) -> np.ndarray:
+    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members,
+                                                         1 if fixed_variance else 2, online=False)
+
+    def fit(signals, inside):
+        ranked, count = np.sort(np.where(inside[..., None], np.inf, signals), 0), (~inside).sum(0)  # OUT references first
+        low, high = (np.take_along_axis(ranked, at[None, :, None], 0)[0] for at in ((count - 1) // 2, count // 2))
+        _, squares, count = moments(signals, ~inside)
+        return (low + high) / 2, np.sqrt(squares / count)
+
+    median, deviation = in_blocks(fit, reference_signal, reference_members)
+    scale = (reference_signal[~reference_members].std() if fixed_variance else deviation) + 1e-30
+    return -norm.logpdf(signal, median, scale).mean(1)
 
 
 def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarray:
@@ -420,7 +448,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     return np.searchsorted(ratio_z, ratio / gamma, side="right") / len(ratio_z)
 
 
-@needs(*astuple(iha.self_influence.needs))
+@needs("parameters", "none", "the Hessian of the training loss")
 def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray:
     """Self-influence (Cohen and Giryes 2024): how the record's own loss would change with more of its weight in training.
 
@@ -440,4 +468,4 @@ def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray
         MiaError: shapes that do not fit, or no record.
     """
     size = len(getattr(inverse_hessian, "vectors", inverse_hessian))  # type: ignore[arg-type]
-    return iha.self_influence(iha.forms(gradients, inverse_hessian, np.zeros(size)))
+    return -iha.forms(gradients, inverse_hessian, np.zeros(size)).influence

@@ -23,10 +23,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mia_lib.attacks import check_references, in_blocks, needs
-from mia_lib.attacks.baselines import moments
+from mia_lib.attacks.baselines import VARIANTS, moments
 from mia_lib.errors import MiaError, check_range, choose
 
-VARIANTS = ("paper", "released_code")
 LACKING = ("refuse", "drop")
 ADDED = 1e-22  # to the denominator of the released LR
 NO_VARIANCE = np.sqrt(np.finfo(np.float64).tiny)  # the released code squares a variance: below this, to nothing
@@ -97,10 +96,6 @@ def _scale_of_in(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, np.sqrt(_variance(fit, fit.inside)))
 
 
-def _scale_of_out(fit: _Fit) -> np.ndarray:
-    return _one_scale(fit, np.sqrt(_variance(fit, fit.out)))
-
-
 def _pooled_variance(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, _variance(fit, fit.inside, fit.out))
 
@@ -138,19 +133,19 @@ def _scores(rules: list[Callable], curvature, reference_curvature, reference_mem
     kept = ~np.logical_or(*few.values())
     if not kept.all():
         each = " and ".join(f"{n.sum()} have at most one reference that {kind}" for kind, n in few.items() if n.any())
-        said = f"{(~kept).sum()} of {len(kept)} records cannot be scored: {each}, where a Gaussian needs 2."
+        problem = f"{(~kept).sum()} of {len(kept)} records cannot be scored: {each}, where a Gaussian needs 2."
         if lacking == "refuse":
-            raise MiaError(f"{said} Use membership.balanced_halves, more references, or lacking = 'drop'.")
-        warnings.warn(f"{said} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
+            raise MiaError(f"{problem} Use membership.balanced_halves, more references, or lacking = 'drop'.")
+        warnings.warn(f"{problem} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
 
     def both(signals, inside):
         with np.errstate(all="ignore"):  # records that are dropped
             return *moments(signals, inside), *moments(signals, ~inside)
 
     rows = references, len(curvature), -1
-    found = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
+    fitted = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
     rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
-    fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(found[:3]), tuple(found[3:]), rounding)
+    fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(fitted[:3]), tuple(fitted[3:]), rounding)
     scores = []
     for rule in rules:
         with np.errstate(all="ignore"):
@@ -252,7 +247,7 @@ LADDERS = {
            "likelihoods added over views": _added_over_views,
            "1e-22 in the denominator": _released_lr},
 }
-CONTROLS = {"OUT spread for both": _scale_of_out, "pooled variance for its root, in both": _pooled_variance}  # not steps
+CONTROLS = {"pooled variance for its root, in both": _pooled_variance}  # no steps
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -264,8 +259,8 @@ def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_mem
     references alone; its population variance for the standard deviation. To LR: each hypothesis keeps its variance, which
     stands for the standard deviation; likelihoods are added over views, of which the score is the logarithm of the ratio;
     1e-22 is added to the denominator, and the score is the ratio itself. The step that puts the variance in the place of the
-    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n. Two controls are on neither
-    way: the spread of OUT references for both hypotheses; and the pooled variance in the place of its root, in both.
+    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n. A control is on neither way:
+    the pooled variance in the place of its root, in both hypotheses.
 
     Args:
         curvature: as of `nll`, like all other arguments.
@@ -281,5 +276,5 @@ def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_mem
     """
     ladders = {**LADDERS, "control": CONTROLS}
     rules = list({rule: None for steps in ladders.values() for rule in steps.values()})
-    found = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
-    return {name: {step: found[rule] for step, rule in steps.items()} for name, steps in ladders.items()}
+    scores = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
+    return {name: {step: scores[rule] for step, rule in steps.items()} for name, steps in ladders.items()}

@@ -19,7 +19,6 @@ whatever the damping, and all variants of the attack are sums of them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -59,8 +58,8 @@ class Forms:
 
     def __getitem__(self, which) -> Forms:
         """Some of the inverses, or of the records."""
-        found = (getattr(self, one.name) for one in fields(self))
-        return Forms(*(None if one is None else one[which] for one in found))  # type: ignore[arg-type]
+        parts = (getattr(self, part.name) for part in fields(self))
+        return Forms(*(None if part is None else part[which] for part in parts))  # type: ignore[arg-type]
 
 
 def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndarray, theta: np.ndarray | None = None) -> Forms:
@@ -86,20 +85,20 @@ def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndar
         raise MiaError("inverse_hessian is an empty sequence: at least one inverse is needed.")
     size = len(inverses[0].vectors) if spectral else len(inverse_hessian)
     directions = [mean_gradient] if theta is None else [mean_gradient, theta]
-    for name, one in zip(("mean_gradient", "theta"), directions, strict=False):
-        if np.shape(one) != (size,):
-            raise MiaError(f"{name} has shape {np.shape(one)}; the inverse Hessian is for P = {size} parameters.")
+    for name, direction in zip(("mean_gradient", "theta"), directions, strict=False):
+        if np.shape(direction) != (size,):
+            raise MiaError(f"{name} has shape {np.shape(direction)}; the inverse Hessian is for P = {size} parameters.")
     directions = np.stack(directions).astype(np.float64)
     of_block = _from_spectrum(inverses, directions) if spectral else _from_matrix(np.asarray(inverse_hessian), directions)
-    found = []
+    per_block = []
     for block in [gradients] if isinstance(gradients, np.ndarray) else gradients:
         if np.ndim(block) != 2 or block.shape[1] != size:
             raise MiaError(f"gradients have shape {np.shape(block)}: [N, {size}] is needed, a column for each parameter.")
-        found.append(of_block(block))
-    if not any(newton.size for newton, *_ in found):
+        per_block.append(of_block(block))
+    if not any(newton.size for newton, *_ in per_block):
         raise MiaError("gradients hold no record.")
-    joined = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
-    return Forms(*joined) if several else Forms(*(one[0] for one in joined))
+    joined = (np.concatenate(parts, -1) for parts in zip(*per_block, strict=True))
+    return Forms(*joined) if several else Forms(*(part[0] for part in joined))
 
 
 def _from_matrix(inverse: np.ndarray, directions: np.ndarray):
@@ -118,13 +117,13 @@ def _from_matrix(inverse: np.ndarray, directions: np.ndarray):
 
 def _from_spectrum(inverses: list, directions: np.ndarray):
     vectors, count = inverses[0].vectors, len(inverses)
-    if any(one.vectors is not vectors for one in inverses):
+    if any(inverse.vectors is not vectors for inverse in inverses):
         raise MiaError("these inverses come from different decompositions; give those of one Hessian, or one at a time.")
-    w = np.stack([one.weights for one in inverses]).T.astype(np.float64)  # [P, E]
+    w = np.stack([inverse.weights for inverse in inverses]).T.astype(np.float64)  # [P, E]
     rotate = getattr(inverses[0], "rotate", lambda v: v @ vectors)
     along = rotate(directions.astype(vectors.dtype)).astype(np.float64)
     squared = np.hstack([w**2, w**3, w])
-    linear = np.hstack([one[:, None] * w**power for power in (2, 3) for one in along])
+    linear = np.hstack([direction[:, None] * w**power for power in (2, 3) for direction in along])
 
     def of_block(g: np.ndarray) -> list[np.ndarray]:
         rotated = rotate(np.asarray(g, vectors.dtype)).astype(np.float64)
@@ -158,10 +157,11 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray, furt
         MiaError: shapes that do not fit.
     """
     x, along, gradients = np.asarray(x, np.float64), np.asarray(along, np.float64), np.asarray(gradients)
-    for name, one, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape), ("further", further, x.shape)):
-        if x.ndim != 2 or (one is not None and np.shape(one) != shape):
+    for name, array, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape),
+                               ("further", further, x.shape)):
+        if x.ndim != 2 or (array is not None and np.shape(array) != shape):
             raise MiaError(
-                f"x has shape {x.shape} and {name} {np.shape(one)}: along is to be [P], all others [N, P].")  # type: ignore[arg-type]
+                f"x has shape {x.shape} and {name} {np.shape(array)}: along is to be [P], all others [N, P].")  # type: ignore[arg-type]
     zero = np.zeros(len(x))
     influence = (x * gradients).sum(1)
     if further is None:
@@ -195,19 +195,20 @@ def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mea
     _check(n, learning_rate, momentum, weight_decay)
     _chosen(terms)
     members = check_mask("members_known", members_known)
-    found = forms(gradients, inverse_hessian, mean_gradient)
-    if members.shape != found.newton.shape[-1:]:
-        raise MiaError(f"members_known has shape {members.shape}: {found.newton.shape[-1:]} is needed, one for each record.")
-    parts = split(found, members / n, n, learning_rate, momentum, weight_decay)
+    products = forms(gradients, inverse_hessian, mean_gradient)
+    records = products.newton.shape[-1:]
+    if members.shape != records:
+        raise MiaError(f"members_known has shape {members.shape}: {records} is needed, one for each record.")
+    parts = split(products, members / n, n, learning_rate, momentum, weight_decay)
     return combine(loss, parts, learning_rate, momentum, terms), parts
 
 
-def split(found: Forms, taken_out: np.ndarray | float, n: int, learning_rate: float, momentum: float, weight_decay: float,
+def split(products: Forms, taken_out: np.ndarray | float, n: int, learning_rate: float, momentum: float, weight_decay: float,
           stationary: bool = False) -> dict[str, np.ndarray]:
     """The terms I1 to I4 of Eq. 8, for whatever the auditor knows.
 
     Args:
-        found: of N records.
+        products: of N records.
         taken_out: [N], how much of the record's own gradient is taken out of the mean gradient, to leave that of the others:
             1 / n for members and 0 for non-members is the paper's leave-one-out knowledge; 0 for all is a control that does
             not know who is a member.
@@ -216,32 +217,33 @@ def split(found: Forms, taken_out: np.ndarray | float, n: int, learning_rate: fl
             which vanishes for the true training set; Eq. 8 has grad L0 alone. Needs `forms` with theta.
 
     Returns:
-        "I1" to "I4", of the shape of `found`.
+        "I1" to "I4", of the shape of `products`.
 
     Raises:
         MiaError: values out of range, forms without theta.
     """
     _check(n, learning_rate, momentum, weight_decay)
-    mean, inverse_mean = found.newton_mean, found.inverse_mean
+    mean, inverse_mean = products.newton_mean, products.inverse_mean
     if stationary:
-        if found.newton_theta is None:
+        if products.newton_theta is None:
             raise MiaError("stationary = True needs forms(..., theta=w), with the parameters.")
-        mean, inverse_mean = mean + weight_decay * found.newton_theta, inverse_mean + weight_decay * found.inverse_theta
+        mean, inverse_mean = mean + weight_decay * products.newton_theta, inverse_mean + weight_decay * products.inverse_theta
     a_alpha = weight_decay * learning_rate / (1 + momentum)
     once, twice = 1 - a_alpha, weight_decay * (2 - a_alpha)
-    return {"I1": once * found.newton / n, "I2": 2 * once * (mean - taken_out * found.newton),
-            "I3": twice * found.inverse / (2 * n), "I4": twice * (inverse_mean - taken_out * found.inverse)}
+    return {"I1": once * products.newton / n, "I2": 2 * once * (mean - taken_out * products.newton),
+            "I3": twice * products.inverse / (2 * n), "I4": twice * (inverse_mean - taken_out * products.inverse)}
 
 
-def joined(found: Forms, learning_rate: float, momentum: float, weight_decay: float) -> np.ndarray:
+def joined(products: Forms, learning_rate: float, momentum: float, weight_decay: float) -> np.ndarray:
     """Two numbers a record that give all four terms: ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``.
 
     Returns:
-        shift and alignment, [2, ...], of the shape of `found`: its newton and newton_mean, nearly, and what weight decay adds.
+        shift and alignment, [2, ...], of the shape of `products`: newton and newton_mean, nearly, and what weight decay adds.
     """
     a_alpha = weight_decay * learning_rate / (1 + momentum)
     once, half = 1 - a_alpha, weight_decay * (2 - a_alpha) / 2
-    return np.stack([once * found.newton + half * found.inverse, once * found.newton_mean + half * found.inverse_mean])
+    return np.stack([once * products.newton + half * products.inverse,
+                     once * products.newton_mean + half * products.inverse_mean])
 
 
 def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -> None:
@@ -279,18 +281,12 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], learning_rate: float
 
 def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     """Which of `TERMS`, each once and in their order."""
-    given = TERMS if isinstance(terms, str) and terms == "all" else (terms,) if isinstance(terms, str) else tuple(terms)
-    if not given:
+    listed = TERMS if isinstance(terms, str) and terms == "all" else (terms,) if isinstance(terms, str) else tuple(terms)
+    if not listed:
         raise MiaError(f"terms is empty: allowed are 'all' and any of {', '.join(TERMS)}.")
-    for term in given:
+    for term in listed:
         choose("terms", term, ("all", *TERMS) if isinstance(terms, str) else TERMS)
-    return tuple(term for term in TERMS if term in given)
-
-
-@needs("parameters", "none", "the Hessian of the training loss")
-def self_influence(found: Forms) -> np.ndarray:
-    """-g^T A^-1 g, of the shape of the forms; `baselines.self_influence` has gradients in their place."""
-    return -found.influence
+    return tuple(term for term in TERMS if term in listed)
 
 
 @needs("parameters", "none", "all other records and their membership, and the weight decay")
@@ -312,27 +308,3 @@ def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray |
     """
     rest = np.asarray(along) - taken_out * np.asarray(squares)
     return -(2 * rest + np.asarray(squares) / n) / n
-
-
-def assumed(config) -> list[str]:
-    """What of a training recipe Eq. 8 does not cover, each as a sentence; warns of each.
-
-    Args:
-        config: a `TrainConfig`, or anything with its attributes.
-    """
-    said = []
-    if config.optimizer != "sgd":
-        said.append(f"optimizer = {config.optimizer!r}: Eq. 8 is for SGD with momentum; its learning_rate, "
-                    f"{config.learning_rate:g}, is taken as if it were SGD's, with momentum {config.momentum:g}.")
-    if config.nesterov:
-        said.append("nesterov = True: Eq. 8 is for plain momentum and is used as if it were.")
-    if config.schedule != "constant":
-        said.append(f"schedule = {config.schedule!r}: Eq. 8 supposes a learning rate that stays until the "
-                    f"parameters are stationary; that of the first epoch, {config.learning_rate:g}, is used.")
-    if config.augmentation != "none":
-        said.append(f"augmentation = {config.augmentation!r}: gradients and Hessian are those of the records as they are, "
-                    "not of their augmented copies.")
-    for sentence in said:
-        warnings.warn(sentence, UserWarning, stacklevel=2)
-    return said
-

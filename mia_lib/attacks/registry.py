@@ -9,7 +9,7 @@ shows it with Attack S.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -22,23 +22,10 @@ from mia_lib.errors import MiaError, choose
 
 POPULATION = 2000  # public records of RMIA, at most
 OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
-SHADOWS = 4  # of Shokri et al., whose classifiers learn from all their outputs
 LOG_ODDS = "logit_scaled_confidence"
 SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
     "correctness": "label", "loss": "loss", LOG_ODDS: "loss", "curvature": "loss", "least_loss": "output vector",
     "hinge": "output vector", "probabilities": "output vector", "gradient_norm": "parameters"}
-COSTLY = ("gradient_norm", "curvature")  # signals that are not in the outputs of a record
-
-
-def queries(signals: Iterable[str], probes: int = 1) -> int:
-    """Queries to the target that signals take for each record: one for all that is in its outputs, one for a gradient, four
-    losses for each probe of a curvature.
-
-    Args:
-        signals: names of `SIGNALS`. probes: of the curvature.
-    """
-    names = set(signals)
-    return bool(names - set(COSTLY)) + ("gradient_norm" in names) + 4 * probes * ("curvature" in names)
 
 
 class TargetSignals(Protocol):
@@ -54,8 +41,8 @@ class TargetSignals(Protocol):
     def own(self, signal: str) -> np.ndarray:
         """Of the target, [N]; probabilities [N, K]."""
 
-    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Of the first `most` references or all, [R, N] or [R, N, K], and who was trained on which record, bool [R, N]."""
+    def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
+        """Of all references, [R, N] or [R, N, K], and who was trained on which record, bool [R, N]."""
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """Of the target for the first `most` public records or all, [Q]."""
@@ -89,9 +76,8 @@ class ArraySignals:
         """See `TargetSignals`, as all that follows; a signal that is not there raises `MiaError`."""
         return _read("values", self.values, signal, 0)
 
-    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        last = None if most is None else 1 + most
-        return _read("values", self.values, signal, slice(1, last)), self.reference_members[:most]
+    def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
+        return _read("values", self.values, signal, slice(1, None)), self.reference_members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         return _read("public_values", self.public_values, signal, 0)[:most]
@@ -188,27 +174,19 @@ def _negative(view: TargetSignals, signal: str) -> np.ndarray:
     return -view.own(signal)
 
 
-def _margin(view: TargetSignals) -> np.ndarray:
-    return view.own("hinge")
+def _calibrated_loss(view: TargetSignals) -> np.ndarray:
+    reference_loss, inside = view.references("loss")
+    return calibration.calibrate(-view.own("loss"), -reference_loss, inside)
 
 
-def shadow_models(view: TargetSignals, shadows: int, seed: int = 0) -> np.ndarray:
-    """`baselines.shadow_models` with the first few references as shadow models, on the records that are judged."""
-    outputs, inside = view.references("probabilities", most=shadows)
-    return baselines.shadow_models(view.own("probabilities"), view.labels, outputs, view.labels, inside, seed=seed)
+def _by_log_odds(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
+    return attack(view.own(LOG_ODDS), *view.references(LOG_ODDS), **options)
 
 
-def _calibrated(view: TargetSignals, signal: str) -> np.ndarray:
-    reference_values, inside = view.references(signal)
-    return calibration.calibrate(-view.own(signal), -reference_values, inside)
-
-
-def _lira(view: TargetSignals, one_spread: bool) -> np.ndarray:
-    return baselines.lira_online(view.own(LOG_ODDS), *view.references(LOG_ODDS), one_spread)
-
-
-def _lira_offline(view: TargetSignals, one_spread: bool) -> np.ndarray:
-    return baselines.lira_offline(view.own(LOG_ODDS), *view.references(LOG_ODDS), one_spread)
+def _by_log_curvature(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
+    reference_values, inside = view.references("curvature")
+    log = by_curvature.log_curvature
+    return attack(log(view.own("curvature")), log(reference_values), inside, **options)
 
 
 def _rmia(view: TargetSignals, a: float | None, population: int | None = POPULATION) -> np.ndarray:
@@ -222,33 +200,16 @@ def _curvature(view: TargetSignals) -> np.ndarray:
     return -by_curvature.log_curvature(view.own("curvature"))
 
 
-def _curvature_ratio(view: TargetSignals) -> np.ndarray:
-    return by_curvature.nll(*_logarithms(view))
-
-
-def _released_ratio(view: TargetSignals) -> np.ndarray:
-    return by_curvature.likelihood_ratio(*_logarithms(view), "released_code")
-
-
-def _released_nll(view: TargetSignals) -> np.ndarray:
-    return by_curvature.nll(*_logarithms(view), "released_code")
-
-
-def _logarithms(view: TargetSignals) -> tuple[np.ndarray, ...]:
-    reference_values, inside = view.references("curvature")
-    return by_curvature.log_curvature(view.own("curvature")), by_curvature.log_curvature(reference_values), inside
-
-
 # --------------------------------------------------------------------------------------------------------------- the attacks
 
 LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
 CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
-YE, SONG, YEOM, SHOKRI = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "shokri2017membership"
+YE, SONG, YEOM, CHOQUETTE = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "choquette2021label"
 CITATIONS = {
     LIRA: "Carlini et al. 2022", WATSON: "Watson et al. 2022", SURI: "Suri et al. 2024", RMIA: "Zarifzadeh et al. 2024",
     CURVATURE: "Ravikumar et al. 2024", BERTRAN: "Bertran et al. 2023", SABLAYROLLES: "Sablayrolles et al. 2019",
-    YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018", SHOKRI: "Shokri et al. 2017"}
-_KNOWS = calibration.calibrate.needs.knows
+    YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018",
+    CHOQUETTE: "Choquette-Choo et al. 2021"}
 REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
 
 ATTACKS = {attack.name: attack for attack in (
@@ -256,31 +217,30 @@ ATTACKS = {attack.name: attack for attack in (
     Attack("MALT", SABLAYROLLES, bayes.malt.needs, ("loss",), partial(by_names, bayes.malt)),
     Attack("curvature", CURVATURE, Needs("loss", "none", "nothing"), ("curvature",), _curvature),
     Attack("confidence", WATSON, calibration.SIGNALS["confidence"], ("least_loss",), _negative, {"signal": "least_loss"}),
-    Attack("margin", BERTRAN, Needs("output vector", "none", "nothing"), ("hinge",), _margin),
     Attack("modified entropy", SONG, baselines.modified_entropy.needs, ("probabilities",),
            partial(by_names, baselines.modified_entropy)),
     Attack("gradient norm", WATSON, calibration.SIGNALS["gradient norm"], ("gradient_norm",), _negative,
            {"signal": "gradient_norm"}),
-    Attack("shadow models", SHOKRI, baselines.shadow_models.needs, ("probabilities",), shadow_models, {"shadows": SHADOWS}),
     Attack("Attack S", YE, per_class.attack_s.needs, ("loss",), partial(by_names, per_class.attack_s)),
     Attack("Attack R", YE, baselines.attack_r.needs, ("loss",), partial(by_names, baselines.attack_r)),
-    Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated, {"signal": "loss"}),
-    Attack("calibrated confidence", WATSON, Needs("output vector", "out only", _KNOWS), ("least_loss",), _calibrated,
-           {"signal": "least_loss"}),
-    Attack("calibrated gradient norm", WATSON, Needs("parameters", "out only", _KNOWS), ("gradient_norm",), _calibrated,
-           {"signal": "gradient_norm"}),
+    Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated_loss),
     Attack("MAST (softmin)", SABLAYROLLES, Needs("loss", "out only", bayes.mast.needs.knows), ("loss",),
            partial(by_names, bayes.mast), {"estimator": "softmin"}),
     Attack("MAST (best split)", SABLAYROLLES, bayes.mast.needs, ("loss",), partial(by_names, bayes.mast),
            {"estimator": "best_split"}),
-    Attack("LiRA, offline", LIRA, baselines.lira_offline.needs, (LOG_ODDS,), _lira_offline, {"one_spread": True}),
-    Attack("LiRA offline, own spreads", LIRA, baselines.lira_offline.needs, (LOG_ODDS,), _lira_offline, {"one_spread": False}),
+    Attack("LiRA, offline", LIRA, baselines.lira_offline.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_offline),
+           {"fixed_variance": True}),
+    Attack("LiRA, offline, as released", LIRA, baselines.lira_offline.needs, (LOG_ODDS,),
+           partial(_by_log_odds, baselines.lira_offline), {"fixed_variance": True, "variant": "released_code"}),
     Attack("RMIA, offline", RMIA, Needs("loss", "out only", baselines.rmia.needs.knows), ("loss",), _rmia, {"a": OFFLINE_A},
            public=True),
-    Attack("LiRA", LIRA, baselines.lira_online.needs, (LOG_ODDS,), _lira, {"one_spread": True}),
-    Attack("LiRA, own spreads", LIRA, baselines.lira_online.needs, (LOG_ODDS,), _lira, {"one_spread": False}),
+    Attack("LiRA", LIRA, baselines.lira_online.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_online),
+           {"fixed_variance": True}),
+    Attack("LiRA, own spreads", LIRA, baselines.lira_online.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_online)),
     Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
-    Attack("Curv, log ratio", CURVATURE, by_curvature.nll.needs, ("curvature",), _curvature_ratio),
-    Attack("Curv ZO LR", CURVATURE, by_curvature.likelihood_ratio.needs, ("curvature",), _released_ratio),
-    Attack("Curv ZO NLL", CURVATURE, by_curvature.nll.needs, ("curvature",), _released_nll),
+    Attack("Curv, log ratio", CURVATURE, by_curvature.nll.needs, ("curvature",), partial(_by_log_curvature, by_curvature.nll)),
+    Attack("Curv ZO LR", CURVATURE, by_curvature.likelihood_ratio.needs, ("curvature",),
+           partial(_by_log_curvature, by_curvature.likelihood_ratio), {"variant": "released_code"}),
+    Attack("Curv ZO NLL", CURVATURE, by_curvature.nll.needs, ("curvature",), partial(_by_log_curvature, by_curvature.nll),
+           {"variant": "released_code"}),
 )}

@@ -1,11 +1,23 @@
 """Audit a model of one's own: which attacks what is at hand permits, what each costs, and what they find.
 
 `audit` runs them within a budget and returns a `Report`, which writes one HTML page that opens offline, and JSON of the
-same; `plan` says what would run without running it; `rehearse` tests the audit itself.
+same; `plan` says what would run without running it; `audit_scores` judges scores that were made elsewhere; `rehearse` tests
+the audit itself. Modules are imported when first used, so that `mia audit` checks its options before PyTorch is there.
 """
 
-from mia_lib.audit.rehearsal import rehearse
-from mia_lib.audit.report import Report
-from mia_lib.audit.running import audit, commanded, plan
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Report", "audit", "commanded", "plan", "rehearse"]
+if TYPE_CHECKING:
+    from mia_lib.audit.execution import audit, audit_scores, plan
+    from mia_lib.audit.rehearsal import rehearse
+    from mia_lib.audit.report import Report
+
+__all__ = ["Report", "audit", "audit_scores", "plan", "rehearse"]
+_MODULES = {"Report": "report", "rehearse": "rehearsal"}
+
+
+def __getattr__(name: str):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'execution')}"), name)

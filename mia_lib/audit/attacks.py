@@ -1,11 +1,12 @@
-"""The attacks of an audit: those of the registry that it can show signals, and those that train or compute a Hessian; whether
-each is possible, and what it costs. None is tuned on the records that it judges.
+"""The attacks of an audit: those of the registry that it can show signals, and those that ask, train or compute a Hessian;
+whether each is possible, and what it costs. None is tuned on the records that it judges.
 
 To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `ATTACKS`.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,21 +15,23 @@ import numpy as np
 import torch
 
 from mia_lib import signals, store
-from mia_lib.attacks import iha, quantile, registry
+from mia_lib.attacks import Needs, iha, quantile, registry
 from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_lib.attacks.registry import BERTRAN, LOG_ODDS, SURI, Attack
-from mia_lib.audit.given import Given
+from mia_lib.attacks.registry import BERTRAN, CHOQUETTE, LOG_ODDS, SURI, Attack
+from mia_lib.audit.inputs import AuditInputs
 from mia_lib.errors import MiaError
-from mia_lib.signals import curvature, hessian
+from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.signals import outputs as evaluation
 from mia_lib.training import Ensemble
 from mia_lib.training.losses import precise_loss
 
-PARAMETERS = 3000  # of the largest network whose Hessian is computed
-HELD = 3e8  # numbers, of the largest table of gradients
+MOST_PARAMETERS = 3000  # of the largest network whose Hessian is computed
+MOST_GRADIENTS = 3e8  # numbers, of the largest table of gradients
 PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
 DAMPING = 0.2  # of the Hessian
+UNMOVED = "needs records that can be moved by small steps, and bytes cannot"
 HALVES, PUBLIC = "halves of the records judged", "public records"
+OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,47 +47,44 @@ class References:
     members: np.ndarray
 
 
-OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
-
-
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What an attack sees, as `registry.TargetSignals` says: what was given, and references where there are some. A number a
-    record comes as float64."""
+class AuditSignals:
+    """What an attack sees, as `registry.TargetSignals` says: what the audit has, and references where there are some. A number
+    a record comes as float64."""
 
-    given: Given
+    inputs: AuditInputs
     reference_models: References | None = None
 
     @property
     def labels(self) -> np.ndarray:
         """int [N]."""
-        return self.given.pool.y
+        return self.inputs.pool.y
 
     def own(self, signal: str) -> np.ndarray:
         """A signal of the target for the pool, [N]; "probabilities" and "outputs" as they are, [N, K]."""
         if signal == "gradient_norm":
-            return np.sqrt(_gradients(self.given, lambda block: (block**2).sum(1)))
+            return np.sqrt(_gradients(self.inputs, lambda block: (block**2).sum(1)))
         if signal == "curvature":
-            return _pool_traces(self.given)
-        values = self.given.target.scalars(self.given.pool, self.given.loss)[signal]
+            return _pool_traces(self.inputs)
+        values = self.inputs.target.scalars(self.inputs.pool, self.inputs.loss)[signal]
         return values if values.ndim > 1 else values.astype(np.float64)
 
-    def references(self, signal: str, *, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
         models, members = self.reference_models.models, self.reference_models.members
-        return OF_MODELS[signal](models, self.given.pool).astype(np.float64)[:most], members[:most]
+        return OF_MODELS[signal](models, self.inputs.pool).astype(np.float64), members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
-        return self.given.target.scalars(self.given.public, self.given.loss)[signal].astype(np.float64)[:most]
+        return self.inputs.target.scalars(self.inputs.public, self.inputs.loss)[signal].astype(np.float64)[:most]
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the references for public records, [R, Q]."""
-        return OF_MODELS[signal](self.reference_models.models, self.given.public).astype(np.float64)[:, :most]
+        return OF_MODELS[signal](self.reference_models.models, self.inputs.public).astype(np.float64)[:, :most]
 
 
 @dataclass(frozen=True)
-class Probe:
+class MeasuredCosts:
     """Seconds that were measured on a few records.
 
     Attributes:
@@ -92,7 +92,7 @@ class Probe:
         epoch: of training on a record once, None without a recipe. starting: of a training, whatever its length.
         curve: of one probe of a record's curvature, None where it cannot be had.
         regression: of one record in one epoch of a quantile regression, None without public records.
-        rough: why differences of losses say nothing, or "".
+        no_curvature: why differences of losses say nothing, or "".
     """
 
     answer: float
@@ -101,131 +101,154 @@ class Probe:
     starting: float = 0.0
     curve: float | None = None
     regression: float | None = None
-    rough: str = ""
+    no_curvature: str = ""
 
 
 # ------------------------------------------------------------------------------------------------------------ what is lacking
 
 
-def lacks(attack: Attack, given: Given, probe: Probe) -> str:
+def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> str:
     """Why an attack is not possible, or ""."""
-    if attack.name in LACKS:
-        return LACKS[attack.name](given, probe)
-    if attack.takes_references and given.recipe is None:
+    target, recipe = inputs.target, inputs.recipe
+    if attack.name == "curvature":
+        return costs.no_curvature
+    if attack.name == "boundary distance":
+        return _boundary_obstacle(inputs)
+    if attack.name == "gradient norm" or attack.audits:
+        if target.kind != "network":
+            return "needs weights, and a function was given" if target.kind == "function" else (
+                "needs derivatives, and the program gives outputs alone")
+        return _hessian_obstacle(inputs) if attack.audits else ""
+    if attack.takes_references and recipe is None:
         return "needs a training recipe"
-    if attack.takes_references and "loss" in attack.signals and given.recipe.loss != given.loss:
-        return (f"needs one loss for the model and its references, and the recipe's {given.recipe.loss} is none of "
+    if attack.takes_references and "loss" in attack.signals and recipe.loss != inputs.loss:
+        return (f"needs one loss for the model and its references, and the recipe's {recipe.loss} is none of "
                 "probabilities")
-    return "needs public records" if attack.public and not given.public else ""
+    return "needs public records" if attack.public and not inputs.public else ""
 
 
-def _weights(given: Given, probe: Probe) -> str:
-    if given.target.kind == "function":
-        return "needs weights, and a function was given"
-    return "" if given.target.kind == "network" else "needs derivatives, and the program gives outputs alone"
-
-
-def _curve(given: Given, probe: Probe) -> str:
-    return "" if given.target.kind == "network" else probe.rough
-
-
-def _small(given: Given, probe: Probe) -> str:
-    if _weights(given, probe):
-        return _weights(given, probe)
-    size = given.target.parameters
-    if size > PARAMETERS:
-        return f"too many parameters: {size:,}, and the Hessian of at most {PARAMETERS:,} is computed"
-    if size * len(given.pool) > HELD:
-        return f"too many gradients: {len(given.pool):,} records with {size:,} parameters each"
-    if given.recipe is None:
-        return "needs a training recipe, of which it takes learning rate and weight decay"
-    if given.recipe.optimizer != "sgd":
-        return f"is for SGD, and the recipe says {given.recipe.optimizer}"
+def _boundary_obstacle(inputs: AuditInputs) -> str:
+    if not inputs.options.queries:
+        return "needs many queries for each record, as by queries = 2500"
+    if inputs.pool.is_image:
+        return UNMOVED
+    try:
+        boundary.check_budget(int(inputs.options.queries), math.prod(inputs.pool.shape))
+    except MiaError as problem:
+        return str(problem).rstrip(".")
     return ""
 
 
-LACKS = {"gradient norm": _weights, "curvature": _curve, "IHA": _small, "gradient alone": _small}
+def _hessian_obstacle(inputs: AuditInputs) -> str:
+    size, recipe = inputs.target.parameters, inputs.recipe
+    if size > MOST_PARAMETERS:
+        return f"too many parameters: {size:,}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
+    if size * len(inputs.pool) > MOST_GRADIENTS:
+        return f"too many gradients: {len(inputs.pool):,} records with {size:,} parameters each"
+    if recipe is None:
+        return "needs a training recipe, of which it takes learning rate and weight decay"
+    return "" if recipe.optimizer == "sgd" else f"is for SGD, and the recipe says {recipe.optimizer}"
 
 
 # ------------------------------------------------------------------------------------------------------------------- scores
 
 
-def regression(given: Given) -> NetworkConfig:
+def regression(inputs: AuditInputs) -> NetworkConfig:
     """The network of a quantile regression on the public records."""
-    big = given.pool.is_image and min(given.pool.shape[:2]) >= 16
-    return NetworkConfig("strided_cnn:8,16,32" if big else "mlp:64", epochs=20, batch_size=64, seed=given.seed)
+    big = inputs.pool.is_image and min(inputs.pool.shape[:2]) >= 16
+    return NetworkConfig("strided_cnn:8,16,32" if big else "mlp:64", epochs=20, batch_size=64, seed=inputs.options.seed)
 
 
-def _quantile(seen: Seen) -> np.ndarray:
-    given, config = seen.given, regression(seen.given)
-    public, pool = given.public, given.pool
-    score, own = (given.target.scalars(records, given.loss)["hinge"] for records in (public, pool))
-    order = np.random.default_rng([37, given.seed]).permutation(len(public))
-    fit, held = np.split(order, [round(0.8 * len(order))])
+def _quantile(view: AuditSignals) -> np.ndarray:
+    inputs, config, seed = view.inputs, regression(view.inputs), view.inputs.options.seed
+    public, pool = inputs.public, inputs.pool
+    score, own = (inputs.target.scalars(records, inputs.loss)["hinge"] for records in (public, pool))
+    order = np.random.default_rng([37, seed]).permutation(len(public))
+    fit, validation = np.split(order, [round(0.8 * len(order))])
 
     def compute() -> dict[str, np.ndarray]:
-        made = quantile.GaussianQuantile(config, len(pool.classes))
-        made.fit(public.x[fit], score[fit], public.y[fit], validation=(public.x[held], score[held], public.y[held]))
-        return {"score": made.position(pool.x, own, pool.y)}
+        model = quantile.GaussianQuantile(config, len(pool.classes))
+        model.fit(public.x[fit], score[fit], public.y[fit],
+                  validation=(public.x[validation], score[validation], public.y[validation]))
+        return {"score": model.position(pool.x, own, pool.y)}
 
     spec = {"public": public.fingerprint, "pool": pool.fingerprint, "classes": len(pool.classes),
-            "settings": asdict(config), "seed": given.seed,
-            "score": store.fingerprint(score), "own": store.fingerprint(own)}
-    return store.study("audit.quantile", spec, compute)["score"]
+            "settings": asdict(config), "seed": seed, "score": store.fingerprint(score), "own": store.fingerprint(own)}
+    return store.cached("audit.quantile", spec, compute)["score"]
 
 
-def _gradients(given: Given, use: Callable) -> np.ndarray:
-    blocks = signals.record_gradients(given.target.model, given.pool.x, given.pool.y, given.loss, "float64",
-                                      scaling=given.target.scaling)
+def _gradients(inputs: AuditInputs, use: Callable) -> np.ndarray:
+    blocks = signals.record_gradients(inputs.target.model, inputs.pool.x, inputs.pool.y, inputs.loss, "float64",
+                                      scaling=inputs.target.scaling)
     return np.concatenate([use(block) for block in blocks])
 
 
-def _pool_traces(given: Given) -> np.ndarray:
+def _of_model(inputs: AuditInputs) -> dict:
+    """What determines the answers of a model about the pool, for the store."""
+    outputs = inputs.target.scalars(inputs.pool, inputs.loss)["outputs"]
+    return {"model": inputs.target.fingerprint, "outputs": store.fingerprint(outputs), "pool": inputs.pool.fingerprint}
+
+
+def _pool_traces(inputs: AuditInputs) -> np.ndarray:
     """Curvature of the loss of each record of the pool, kept in the store, [N]."""
     def compute() -> dict[str, np.ndarray]:
-        return {"trace": traces(given, given.pool.x, given.pool.y, PROBES)}
+        return {"trace": traces(inputs, inputs.pool.x, inputs.pool.y, PROBES)}
 
-    outputs = given.target.scalars(given.pool, given.loss)["outputs"]
-    spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(outputs), "seed": given.seed,
-            "pool": given.pool.fingerprint, "probes": PROBES, "step": STEP, "loss": given.loss}
-    return store.study("audit.curvature", spec, compute)["trace"]
+    spec = {**_of_model(inputs), "seed": inputs.options.seed, "probes": PROBES, "step": STEP, "loss": inputs.loss}
+    return store.cached("audit.curvature", spec, compute)["trace"]
 
 
-def traces(given: Given, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
-    """Curvature of the loss of records: from derivatives of a network, from differences of losses of anything else, [n]."""
-    target = given.target
+def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
+    """Curvature of the loss of records: from derivatives of a network, from differences of losses of anything else, which is
+    asked in float64, [n]."""
+    target, seed = inputs.target, inputs.options.seed
     if target.kind == "network":
         network = evaluation.in_precision(target.model, "float64")
 
-        def of_network(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-            return precise_loss(network(inputs), labels, given.loss)
+        def of_network(part: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            return precise_loss(network(part), labels, inputs.loss)
 
-        found = []
+        blocks = []
         for start in range(0, len(x), 500):
             part = evaluation.inputs(x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed)
-            found.append(curvature.hutchinson_trace(of_network, part, probes, given.seed, y=y[start:start + 500], first=start))
-        return np.concatenate(found)
+            blocks.append(curvature.hutchinson_trace(of_network, part, probes, seed, y=y[start:start + 500], first=start))
+        return np.concatenate(blocks)
 
-    def of_outputs(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        found = target.ask(inputs.numpy()).astype(np.float64)
+    def of_outputs(part: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        outputs = target.ask(part.numpy()).astype(np.float64)
         if target.outputs == "probabilities":
-            found = np.log(np.maximum(found, np.finfo(np.float64).tiny))
-        return precise_loss(torch.from_numpy(found), labels, given.loss)
+            outputs = np.log(np.maximum(outputs, np.finfo(np.float64).tiny))
+        return precise_loss(torch.from_numpy(outputs), labels, inputs.loss)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return curvature.zero_order_trace(of_outputs, torch.from_numpy(x.astype(np.float64)), probes, STEP, given.seed, y=y)
+        return curvature.zero_order_trace(of_outputs, torch.from_numpy(x.astype(np.float64)), probes, STEP, seed, y=y)
 
 
-def _audited(seen: Seen, score: str) -> np.ndarray:
-    """Scores of the inverse Hessian attack, "iha", or of the "gradient" alone, [N]."""
-    given, recipe, inside = seen.given, seen.given.recipe, seen.given.inside
-    network, members = given.target.model, given.members
-    loss = given.target.scalars(given.pool, given.loss)["loss"]
+def _boundary_distance(view: AuditSignals) -> np.ndarray:
+    """L2 distance of each record to the decision boundary, from predicted classes; negative of a record in a wrong class,
+    [N]."""
+    inputs, pool, queries, seed = view.inputs, view.inputs.pool, int(view.inputs.options.queries), view.inputs.options.seed
+
+    def predict(points: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(inputs.target.ask(points.numpy(), again=True).argmax(1))
 
     def compute() -> dict[str, np.ndarray]:
-        gradients = _gradients(given, lambda block: block)
-        matrix = hessian.exact(network, members.x, members.y, given.loss, scaling=given.target.scaling)
+        walk = boundary.hop_skip_jump(predict, torch.tensor(pool.x), pool.y, queries, seed=seed, signed=True)
+        return {"distance": walk.distance}
+
+    return store.cached("audit.boundary", {**_of_model(inputs), "queries": queries, "seed": seed}, compute)["distance"]
+
+
+def _with_hessian(view: AuditSignals, score: str) -> np.ndarray:
+    """Scores of the inverse Hessian attack, "iha", or of the "gradient" alone, [N]."""
+    inputs, recipe, inside = view.inputs, view.inputs.recipe, view.inputs.inside
+    network, members = inputs.target.model, inputs.members
+    loss = inputs.target.scalars(inputs.pool, inputs.loss)["loss"]
+
+    def compute() -> dict[str, np.ndarray]:
+        gradients = _gradients(inputs, lambda block: block)
+        matrix = hessian.exact(network, members.x, members.y, inputs.loss, scaling=inputs.target.scaling)
         mean, n = gradients[inside].mean(0), len(members)
         attack, _ = iha.scores(loss, gradients, _inverse(matrix), mean, inside, n, recipe.learning_rate,
                                recipe.momentum, recipe.weight_decay)
@@ -233,10 +256,9 @@ def _audited(seen: Seen, score: str) -> np.ndarray:
         direction = mean + recipe.weight_decay * theta
         return {"iha": attack, "gradient": iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)}
 
-    spec = {"model": given.target.fingerprint, "outputs": store.fingerprint(seen.own("outputs")),
-            "pool": given.pool.fingerprint, "members": len(members), "loss": given.loss, "damping": DAMPING,
+    spec = {**_of_model(inputs), "members": len(members), "loss": inputs.loss, "damping": DAMPING,
             "rates": [recipe.learning_rate, recipe.momentum, recipe.weight_decay]}
-    return store.study("audit.hessian", spec, compute)[score]
+    return store.cached("audit.hessian", spec, compute)[score]
 
 
 def _inverse(matrix: np.ndarray) -> hessian.Inverse:
@@ -254,35 +276,6 @@ def _inverse(matrix: np.ndarray) -> hessian.Inverse:
                        f"for longer may be at one.") from problem
 
 
-# -------------------------------------------------------------------------------------------------------------------- costs
-
-
-def seconds(attack: Attack, given: Given, probe: Probe) -> float:
-    """What an attack costs; references apart, which the plan counts once."""
-    return SECONDS[attack.name](given, probe) if attack.name in SECONDS else 0.0
-
-
-def _of_regression(given: Given, probe: Probe) -> float:
-    return probe.answer * len(given.public) + probe.regression * len(given.public) * regression(given).epochs
-
-
-def _of_gradients(given: Given, probe: Probe) -> float:
-    return probe.gradient * len(given.pool)
-
-
-def _of_curvature(given: Given, probe: Probe) -> float:
-    return probe.curve * PROBES * len(given.pool)
-
-
-def _of_hessian(given: Given, probe: Probe) -> float:
-    size = given.target.parameters
-    return probe.gradient * len(given.pool) + probe.gradient * size * len(given.members) / 50 + 2e-10 * size**3
-
-
-SECONDS = {"quantile regression": _of_regression, "gradient norm": _of_gradients, "curvature": _of_curvature,
-           "IHA": _of_hessian}
-
-
 # -------------------------------------------------------------------------------------------------------------- the attacks
 
 ATTACKS = {attack.name: attack for attack in (  # in the order of what they are worth for their price
@@ -290,25 +283,42 @@ ATTACKS = {attack.name: attack for attack in (  # in the order of what they are 
                                           "calibrated loss")),
     Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True),
     registry.ATTACKS["gradient norm"], registry.ATTACKS["curvature"],
-    Attack("IHA", SURI, iha.scores.needs, ("loss",), _audited, {"score": "iha"}, audits=True),
-    Attack("gradient alone", SURI, iha.stationarity.needs, (), _audited, {"score": "gradient"}, audits=True),
+    Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance),
+    Attack("IHA", SURI, iha.scores.needs, ("loss",), _with_hessian, {"score": "iha"}, audits=True),
+    Attack("gradient alone", SURI, iha.stationarity.needs, (), _with_hessian, {"score": "gradient"}, audits=True),
 )}
-FAMILIES = {"quantile regression": "public records", "gradient norm": "weights", "curvature": "curvature", "IHA": "audit",
-            "gradient alone": "audit"}
+TOOLS = frozenset(attack.name for attack in ATTACKS.values() if attack.audits)  # that are told who is a member
 
 
-def family(attack: Attack) -> str:
-    """What an attack goes by; two of different families are independent."""
-    return FAMILIES.get(attack.name, "references" if attack.takes_references else "outputs")
+def queries_of(attack: Attack, inputs: AuditInputs) -> int:
+    """Queries to the model for each record that an attack asks besides those for outputs."""
+    return {"curvature": 4 * PROBES, "boundary distance": int(inputs.options.queries)}.get(attack.name, 0)
 
 
-def score(attack: Attack, seen: Seen) -> np.ndarray:
+def seconds(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> float:
+    """What an attack costs; references apart, which the plan counts once."""
+    records = len(inputs.pool)
+    if attack.name == "quantile regression":
+        return len(inputs.public) * (costs.answer + costs.regression * regression(inputs).epochs)
+    if attack.name == "gradient norm":
+        return costs.gradient * records
+    if attack.name == "curvature":
+        return costs.curve * PROBES * records
+    if attack.name == "boundary distance":
+        return costs.answer * queries_of(attack, inputs) * records
+    if attack.name == "IHA":
+        size = inputs.target.parameters
+        return costs.gradient * (records + size * len(inputs.members) / 50) + 2e-10 * size**3
+    return 0.0
+
+
+def score(attack: Attack, view: AuditSignals) -> np.ndarray:
     """Scores of an attack, float64 [N], finite; higher for members.
 
     Raises:
         MiaError: scores that are NaN.
     """
-    found = np.asarray(attack.score(seen), np.float64)
-    if np.isnan(found).any():
-        raise MiaError(f"{attack.name} gives {int(np.isnan(found).sum())} records no score.")
-    return np.nan_to_num(found, posinf=np.finfo(np.float32).max, neginf=np.finfo(np.float32).min)
+    scores = np.asarray(attack.score(view), np.float64)
+    if np.isnan(scores).any():
+        raise MiaError(f"{attack.name} gives {int(np.isnan(scores).sum())} records no score.")
+    return np.nan_to_num(scores, posinf=np.finfo(np.float32).max, neginf=np.finfo(np.float32).min)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mia_lib import metrics, signals, training
-from mia_lib.audit.given import Given, reseeded
+from mia_lib.audit.inputs import AuditInputs, reseeded
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, private
@@ -51,55 +51,58 @@ class Price:
     price: Interval | None = None
     failed: str = ""
 
+    @property
+    def effect(self) -> str:
+        """What the change brought, in words."""
+        if self.failed:
+            return f"could not be trained: {self.failed}"
+        if self.less is None:
+            return "what the others are compared with"
+        leak = ("this training leaked less" if self.less.low > 0 else "this training leaked more" if self.less.high < 0 else
+                "no change in the leak that could be told")
+        cost = ("cost accuracy" if self.price.low > 0 else "gained accuracy" if self.price.high < 0 else
+                "cost no accuracy that could be told")
+        return f"{leak}, {cost}"
 
-def changes(given: Given) -> list[Change]:
+
+def list_changes(inputs: AuditInputs) -> list[Change]:
     """The recipe as it is, and with one thing changed at a time, where that can be."""
-    recipe = reseeded(given.recipe)
-    found = [Change(AS_IT_IS, recipe, 1.0)]
+    recipe = reseeded(inputs.recipe)
     decay = max(DECAY, 10 * recipe.weight_decay)
-    found.append(Change(f"weight decay {decay:g}", replace(recipe, weight_decay=decay), 1.0))
+    changes = [Change(AS_IT_IS, recipe, 1.0),
+               Change(f"weight decay {decay:g}", replace(recipe, weight_decay=decay), 1.0)]
     if recipe.epochs > 1:
         fewer = max(1, recipe.epochs // 3)
-        found.append(Change(f"{fewer} in place of {recipe.epochs} epochs", replace(recipe, epochs=fewer), 1 / 3))
-    if given.pool.is_image and recipe.augmentation == "none":
-        found.append(Change("augmentation flip_crop:2", replace(recipe, augmentation="flip_crop:2"), 1.5))
-    if not private.lacking() and recipe.epochs and recipe.batch_size <= len(given.members) and recipe.precision == "float32":
-        found.append(Change(f"DP-SGD, epsilon {EPSILON:g}", recipe, 5.0, private.Privacy(EPSILON)))
-    return found
+        changes.append(Change(f"{fewer} in place of {recipe.epochs} epochs", replace(recipe, epochs=fewer), 1 / 3))
+    if inputs.pool.is_image and recipe.augmentation == "none":
+        changes.append(Change("augmentation flip_crop:2", replace(recipe, augmentation="flip_crop:2"), 1.5))
+    if not private.lacking() and recipe.epochs and recipe.batch_size <= len(inputs.members) and recipe.precision == "float32":
+        changes.append(Change(f"DP-SGD, epsilon {EPSILON:g}", recipe, 5.0, private.Privacy(EPSILON)))
+    return changes
 
 
-def measured(given: Given) -> list[Price]:
+def measure_changes(inputs: AuditInputs) -> list[Price]:
     """What each change brought, the recipe as it is first."""
-    everyone, found, base, level = np.ones((1, len(given.members)), bool), [], None, given.confidence
-    for change in changes(given):
+    everyone, prices, base, level = np.ones((1, len(inputs.members)), bool), [], None, inputs.options.confidence
+    how = {"level": level, "draws": 400, "seed": inputs.options.seed}
+    for change in list_changes(inputs):
         try:
             if change.privacy:
-                models = private.train(given.members, everyone, change.config, change.privacy, label=change.name)
+                models = private.train(inputs.members, everyone, change.config, change.privacy, label=change.name)
             else:
-                models = training.train(given.members, everyone, change.config, label=change.name)
-            loss = signals.loss(models, given.pool)[0].astype(np.float64)
-            right = signals.correctness(models, given.pool)[0][~given.inside]
+                models = training.train(inputs.members, everyone, change.config, label=change.name)
+            loss = signals.loss(models, inputs.pool)[0].astype(np.float64)
+            right = signals.correctness(models, inputs.pool)[0][~inputs.inside]
         except MiaError as problem:  # diverged, or layers that have no private gradient
-            found.append(Price(change.name, failed=str(problem).split(". ")[0]))
+            prices.append(Price(change.name, failed=str(problem).split(". ")[0]))
             continue
+        accuracy = metrics.t_interval(right.astype(float), level, covers="records only", bounds=(0.0, 1.0))
+        auc = metrics.bootstrap("auc", -loss, inputs.inside, **how)
+        less = price = None
         if base is None:
             base = loss, right
-        accuracy = metrics.t_interval(right.astype(float), level, covers="records only", bounds=(0.0, 1.0))
-        auc = metrics.bootstrap("auc", -loss, given.inside, level=level, draws=400, seed=given.seed)
-        less = price = None
-        if base[0] is not loss:
-            less = metrics.compare("auc", -base[0], -loss, given.inside, level=level, draws=400, seed=given.seed)
+        else:
+            less = metrics.compare("auc", -base[0], -loss, inputs.inside, **how)
             price = metrics.t_interval(base[1].astype(float) - right, level, covers="records only", bounds=(-1.0, 1.0))
-        found.append(Price(change.name, accuracy, auc, less, price))
-    return found
-
-
-def plain(price: Price) -> dict:
-    """As data for JSON."""
-    return {name: {"value": one.value, "low": one.low, "high": one.high} if isinstance(one, Interval) else one
-            for name, one in ((name, getattr(price, name)) for name in Price.__dataclass_fields__)}
-
-
-def settings(given: Given) -> dict:
-    """The recipe as plain data."""
-    return {} if given.recipe is None else given.recipe.spec()
+        prices.append(Price(change.name, accuracy, auc, less, price))
+    return prices

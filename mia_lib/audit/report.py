@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
+import platform
+import sys
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from mia_lib import standalone, store
-from mia_lib.audit import figures, remedies, words
-from mia_lib.audit.attacks import ATTACKS
-from mia_lib.audit.given import Given
-from mia_lib.audit.judging import Judgement, Rate
-from mia_lib.audit.planning import Plan
-from mia_lib.audit.remedies import Price
-from mia_lib.errors import MiaError
-from mia_lib.metrics import Interval
-from mia_lib.progress import duration
-
-PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"
+from mia_lib.audit import figures, report_text
+from mia_lib.audit.attacks import ATTACKS, HALVES
+from mia_lib.audit.command import NUMBERS, PAGE, check_folder
+from mia_lib.audit.inputs import AuditInputs, ScoreTable
+from mia_lib.audit.plans import RUNS, Plan, size
+from mia_lib.audit.remedies import AS_IT_IS, Price
+from mia_lib.audit.statistics import ALONE, AuditResult
+from mia_lib.metrics import EpsilonBound, Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,117 +28,97 @@ class Report:
     """What an audit found.
 
     Attributes:
-        given: what it had. plan: what ran and what did not. minutes: that each part took. scores: attack -> float64 [N],
-            members first, higher for members. judged: all that they say. prices: of changes of the recipe.
-        accuracy: of the model on members and on non-members. provenance: plain data.
+        inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
+        scores: attack -> float64 [N], members first, higher for members. result: all that they say. prices: of changes of the
+            recipe.
+        accuracy: of the model on members and on non-members, None of scores alone. provenance: plain data.
     """
 
-    given: Given = field(repr=False)
-    plan: Plan = field(repr=False)
+    inputs: AuditInputs | ScoreTable = field(repr=False)
+    plan: Plan | None = field(repr=False)
     minutes: Mapping[str, float] = field(repr=False)
     scores: Mapping[str, np.ndarray] = field(repr=False)
-    judged: Judgement = field(repr=False)
+    result: AuditResult = field(repr=False)
     prices: tuple[Price, ...] = field(repr=False)
-    accuracy: tuple[float, float]
+    accuracy: tuple[float, float] | None
     provenance: Mapping = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.answer}\n{words.low(self.judged.headline)}"
+        return f"{self.answer}\n{self.low_rates}"
 
     @property
     def answer(self) -> str:
-        """What was found, in a few sentences."""
-        return words.answer(self.given, self.judged)
+        """What was found, in a few sentences, warnings first."""
+        return " ".join([*self.text("warnings"), *self.text("finding")])
+
+    @property
+    def low_rates(self) -> str:
+        """What the best attack finds at few false positives."""
+        return " ".join(self.text("low_rates"))
 
     @property
     def leak(self) -> bool | None:
         """Whether any attack found more than chance, all attacks and tests accounted for; False is no proof of safety. None
         where members and non-members differ without the model, so that nothing can be said about it."""
-        return self.judged.leak
+        return self.result.leak
 
     @property
     def members(self) -> np.ndarray:
         """bool [N], who is a member, in the order of `scores`."""
-        return self.given.inside
+        return self.inputs.inside
 
-    def frame(self) -> pd.DataFrame:
-        """The attacks as a table: AUC with its interval, rates, corrected p-value, lower bound on epsilon."""
-        rows = []
-        for one in self.judged.attacks:
-            row = {"attack": one.name, "audit tool": one.audits, "auc": one.auc.value, "low": one.auc.low,
-                   "high": one.auc.high}
-            for rate in one.rates:
-                row[f"tpr at {words.percent(rate.fpr)}"] = rate.found.value if rate.resolved else np.nan
-            rows.append({**row, "p": one.p, "epsilon": None if one.epsilon is None else one.epsilon.bound})
-        return pd.DataFrame(rows)
+    def text(self, block: str) -> list[str]:
+        """The sentences of a block of `report.html`, as plain text."""
+        return report_text.render(block, **self._values())
+
+    def _values(self) -> dict:
+        """What the template names."""
+        result, prices = self.result, self.prices
+        bounds = [attack for attack in result.attacks if attack.epsilon is not None]
+        return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
+                "best": result.best, "best_bound": max(bounds, key=lambda attack: attack.epsilon.bound),
+                "members": int(self.members.sum()), "non_members": int((~self.members).sum()),
+                "reference_size": size(self.inputs, self.plan.variant) if self.plan and self.plan.references else 0,
+                "not_run": [step.name for step in self.plan.steps if step.state != RUNS and step.name in ATTACKS]
+                if self.plan else [],
+                "as_it_is": next((price for price in prices if price.name == AS_IT_IS and price.accuracy is not None), None),
+                "helped": [price.name for price in prices if price.less is not None and price.less.low > 0],
+                "ALONE": ALONE, "HALVES": HALVES, "AS_IT_IS": AS_IT_IS}
 
     def data(self) -> dict:
         """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
         that the answer begins with."""
-        judged, headline = self.judged, self.judged.headline
-        agreement = judged.agreement
-        return {
-            "name": self.given.name, "answer": self.answer, "leak": judged.leak, "apart_without_the_model": judged.blind.apart,
-            "warnings": list(words.warnings(self.given, judged).values()),
-            "accuracy": {"members": self.accuracy[0], "non_members": self.accuracy[1]},
-            "right_about_members": {"count": judged.right.members, "by_a_guess": judged.right.guess, "p": judged.right.p,
-                                    "guessed": judged.right.guessed},
-            "headline": {"attack": headline.name, "second": headline.second, "auc": _interval(headline.auc),
-                         "rates": [_rate(one) for one in headline.rates], "judged_on": headline.judged.tolist()},
-            "control": {"auc": _interval(judged.blind.auc), "p": judged.blind.p, "beyond": _interval(judged.blind.beyond)},
-            "attacks": [{
-                "name": one.name, "source": ATTACKS[one.name].citation, "family": one.family, "audit_tool": one.audits,
-                "auc": _interval(one.auc), "rates": [_rate(rate) for rate in one.rates], "p": one.p, "constant": one.constant,
-                "epsilon": None if one.epsilon is None else {
-                    "bound": one.epsilon.bound, "confidence": one.epsilon.confidence, "delta": one.epsilon.delta,
-                    "direction": one.epsilon.direction, "tpr": one.epsilon.tpr, "fpr": one.epsilon.fpr},
-                "roc": {name: _rounded(getattr(one.curve, name)) for name in ("fpr", "tpr", "low", "high")},
-                "scores": _rounded(self.scores[one.name])} for one in judged.attacks],
-            "groups": [{"kind": one.kind, "name": one.name, "members": one.members, "non_members": one.others,
-                        "auc": _interval(one.auc), "p": one.p} for one in judged.groups],
-            "exposed": {"level": judged.exposed.level, "called": judged.exposed.called, "expected": judged.exposed.expected,
-                        "records": [{"index": int(i), "class": str(self.given.members.classes[k]), "score": float(s),
-                                     "rate": float(r), "second_rate": _number(q)}
-                                    for i, k, s, r, q in self._exposed()]},
-            "agreement": None if agreement is None else {
-                "attacks": [agreement.first, agreement.second], "level": agreement.level, "members": agreement.index.tolist(),
-                "expected": agreement.expected, "p": agreement.p, "non_members": agreement.others,
-                "non_members_expected": agreement.others_expected, "non_members_p": agreement.others_p},
-            "prices": [remedies.plain(one) for one in self.prices],
+        result, names = to_plain(self.result), to_plain(self.inputs.class_names)
+        for attack in result["attacks"]:
+            attack |= {"audit_tool": attack.pop("audits"), "scores": to_plain(self.scores[attack["name"]]),
+                       "source": ATTACKS[attack["name"]].citation if attack["name"] in ATTACKS else ""}
+        exposed = result["exposed"]
+        numbers = {
+            "name": self.inputs.options.name, "answer": self.answer, "leak": result["leak"],
+            "severity": self.result.best.severity if self.leak else None, "warnings": self.text("warnings"),
+            "apart_without_the_model": self.result.differ, "headline": result["best"], "control": result["control"],
+            "right_about_members": result["label_check"], "attacks": result["attacks"], "groups": result["groups"],
+            "exposed": {name: exposed[name] for name in ("level", "called", "expected")} | {"records": [
+                {"index": i if self.plan else int(self.inputs.rows[i]), "class": names and names[i], "score": s, "rate": r}
+                for i, s, r in zip(exposed["index"], exposed["score"], exposed["rate"], strict=True)]},
+            "shows": self.text("shows"), "provenance": dict(self.provenance)}
+        return numbers if self.plan is None else numbers | {
+            "accuracy": dict(zip(("members", "non_members"), self.accuracy, strict=True)), "prices": to_plain(self.prices),
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
                       "state": step.state, "why": step.why} for step in self.plan.steps],
             "references": {"count": self.plan.references, "trained_on": self.plan.variant},
-            "queries": self.given.target.queries,
-            "shows": words.shows(self.given, self.plan, judged), "provenance": dict(self.provenance),
-        }
-
-    def _exposed(self):
-        one = self.judged.exposed
-        return zip(one.index, one.label, one.score, one.rate, one.second, strict=True)
+            "queries": self.inputs.target.queries.records}
 
     def html(self) -> str:
         """The page, which needs nothing beside it."""
-        filters = {"percent": words.percent, "span": words.span, "rate": words.rate, "chance": words.chance,
-                   "remedy": words.remedy, "duration": duration, "minutes": _minutes, "p": _p}
-        given, judged, headline = self.given, self.judged, self.judged.headline
-        kinds = {kind: [one for one in judged.groups if one.kind == kind] for kind in ("group", "class")}
-        pictures = {
-            "roc": figures.roc(judged.attacks, headline.name, len(given.members), len(given.non_members)),
-            "areas": figures.areas(judged.attacks, judged.blind),
-            "scores": figures.scores(self.scores[headline.name], given.inside, headline.name),
-            **{kind: figures.groups(found) for kind, found in kinds.items() if any(one.auc is not None for one in found)}}
+        best, members = self.result.best.attack, self.members
+        pictures = {"roc": figures.roc(self.result.attacks, best, int(members.sum()), int((~members).sum())),
+                    "areas": figures.areas(self.result.attacks, self.result.control),
+                    "scores": figures.scores(self.scores[best], members, best)}
         return standalone.page(
-            Path(__file__).with_name("page.html"), filters,
-            report=self, given=given, judged=judged, headline=headline, warnings=words.warnings(given, judged),
-            answer=self.answer, low=words.low(headline),
-            shows=words.shows(given, self.plan, judged), agreement=words.agreement(judged),
-            exposure=words.exposure(given, judged), epsilon=words.epsilon(given, judged), kinds=kinds,
-            said_of={kind: words.groups(judged, kind) for kind, found in kinds.items() if found},
-            exposed=list(self._exposed()),
-            to_try=words.to_try(given, self.plan, self.prices, self.accuracy[1]),
-            pictures={name: figures.both(one) for name, one in pictures.items()},
-            provenance=self.provenance,
-            sources=ATTACKS, numbers=NUMBERS)
+            report_text.TEMPLATE, report_text.FILTERS, **self._values(), sources=ATTACKS, numbers=NUMBERS,
+            kinds={kind: [group for group in self.result.groups if group.kind == kind] for kind in ("group", "class")},
+            pictures={name: figures.both(figure) for name, figure in pictures.items()}, provenance=self.provenance)
 
     def save(self, folder: str | Path) -> Path:
         """Write audit.html and audit.json.
@@ -159,42 +138,44 @@ class Report:
         return folder / PAGE
 
 
-def check_folder(folder: str | Path) -> Path:
-    """A folder that an audit may write to.
-
-    Raises:
-        MiaError: it is a file, or holds what is not of an audit.
-    """
-    folder = Path(folder).expanduser()
-    if folder.exists() and not folder.is_dir():
-        raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
-    others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
-    if others:
-        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
-                       f"give a new one, so that nothing is lost in it.")
-    return folder
-
-
-def _interval(one: Interval | None) -> dict | None:
-    return None if one is None else {"value": _number(one.value), "low": _number(one.low), "high": _number(one.high),
-                                     "level": one.level, "covers": one.covers}
+def to_plain(value):
+    """Dataclasses, intervals and arrays as data for JSON: six digits, None for what is no finite number."""
+    if isinstance(value, EpsilonBound):
+        return {name: to_plain(getattr(value, name)) for name in ("bound", "confidence", "delta", "direction", "tpr", "fpr")}
+    if isinstance(value, Interval):
+        return {name: to_plain(getattr(value, name)) for name in ("value", "low", "high", "level", "covers")}
+    if is_dataclass(value):
+        return {part.name: to_plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, tuple | list | np.ndarray):
+        return [to_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+    return value
 
 
-def _rate(one: Rate) -> dict:
-    return {"fpr": one.fpr, "tpr": _interval(one.found), "chance": one.chance, "resolved": one.resolved, "tied": one.tied}
+def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
+    """What an audit came from, as plain data: versions, fingerprints, seed, date. A model is known by the hash of its answers,
+    and of its weights where there are some."""
+    import scipy
+    import sklearn
+    import torch
 
-
-def _number(value) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _rounded(values) -> list[float]:
-    return [float(f"{value:.6g}") for value in np.asarray(values, float)]
-
-
-def _minutes(value: float | None) -> str:
-    return "" if value is None else "< 0.01" if value < 0.01 else f"{value:.2g}"
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+    options = inputs.options
+    general = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": round(seconds, 1), "seed": int(options.seed),
+        "minutes": float(options.minutes), "confidence": float(options.confidence), "delta": float(options.delta),
+        "versions": {"mia_lib": sys.modules["mia_lib"].__version__, "python": platform.python_version(),
+                     "numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__,
+                     "torch": torch.__version__},
+        "code": store.code_of(("attacks", "audit", "metrics"))}
+    if isinstance(inputs, ScoreTable):
+        return general | {"recipe": {}, "model": None, "data": {"scores": {
+            "records": len(inputs.scores), "fingerprint": store.fingerprint(inputs.scores)}}}
+    target, sets = inputs.target, {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public}
+    return general | {
+        "recipe": inputs.recipe.spec() if inputs.recipe else {},
+        "model": {"kind": target.kind, "outputs": target.outputs, "unpacked": sorted(target.queries.unpacked),
+                  "parameters": target.parameters, "weights": target.fingerprint,
+                  "answers": store.fingerprint(target.scalars(inputs.pool, inputs.loss)["outputs"])},
+        "data": {name: {"records": len(records), "fingerprint": records.fingerprint}
+                 for name, records in sets.items() if records is not None}}

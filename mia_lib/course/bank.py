@@ -16,7 +16,7 @@ from mia_lib.training.recipe import TrainConfig
 
 LARGEST = 5_000_000  # bytes, what any mailbox takes
 RECORDS = "fashion_mnist_20k"
-FEATURES = 10
+FEATURES, DIRECTIONS = 11, 50  # numbers a record; main directions that its hardness is measured along
 RECIPE = TrainConfig("mlp:32", epochs=60, batch_size=64, optimizer="sgd", learning_rate=0.05, momentum=0.9)
 CLASSES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 
@@ -50,12 +50,12 @@ WHAT = {
     "members": "bool [M, N], whether model m was trained on record i; models 0 and 1, 2 and 3, ... share no record",
     "loss": "float32 [M, N], cross-entropy in nats of record i under model m",
     "margin": "float32 [M, N], log(p / (1 - p)) of the true class, higher for members",
-    "features": "float32 [N, F], standardised coordinates of the records along the main directions of the public ones",
+    "features": "float32 [N, F], of each record: standardised coordinates along the main directions of the public ones, and "
+                "last how much farther it lies from the mean of its own class than from the nearest other",
     "public_features": "float32 [Q, F], the same of records that no model was trained on",
     "public_margin": "float32 [Q], their margin under model 0",
-    "w1": "float32 [D, H], model 0: logits = max(x / 255 @ w1 + b1, 0) @ w2 + b2", "b1": "float32 [H]", "w2": "float32 "
-    "[H, K]",
-    "b2": "float32 [K]",
+    "w1": "float32 [D, H], model 0: logits = max(x / 255 @ w1 + b1, 0) @ w2 + b2", "b1": "float32 [H]",
+    "w2": "float32 [H, K]", "b2": "float32 [K]",
 }
 
 
@@ -75,8 +75,8 @@ def arrays(size: Size, seed: int = 0) -> dict[str, np.ndarray]:
     records, public = whole.take(np.sort(drawn[:size.records])), whole.take(np.sort(drawn[size.records:]))
     members = membership.balanced_halves(size.records, size.models, seed)
     models = training.train(records, members, replace(RECIPE, epochs=size.epochs, seed=seed), label="models of the course")
-    features, public_features = _coordinates(records.x, public.x)
-    w1, b1, w2, b2 = (one.detach().numpy() for one in models.model(0).parameters())
+    features, public_features = _features(records, public)
+    w1, b1, w2, b2 = (weight.detach().numpy() for weight in models.model(0).parameters())
     return {"x": np.rint(255 * records.x).astype(np.uint8), "y": records.y.astype(np.uint8), "members": members,
             "loss": signals.loss(models, records).astype(np.float32),
             "margin": signals.logit_scaled_confidence(models, records).astype(np.float32), "features": features,
@@ -98,28 +98,39 @@ def from_published(name: str, size: Size, seed: int = 0) -> dict[str, np.ndarray
     Raises:
         MiaError: nothing such is published, or fewer models or records.
     """
-    held = published.load(name, arrays=("margin", "members"))
-    trained, rng = held.members.any(0), np.random.default_rng([0x707562, seed])
-    for said, wanted, there in (("models", size.models, len(held)), ("records", size.records, int(trained.sum())),
-                                ("public", size.public, int((~trained).sum()))):
+    whole = published.load(name, arrays=("margin", "members"))
+    trained, rng = whole.members.any(0), np.random.default_rng([0x707562, seed])
+    for argument, wanted, there in (("models", size.models, len(whole)), ("records", size.records, int(trained.sum())),
+                                    ("public", size.public, int((~trained).sum()))):
         if wanted > there:
-            raise MiaError(f"{said} = {wanted}: {name} has {there}.")
-    pairs = rng.permutation(len(held) // 2)[:size.models // 2]
+            raise MiaError(f"{argument} = {wanted}: {name} has {there}.")
+    pairs = rng.permutation(len(whole) // 2)[:size.models // 2]
     models = np.stack([2 * pairs, 2 * pairs + 1], 1).ravel()
     records, public = (np.sort(rng.permutation(np.flatnonzero(side))[:count])
                        for side, count in ((trained, size.records), (~trained, size.public)))
-    margin = held.margin[models]
-    return {"members": held.members[models][:, records], "loss": signals.loss_of(margin[:, records]).astype(np.float32),
+    margin = whole.margin[models]
+    return {"members": whole.members[models][:, records], "loss": signals.loss_of(margin[:, records]).astype(np.float32),
             "margin": margin[:, records], "public_margin": margin[0, public]}
 
 
-def _coordinates(x: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Along the main directions of the public records, with their mean zero and their deviation one."""
-    centre = public.mean(0)
-    directions = np.linalg.eigh(np.cov(public - centre, rowvar=False))[1][:, :-FEATURES - 1:-1]
-    made = [((one - centre) @ directions) for one in (x, public)]
-    spread = made[1].std(0)
-    return tuple((one / spread).astype(np.float32) for one in made)
+def _features(records, public) -> tuple[np.ndarray, np.ndarray]:
+    """Of each, standardised coordinates along the main directions of the public records, and how hard the record looks: its
+    squared distance from the mean of its own class less that from the nearest other, in fifty such coordinates."""
+    centre = public.x.mean(0)
+    variances, directions = np.linalg.eigh(np.cov(public.x - centre, rowvar=False))
+    axes = (directions / np.sqrt(np.maximum(variances, 1e-12)))[:, :-DIRECTIONS - 1:-1]
+    public_z, z = (public.x - centre) @ axes, (records.x - centre) @ axes
+    means = np.stack([public_z[public.y == label].mean(0) for label in np.unique(public.y)])
+    column = {label: k for k, label in enumerate(np.unique(public.y))}
+    made = []
+    for coordinates, labels in ((z, records.y), (public_z, public.y)):
+        distance = ((coordinates[:, None] - means) ** 2).mean(-1)
+        own = np.array([column.get(label, 0) for label in labels])[:, None]
+        others = distance.copy()
+        np.put_along_axis(others, own, np.inf, 1)
+        harder = np.take_along_axis(distance, own, 1)[:, 0] - others.min(1)
+        made.append(np.column_stack([coordinates[:, :FEATURES - 1], harder]).astype(np.float32))
+    return tuple(made)
 
 
 def packed(arrays: dict[str, np.ndarray]) -> bytes:
@@ -129,26 +140,26 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
         MiaError: it would be too large for a mail.
     """
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: np.array(one, order="C") for name, one in arrays.items()})
+    np.savez_compressed(buffer, **{name: np.array(array, order="C") for name, array in arrays.items()})
     if buffer.tell() > LARGEST:
         raise MiaError(f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that "
                        "it can be mailed. Take fewer records or models.")
     return buffer.getvalue()
 
 
-def card(held: dict[str, np.ndarray], packed: bytes, size: Size, seed: int) -> dict:
+def card(arrays: dict[str, np.ndarray], packed: bytes, size: Size, seed: int) -> dict:
     """What is in the file, how it was made, and on which terms."""
-    about = {name: {"what": WHAT[name], "shape": list(one.shape), "dtype": str(one.dtype)} for name, one in held.items()}
     return {
         "what": "Signals of one bank of models, to attack with NumPy alone",
         "records": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747), some of the first 20,000 training "
                    "images",
         "classes": list(CLASSES), "licence": "MIT: (c) 2017 Zalando SE for the images; signals and weights as this book",
-        "made": {"command": f"mia course data --seed "
-                            f"{seed}", "size": vars(size), "recipe": vars(replace(RECIPE, epochs=size.epochs, seed=seed))},
+        "made": {"command": f"mia course data --seed {seed}", "size": vars(size),
+                 "recipe": vars(replace(RECIPE, epochs=size.epochs, seed=seed))},
         "not_for": "conclusions about large models: these are small, and trained on few records for long, so that they "
                    "leak",
-        "arrays": about,
+        "arrays": {name: {"what": WHAT[name], "shape": list(array.shape), "dtype": str(array.dtype)}
+                   for name, array in arrays.items()},
         "bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest(),
     }
 
@@ -168,8 +179,8 @@ def write(to: Path, size: Size | None = None, seed: int = 0) -> Path:
     for path in (to, to.with_suffix(".json")):
         if path.exists():
             raise MiaError(f"{path} is there already and is not overwritten. Give another name, or move it away.")
-    held = arrays(size, seed)
-    bytes_ = packed(held)
-    store.write(to, bytes_)
-    store.write(to.with_suffix(".json"), (json.dumps(card(held, bytes_, size, seed), indent=1) + "\n").encode())
+    signals_of_bank = arrays(size, seed)
+    content = packed(signals_of_bank)
+    store.write(to, content)
+    store.write(to.with_suffix(".json"), (json.dumps(card(signals_of_bank, content, size, seed), indent=1) + "\n").encode())
     return to

@@ -46,11 +46,11 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
 
     refused = False
     try:
-        for one in marking.check(notebooks, _root(), seed):
-            refused |= one.refused
-            typer.echo(f"{'refused' if one.refused else f'{one.right} of {one.of}':>8}  {one.exercise:12} {one.path}")
-            for said in () if brief and not one.refused else one.said:
-                typer.echo(f"{'':10}{said}")
+        for mark in marking.check(notebooks, _root(), seed):
+            refused |= mark.refused
+            typer.echo(f"{'refused' if mark.refused else f'{mark.right} of {mark.of}':>8}  {mark.exercise:12} {mark.path}")
+            for remark in () if brief and not mark.refused else mark.remarks:
+                typer.echo(f"{'':10}{remark}")
     except KeyboardInterrupt:
         typer.echo("Stopped. What is marked above stands; the others were not marked.", err=True)
         raise typer.Exit(130) from None
@@ -82,30 +82,30 @@ def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
     from mia_lib.course import game, leaderboard
 
     places, refused = game.judge(folder, _files(submissions or []), final)
-    for said in refused:
-        typer.echo(f"Refused: {said}", err=True)
-    for one in places:
-        rank = f"{one.best}" if one.best == one.worst else f"{one.best}-{one.worst}"
-        typer.echo(f"{rank:>7}  {one.team}  TPR at 5 % FPR {one.tpr:.3f}  AUC {one.auc:.3f}  files {one.tries}")
-    kept = game.answers(folder)
+    for reason in refused:
+        typer.echo(f"Refused: {reason}", err=True)
+    for place in places:
+        rank = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
+        typer.echo(f"{rank:>7}  {place.team}  TPR at 5 % FPR {place.tpr:.3f}  AUC {place.auc:.3f}  files {place.tries}")
+    page = folder / ("final.html" if final else "leaderboard.html")
     typer.echo(leaderboard.verdict(places))
-    typer.echo(leaderboard.write(folder / ("final.html" if final else "leaderboard.html"), places, kept, final))
+    typer.echo(leaderboard.write(page, places, game.answers(folder), final))
     if refused:
         raise typer.Exit(1)
 
 
-def _files(given: list[Path]) -> list[Path]:
+def _files(paths: list[Path]) -> list[Path]:
     """Files, and those in folders from the oldest to the newest; what else lies there is named."""
-    found, others = [], []
-    for one in given:
-        inside = sorted((path for path in one.rglob("*") if path.is_file() and not path.name.startswith(".")),
-                        key=lambda path: (path.stat().st_mtime, path.name)) if one.is_dir() else [one]
-        found += [path for path in inside if path.suffix.lower() == ".npz" or not one.is_dir()]
-        others += [path.name for path in inside if path not in found]
+    files, others = [], []
+    for path in paths:
+        inside = sorted((file for file in path.rglob("*") if file.is_file() and not file.name.startswith(".")),
+                        key=lambda file: (file.stat().st_mtime, file.name))
+        files += [file for file in inside if file.suffix.lower() == ".npz"] if path.is_dir() else [path]
+        others += [file.name for file in inside if file.suffix.lower() != ".npz"]
     if others:
         typer.echo(f"Not looked at, for they do not end in .npz: {', '.join(others[:10])}"
                    f"{f' and {len(others) - 10} more' if len(others) > 10 else ''}", err=True)
-    if given and not found:
-        raise MiaError(f"{', '.join(map(str, given))}: there is no .npz file in it. Submissions are files such as "
+    if paths and not files:
+        raise MiaError(f"{', '.join(map(str, paths))}: there is no .npz file in it. Submissions are files such as "
                        f"team-01.npz.")
-    return found
+    return files

@@ -76,23 +76,15 @@ class Exercise:
     @property
     def answers(self) -> list[Answer]:
         """The other answers, in the order of the source."""
-        found = []
-        for cell in self.notebook.cells:
-            for kind in set(ANSWERS) & set(_tags(cell)):
-                first, _, code = cell.source.partition("\n")
-                found.append(Answer(kind == "right", first.lstrip("# "), code))
-        return found
+        parts = [(kind, *cell.source.partition("\n")) for cell in self.notebook.cells
+                 for kind in ANSWERS if kind in _tags(cell)]
+        return [Answer(kind == "right", title.lstrip("# "), code) for kind, title, _, code in parts]
 
     @property
     def solution(self) -> str:
         """Code that defines all functions of the exercise, without checks and without signals."""
         cells = [cell for cell in self.notebook.cells if cell.cell_type == "code" and not CHECK.search(cell.source)]
         return "\n\n".join(cell.source for cell in cells if not set(_tags(cell)) & {*ANSWERS, "signals"})
-
-    @property
-    def signals(self) -> str:
-        """Code of the cells that use `signals.npz`."""
-        return "\n".join(cell.source for cell in self.notebook.cells if "signals" in _tags(cell))
 
     def student(self) -> NotebookNode:
         """The notebook with the solution taken out."""
@@ -102,21 +94,16 @@ class Exercise:
                 cell.source = SOLUTION.sub(STUB, cell.source).rstrip()
         return _identified(made, self.name, "student")
 
-    def lecturer(self, said: dict[str, list[str]]) -> NotebookNode:
-        """The notebook with its solution, other right answers, and wrong ones with what the checks say to them.
-
-        Args:
-            said: title of an answer -> what was said by the checks that it did not pass.
-        """
+    def lecturer(self) -> NotebookNode:
+        """The notebook with its solution, other right answers, and wrong ones with what a student is told."""
         made = self._without_answers()
         made.cells.append(new_markdown_cell("## Other answers\n\nThe checks accept the right ones; under each wrong one "
-                                            "stands what a "
-                                            "student is told."))
+                                            "stands what a student is told."))
         for answer in self.answers:
-            words = "\n".join(f"- {one}" for one in said[answer.title])
+            remarks = "\n".join(f"- {remark}" for remark in self.failures(answer))
             made.cells.append(new_markdown_cell(
                 f"**{'Right' if answer.right else 'Wrong'}: {answer.title}**\n\n```python\n{answer.code.strip()}\n```\n\n"
-                f"{words or 'Accepted.'}"))
+                f"{remarks or 'Accepted.'}"))
         return _identified(made, self.name, "lecturer")
 
     def _without_answers(self) -> NotebookNode:
@@ -125,25 +112,24 @@ class Exercise:
         return made
 
     def work(self, answer: Answer | None = None) -> dict:
-        """What the notebook defines when it is solved, with `answer` in the place of the solution; `checks` can be "
-          "imported."""
+        """What the notebook defines when it is solved, with `answer` in the place of the solution; it may import `checks`."""
+        work: dict = {}
         with importable(self.path.parents[1]):
-            work: dict = {}
             exec(compile(self.solution, f"{self.name}.py", "exec"), work)
             if answer is not None:
                 exec(compile(answer.code, f"{self.name}.py: {answer.title}", "exec"), work)
         return work
 
-    def said(self, answer: Answer | None = None, seed: int = 0) -> list[str]:
-        """What the checks say, one sentence for each that is not passed.
+    def failures(self, answer: Answer | None = None, seed: int = 0) -> list[str]:
+        """What the checks say of the solution, one sentence for each that is not passed.
 
         Args:
-            answer: as for `work`. seed: of the checks' data.
+            answer: that stands in the place of the solution. seed: of the checks' data.
         """
         with importable(self.path.parents[1]) as checks:
             work = self.work(answer)
-            found = [checks.one(self.name, number, work, seed) for number in range(len(checks.titles(self.name)))]
-        return [one for one in found if one != "right"]
+            results = [checks.one(self.name, number, work, seed) for number in range(len(checks.titles(self.name)))]
+        return [result for result in results if result != "right"]
 
 
 def _tags(cell) -> list[str]:
@@ -158,18 +144,18 @@ def _identified(notebook: NotebookNode, name: str, edition: str) -> NotebookNode
     return notebook
 
 
-def every(root: Path) -> list[Exercise]:
+def load_exercises(root: Path) -> list[Exercise]:
     """All exercises of a book, chapter by chapter, in each the quickest first.
 
     Raises:
         MiaError: `root` has none.
     """
-    found = [Exercise(path.stem, path) for path in sorted((root / "course" / "exercises").glob("*.py"))]
-    if not found:
+    exercises = [Exercise(path.stem, path) for path in sorted((root / "course" / "exercises").glob("*.py"))]
+    if not exercises:
         raise MiaError(f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of "
                        f"the repository.")
-    return sorted(found, key=lambda one: (CHAPTERS.index(choose(f"chapter of {one.path}", one.about["chapter"], CHAPTERS)),
-                                          one.about["minutes"]))
+    return sorted(exercises, key=lambda exercise: (CHAPTERS.index(choose(
+        f"chapter of {exercise.path}", exercise.about["chapter"], CHAPTERS)), exercise.about["minutes"]))
 
 
 @contextlib.contextmanager

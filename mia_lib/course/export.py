@@ -10,7 +10,7 @@ import jupytext
 
 from mia_lib import store
 from mia_lib.course import bank
-from mia_lib.course.exercises import Exercise, every, importable
+from mia_lib.course.exercises import Exercise, importable, load_exercises
 from mia_lib.errors import MiaError, choose
 
 EDITIONS = ("student", "lecturer")
@@ -75,13 +75,10 @@ def write(to: Path, root: Path, edition: str = "student", size: bank.Size | None
     """
     choose("edition", edition, EDITIONS)
     empty_folder(to)
-    exercises = every(root)
+    exercises = load_exercises(root)
     shutil.copytree(root / "course" / "checks", to / "checks", ignore=shutil.ignore_patterns("__pycache__"))
     for exercise in exercises:
-        if edition == "student":
-            notebook = exercise.student()
-        else:
-            notebook = exercise.lecturer({one.title: exercise.said(one) for one in exercise.answers})
+        notebook = exercise.student() if edition == "student" else exercise.lecturer()
         notebook.metadata.pop("jupytext", None)
         for ending, form in (("ipynb", "ipynb"), ("py", "py:percent")):
             store.write(to / f"{exercise.name}.{ending}", jupytext.writes(notebook, fmt=form).encode())
@@ -108,10 +105,11 @@ def empty_folder(to: Path) -> None:
 
 def readme(exercises: list[Exercise], edition: str) -> str:
     """What stands on the folder's first page."""
-    table = "\n".join(f"| [{one.title}]({one.name}.ipynb) | {one.about['chapter']} | {one.about['minutes']} | "
-                      f"{', '.join(f'`{name}`' for name in one.about['functions'])} |" for one in exercises)
+    table = "\n".join(f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
+                      f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"
+                      for exercise in exercises)
     runs = "\n".join(f"    {command}" for command in CLASS_RUNS.values())
-    minutes = sum(one.about["minutes"] for one in exercises)
+    minutes = sum(exercise.about["minutes"] for exercise in exercises)
     text = README.format(count=len(exercises), minutes=minutes, table=table, runs=runs)
     return text + (LECTURER if edition == "lecturer" else "")
 

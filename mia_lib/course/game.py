@@ -12,7 +12,9 @@ import json
 import secrets
 import time
 import zipfile
+from collections import Counter
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -57,10 +59,10 @@ the records, nobody knows which; at the end the other half decides, with the **l
 KNOWN = {
     "team": "your team, and a word that shows it is you",
     "x": "pixels, uint8 [N, 784]", "y": "class of each record, [N]", "loss": "under the target, [N]",
-    "margin": "log(p / (1 - p)) of the true class under the target, [N]", "features": "ten numbers a record, [N, 10]",
+    "margin": "log(p / (1 - p)) of the true class under the target, [N]", "features": "eleven numbers a record, [N, 11]",
     "reference_loss": "under each reference, [R, N]", "reference_margin": "the same of the margin, [R, N]",
     "reference_members": "bool [R, N], whether reference r was trained on record i",
-    "public_features": "of records that no model was trained on, [Q, 10]", "public_margin": "their margin under the "
+    "public_features": "of records that no model was trained on, [Q, 11]", "public_margin": "their margin under the "
     "target, [Q]",
 }
 
@@ -106,20 +108,22 @@ def deal(to: Path, teams: int, seed: int | None = None, tries: int = 10, size: b
     seed = secrets.randbits(48) if seed is None else seed
     rng = np.random.default_rng([0x67616D, seed])
     own = int(rng.integers(2**62))
-    held = bank.arrays(size, own) if source is None else bank.from_published(source, size, own)
-    members, names = held["members"][0], tuple(f"team-{number:0{max(2, len(str(teams)))}d}" for number in range(1, teams + 1))
+    signals = bank.arrays(size, own) if source is None else bank.from_published(source, size, own)
+    members, digits = signals["members"][0], max(2, len(str(teams)))
+    names = tuple(f"team-{number:0{digits}d}" for number in range(1, teams + 1))
     order = np.stack([rng.permutation(size.records) for _ in names])
     halves = _halves(members, rng)
     tokens = tuple(rng.bytes(8).hex() for _ in names)
     answers = Answers(members, halves, order, names, tokens, tries)
     references = slice(2, None)  # neither the target, model 0, nor its counterpart
     for name, token, places in zip(names, tokens, order, strict=True):
-        of_target = {key: held[key][0] if key in ("loss", "margin") else held[key] for key in SHOWN if key in held}
-        given = {key: one if key.startswith("public") else one[places] for key, one in of_target.items()}
-        given |= {f"reference_{key}": held[key][references][:, places] for key in ("loss", "margin", "members")}
-        given["team"] = np.array(f"{name} {token}")
-        store.write(to / "teams" / name / DEAL, bank.packed(given))
-        table = "\n".join(f"| `{key}` | {what} |" for key, what in KNOWN.items() if key in given)
+        of_target = {key: signals[key][0] if key in ("loss", "margin") else signals[key]
+                     for key in SHOWN if key in signals}
+        dealt = {key: array if key.startswith("public") else array[places] for key, array in of_target.items()}
+        dealt |= {f"reference_{key}": signals[key][references][:, places] for key in ("loss", "margin", "members")}
+        dealt["team"] = np.array(f"{name} {token}")
+        store.write(to / "teams" / name / DEAL, bank.packed(dealt))
+        table = "\n".join(f"| `{key}` | {what} |" for key, what in KNOWN.items() if key in dealt)
         text = README.format(team=name, records=size.records, table=table, tries=tries)
         store.write(to / "teams" / name / "README.md", text.encode())
     store.write(to / "lecturer" / ANSWERS, bank.packed({**vars(answers), "teams": np.array(names), "tokens": np.array(tokens),
@@ -143,9 +147,9 @@ def answers(folder: Path) -> Answers:
     """
     path = folder / "lecturer" / ANSWERS
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return Answers(held["members"], held["public"], held["order"], tuple(held["teams"].tolist()),
-                           tuple(held["tokens"].tolist()), int(held["tries"]))
+        with np.load(path, allow_pickle=False) as stored:
+            return Answers(stored["members"], stored["public"], stored["order"], tuple(stored["teams"].tolist()),
+                           tuple(stored["tokens"].tolist()), int(stored["tries"]))
     except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise MiaError(f"{path} holds no answers ({error}). Give the folder that `mia course play --to FOLDER` wrote, "
                        "with its folder `lecturer`.") from error
@@ -160,88 +164,77 @@ def read(path: Path, kept: Answers) -> tuple[str, np.ndarray]:
     Raises:
         MiaError: a file that is no submission, said so that a student understands it.
     """
-    held = _arrays(path)
-    team = _team(path, held, kept)
-    score = held["score"]
-    number, count = len(kept.members), score.size
-    said = f"{path.name} ({team})"
+    arrays = _read_arrays(path)
+    team = _check_team(path, arrays["team"], kept)
+    score, number, where = arrays["score"], len(kept.members), f"{path.name} ({team})"
     if score.dtype.kind not in "biuf":
-        raise MiaError(f"{said}: score holds {'text' if score.dtype.kind in 'US' else score.dtype} and no numbers. Write "
+        raise MiaError(f"{where}: score holds {'text' if score.dtype.kind in 'US' else score.dtype} and no numbers. Write "
                        f"one number for each record.")
     if score.shape != (number,):
         why = (f"one for each of the {number} records of your deal, in its order, is needed" if score.ndim == 1 else
                f"one row of {number} numbers is needed, an array with one axis")
-        raise MiaError(f"{said}: score has {count} numbers (shape {score.shape}); {why}.")
+        raise MiaError(f"{where}: score has {score.size} numbers (shape {score.shape}); {why}.")
     score = score.astype(np.float64)
     bad = ~np.isfinite(score)
     if bad.any():
-        raise MiaError(f"{said}: {bad.sum()} scores are NaN or infinite, the first in place {int(np.argmax(bad))}. A "
+        raise MiaError(f"{where}: {bad.sum()} scores are NaN or infinite, the first in place {int(np.argmax(bad))}. A "
                        "record that your attack says nothing about gets the score in the middle, not NaN.")
     values = np.unique(score)
     if len(values) == 1:
-        raise MiaError(f"{said}: all scores are {values[0]:g}. Then nobody is more likely a member than anybody else, "
+        raise MiaError(f"{where}: all scores are {values[0]:g}. Then nobody is more likely a member than anybody else, "
                        "and there is nothing to rank. Was the right array saved?")
     if len(values) == 2:
-        raise MiaError(f"{said}: the scores are labels, {values[0]:g} or {values[1]:g} for everybody. Hand in how "
+        raise MiaError(f"{where}: the scores are labels, {values[0]:g} or {values[1]:g} for everybody. Hand in how "
                        "*sure* you are, a number for each record from before you compared it with a threshold.")
-    place = kept.teams.index(team)
-    found = np.empty(number)
-    found[kept.order[place]] = score
-    return team, found
+    in_order = np.empty(number)
+    in_order[kept.order[kept.teams.index(team)]] = score
+    return team, in_order
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """`team` and `score` of a file."""
+    how = "Write it with np.savez(\"TEAM.npz\", team=deal[\"team\"], score=score)."
     if not path.exists():
         raise MiaError(f"{path}: there is no such file. Is the name right?")
     if path.is_dir():
         raise MiaError(f"{path} is a folder. Hand in the file, such as team-01.npz.")
-    how = "Write it with np.savez(\"TEAM.npz\", team=deal[\"team\"], score=score)."
+    first = path.read_bytes()[:6]
+    if first[:1] == b"\x80" or path.suffix in (".pkl", ".pickle"):
+        raise MiaError(f"{path.name} is a pickle, which is never opened, for it could run anything. {how}")
     if not zipfile.is_zipfile(path):
-        raise MiaError(f"{path.name} is {_kind(path)}. {how}")
+        kind = "a single array, and does not say whose" if first == b"\x93NUMPY" else "no .npz file" if first else "empty"
+        raise MiaError(f"{path.name} is {kind}. {how}")
     try:
-        with zipfile.ZipFile(path) as packed:
-            if sum(one.file_size for one in packed.infolist()) > LARGEST:
+        with zipfile.ZipFile(path) as archive:
+            if sum(part.file_size for part in archive.infolist()) > LARGEST:
                 raise MiaError(f"{path.name} unpacks to more than {LARGEST / 1e6:g} MB. Hand in the scores alone. {how}")
-        with np.load(path, allow_pickle=False) as held:
-            missing = {"team", "score"} - set(held.files)
-            if missing:
+        with np.load(path, allow_pickle=False) as stored:
+            if missing := {"team", "score"} - set(stored.files):
                 raise MiaError(f"{path.name} has no {' and no '.join(sorted(missing))}; it holds "
-                               f"{', '.join(held.files) or 'nothing'}. {how}")
-            found = {name: held[name] for name in ("team", "score")}
-        if all(isinstance(one, np.ndarray) for one in found.values()):
-            return found
-        problem = "score or team is no array"
+                               f"{', '.join(stored.files) or 'nothing'}. {how}")
+            arrays = {name: stored[name] for name in ("team", "score")}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("score or team is no array")
+        return arrays
     except MiaError:
         raise
     except Exception as error:  # whatever NumPy, zlib or the unpacking make of bytes from elsewhere
         if "allow_pickle" in str(error):
             raise MiaError(f"{path.name} holds objects of Python (a pickle), which are never opened, for they could run "
                            f"anything. Is score an array of numbers, np.asarray(score, float)? {how}") from error
-        problem = f"{type(error).__name__}: {error}"
-    raise MiaError(f"{path.name} is damaged ({problem}). Write it again. {how}")
+        raise MiaError(f"{path.name} is damaged ({type(error).__name__}: {error}). Write it again. {how}") from error
 
 
-def _kind(path: Path) -> str:
-    first = path.read_bytes()[:6]
-    if not first:
-        return "empty"
-    if first == b"\x93NUMPY":
-        return "a single array, and does not say whose"
-    if first[:1] == b"\x80" or path.suffix in (".pkl", ".pickle"):
-        return "a pickle, which is never opened, for it could run anything"
-    return "no .npz file"
-
-
-def _team(path: Path, held: dict[str, np.ndarray], kept: Answers) -> str:
-    said = str(held["team"].ravel()[0]) if held["team"].size == 1 else ""
-    team, _, token = said.partition(" ")
+def _check_team(path: Path, array: np.ndarray, kept: Answers) -> str:
+    text = str(array.ravel()[0]) if array.size == 1 else ""
+    team, _, token = text.partition(" ")
+    remedy = "team=deal[\"team\"]."
     if team not in kept.teams:
-        raise MiaError(f"{path.name}: team = {str(held['team'])[:40]!r} takes no part. Hand on what your deal says: "
-                       f"team=deal[\"team\"].")
+        raise MiaError(f"{path.name}: team = {str(array)[:40]!r} takes no part. Hand on what your deal says: {remedy}")
     if token != kept.tokens[kept.teams.index(team)]:
-        raise MiaError(f"{path.name}: team = {said[:40]!r} is not what the deal of {team} says. Hand on what yours does: "
-                       f"team=deal[\"team\"].")
-    named = [one for one in kept.teams if one in path.stem]
+        raise MiaError(f"{path.name}: team = {text[:40]!r} is not what the deal of {team} says. Hand on what yours does: "
+                       f"{remedy}")
+    named = [name for name in kept.teams if name in path.stem]
     if named and team not in named:
         raise MiaError(f"{path.name}: the file is named after {named[0]}, and inside it says {team}. Records lie in "
                        "another order in each team's deal, so scores for one fit no other: was somebody else's deal "
@@ -328,7 +321,7 @@ def _is_known(before: list[dict], digest: str, path: Path) -> bool:
     Args:
         before: the team's lines of the journal. digest: of the scores. path: of their file.
     """
-    here = [line["sha256"] for line in before if line.get("path", line["file"]) in (str(path.resolve()), path.name)]
+    here = [line["sha256"] for line in before if line["path"] == str(path.resolve())]
     return bool(before) and digest in (before[-1]["sha256"], *here[-1:])
 
 
@@ -344,8 +337,8 @@ def _journal(folder: Path) -> list[dict]:
 def _kept_scores(folder: Path, digest: str) -> np.ndarray:
     path = folder / "lecturer" / "scores" / f"{digest}.npz"
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return held["score"]
+        with np.load(path, allow_pickle=False) as stored:
+            return stored["score"]
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise MiaError(f"{path} cannot be read ({error}), and the journal names it. Take its line out of {JOURNAL} and "
                        "judge the file that was handed in again.") from error
@@ -363,18 +356,14 @@ def ranking(scores: dict[str, np.ndarray], kept: Answers, final: bool, tries: di
     """
     half = ~kept.public if final else kept.public
     members, metric = kept.members[half], f"tpr_at_fpr={FPR:g}"
-    scores = {team: one[half] for team, one in scores.items()}
-    made = {team: metrics.intervals([metric, "auc"], one, members) for team, one in scores.items()}
-    names = sorted(scores, key=lambda team: (-made[team][metric].value, -made[team]["auc"].value, team))
-    ahead = {team: 0 for team in names}
-    behind = dict(ahead)
-    pairs = len(names) * (len(names) - 1) // 2
-    for k, one in enumerate(names):
-        for other in names[k + 1:]:
-            gap = metrics.compare(metric, scores[one], scores[other], members, level=1 - 0.05 / pairs, draws=DRAWS)
-            if gap.sign > 0:
-                behind[other] += 1
-                ahead[one] += 1
+    scores = {team: score[half] for team, score in scores.items()}
+    rates = {team: metrics.intervals([metric, "auc"], score, members) for team, score in scores.items()}
+    names = sorted(scores, key=lambda team: (-rates[team][metric].value, -rates[team]["auc"].value, team))
+    pairs, ahead, behind = list(combinations(names, 2)), Counter(), Counter()
+    for better, other in pairs:
+        gap = metrics.compare(metric, scores[better], scores[other], members, level=1 - 0.05 / len(pairs), draws=DRAWS)
+        ahead[better] += gap.sign > 0
+        behind[other] += gap.sign > 0
     tries, files = tries or {}, files or {}
-    return [Place(team, made[team][metric], made[team]["auc"], 1 + behind[team], len(names) - ahead[team], tries.get(team, 1),
-                  files.get(team, "")) for team in names]
+    return [Place(team, rates[team][metric], rates[team]["auc"], 1 + behind[team], len(names) - ahead[team],
+                  tries.get(team, 1), files.get(team, "")) for team in names]

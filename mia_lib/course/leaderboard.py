@@ -21,14 +21,14 @@ def page(places: list[Place], kept: Answers, final: bool) -> str:
     return standalone.page(
         Path(__file__).with_name("leaderboard.html"), title=TITLE, places=places, final=final, tries=kept.tries,
         records=int(half.sum()), chance=FPR, pairs=len(places) * (len(places) - 1) // 2,
-        most=max(0.1, *(min(1.0, 1.05 * one.tpr.high) for one in places)), verdict=verdict(places),
-        silent=[team for team in kept.teams if team not in {one.team for one in places}],
+        most=max(0.1, *(min(1.0, 1.05 * place.tpr.high) for place in places)), verdict=verdict(places),
+        silent=[team for team in kept.teams if team not in {place.team for place in places}],
         date=time.strftime("%d %B %Y").lstrip("0"))
 
 
 def verdict(places: list[Place]) -> str:
     """Who won, as far as these records can say."""
-    first = [one.team for one in places if one.best == 1]
+    first = [place.team for place in places if place.best == 1]
     if len(places) == 1:
         return f"{first[0]} is alone, so there is nobody to be better than."
     if len(first) == 1:

@@ -24,14 +24,14 @@ class Mark:
         path: of the notebook.
         exercise: it answers; "" where it was refused.
         right, of: checks that pass, and how many there are.
-        said: what is wrong, or why it was refused.
+        remarks: what is wrong, or why it was refused.
     """
 
     path: Path
     exercise: str = ""
     right: int = 0
     of: int = 0
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -52,36 +52,36 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
     command += [] if seed is None else ["--seed", str(seed)]
     folder = path.parent if path.parent.is_dir() else Path.cwd()
     try:
-        done = subprocess.run(command, cwd=folder, env=_beside(root), stdin=subprocess.DEVNULL, capture_output=True,
+        done = subprocess.run(command, cwd=folder, env=_environment(root), stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return Mark(path, said=(f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work "
-                                f"outside the functions?",))
+        return Mark(path, remarks=(f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work "
+                                   f"outside the functions?",))
     try:
-        found = json.loads(done.stdout.splitlines()[-1])
-        if "refused" in found:
-            return Mark(path, said=(str(found["refused"]),))
-        exercise, said, failed = found["exercise"], [*map(str, found["said"])], [*map(str, found["failed"])]
-        if len(said) != _checks(root, str(exercise)):
+        report = json.loads(done.stdout.splitlines()[-1])
+        if "refused" in report:
+            return Mark(path, remarks=(str(report["refused"]),))
+        exercise, failed, results = report["exercise"], [*map(str, report["failed"])], [*map(str, report["said"])]
+        if len(results) != _count_checks(root, str(exercise)):
             raise ValueError
     except (ValueError, IndexError, KeyError, TypeError, subprocess.CalledProcessError):
         last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        return Mark(path, said=(f"{path} ended Python while it ran, or printed at its end what no check prints: {last}",))
-    wrong = [one for one in said if one != "right"]
-    return Mark(path, exercise, len(said) - len(wrong), len(said), (*failed, *wrong))
+        return Mark(path, remarks=(f"{path} ended Python while it ran, or printed at its end what no check prints: {last}",))
+    wrong = [result for result in results if result != "right"]
+    return Mark(path, exercise, len(results) - len(wrong), len(results), (*failed, *wrong))
 
 
-def _beside(root: Path) -> dict[str, str]:
+def _environment(root: Path) -> dict[str, str]:
     """The environment of a process that finds the book's checks."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "course"), os.environ.get("PYTHONPATH", "")]).rstrip(
         os.pathsep)}
 
 
 @lru_cache
-def _checks(root: Path, exercise: str) -> int:
+def _count_checks(root: Path, exercise: str) -> int:
     """How many checks an exercise has, as a process says that no notebook ran in."""
     done = subprocess.run([sys.executable, "-P", "-c", "import checks, sys; print(len(checks.titles(sys.argv[1])))", exercise],
-                          env=_beside(root), capture_output=True, text=True, check=True)
+                          env=_environment(root), capture_output=True, text=True, check=True)
     return int(done.stdout)
 
 

@@ -49,18 +49,18 @@ TORCHVISION = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CI
                "cifar100": "CIFAR100"}
 
 
-def mismatch(path: Path | str, given: str, expected: str) -> MiaError:
+def mismatch(path: Path | str, actual: str, expected: str) -> MiaError:
     """The error for a file that is not what its name says."""
-    return MiaError(f"{path} is not the genuine file: its hash is {given}, expected is {expected}. "
+    return MiaError(f"{path} is not the genuine file: its hash is {actual}, expected is {expected}. "
                     "Delete or rename it, then fetch it anew (`mia data ls` says how).")
 
 
 def verified(path: Path) -> bytes:
     """Contents of a file whose sha256 is known."""
     content = path.read_bytes()
-    given = hashlib.sha256(content).hexdigest()
-    if given != SHA256[path.name]:
-        raise mismatch(path, f"sha256 {given}", SHA256[path.name])
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != SHA256[path.name]:
+        raise mismatch(path, f"sha256 {digest}", SHA256[path.name])
     return content
 
 
@@ -136,13 +136,13 @@ def archive(name: str, folder: str) -> dict:
     url = f"{SHOKRI}/{file}"
     path = Path(pooch.retrieve(url, known_hash=None, fname=file, path=folder, progressbar=True))
     content = path.read_bytes()
-    given = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    if given != blob:
-        raise mismatch(path, f"git blob {given}", blob)
+    digest = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    if digest != blob:
+        raise mismatch(path, f"git blob {digest}", blob)
     with tarfile.open(path) as files:
         def member(end: str) -> np.ndarray:
-            found = next(m for m in files.getmembers() if m.isfile() and m.name.endswith(end))
-            return pd.read_csv(files.extractfile(found), header=None, dtype=np.uint8).to_numpy()
+            file_in = next(m for m in files.getmembers() if m.isfile() and m.name.endswith(end))
+            return pd.read_csv(files.extractfile(file_in), header=None, dtype=np.uint8).to_numpy()
 
         if name == "texas100":
             x, y = member("100/feats"), member("100/labels")[:, 0]
@@ -167,11 +167,11 @@ def openml(name: str, folder: str) -> dict:
     if str(task.get("task_type_id")) != "1" or source is None:
         raise MiaError(f"{url} describes no classification task ({task.get('task_type', 'of unknown type')}): OpenML has "
                        f"changed it. Put {name}.npz there yourself.")
-    found = fetch_openml(data_id=int(source["data_set_id"]), target_column=source["target_feature"], data_home=folder,
+    downloaded = fetch_openml(data_id=int(source["data_set_id"]), target_column=source["target_feature"], data_home=folder,
                          as_frame=True, parser="liac-arff")  # scikit-learn 1.9's other parser fails on classes named 0 and 1
-    labelled = found.target.notna()
-    table = found.data[labelled].dropna(axis=1, how="all")
-    labels = found.target[labelled].astype("category").cat.remove_unused_categories()
+    labelled = downloaded.target.notna()
+    table = downloaded.data[labelled].dropna(axis=1, how="all")
+    labels = downloaded.target[labelled].astype("category").cat.remove_unused_categories()
     number = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in table.dtypes]
     x = columns(table.loc[:, number], table.loc[:, np.invert(number)]).astype(np.float32)
     classes = [str(name) for name in labels.cat.categories]

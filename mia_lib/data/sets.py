@@ -116,12 +116,11 @@ class Dataset:
         n_train = int(others[0]) if len(others) else len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
 
-    def of_classes(self, labels: Sequence[int], relabel: bool = True) -> Dataset:
-        """Only the records of some classes.
+    def of_classes(self, labels: Sequence[int]) -> Dataset:
+        """Only the records of some classes, which are numbered 0, 1, ... in the order given.
 
         Args:
             labels: the classes to keep, at least two.
-            relabel: number them 0, 1, ... in the order given; otherwise `y` and `classes` keep their meaning.
 
         Raises:
             MiaError: fewer than two classes, or one that does not exist.
@@ -132,8 +131,6 @@ class Dataset:
         for label in labels:
             check_range("labels", label, 0, len(self.classes) - 1)
         kept = self.take(np.isin(self.y, labels))
-        if not relabel:
-            return kept
         place = np.full(len(self.classes), -1)
         place[labels] = np.arange(len(labels))
         return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
@@ -234,7 +231,7 @@ def _find(name: str) -> Path | None:
     return next((path for path in EMBEDDED.glob(f"{name}.*") if path.name in readers.SHA256), None)
 
 
-def lies(name: str) -> str:
+def source_digest(name: str) -> str:
     """What tells the files of a set that nothing pins from others of its name: hash of NAME.npz, or of names, sizes and dates
     in its folder; "" where its records are pinned, or nothing is here."""
     path = None if content(name) or name == "gaussian" else _find(name)
@@ -243,8 +240,8 @@ def lies(name: str) -> str:
     if path.is_file():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    found = sorted((str(one.relative_to(path)), one.stat().st_size, one.stat().st_mtime_ns) for one in path.rglob("*"))
-    return hashlib.sha256(repr(found).encode()).hexdigest()
+    entries = sorted((str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns) for file in path.rglob("*"))
+    return hashlib.sha256(repr(entries).encode()).hexdigest()
 
 
 def _how(name: str) -> str:
@@ -291,9 +288,9 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     except MiaError as problem:
         raise MiaError(f"{source} cannot be used: {problem}") from problem
     if known.pixels:
-        given = hashlib.sha256(x.data).hexdigest()
-        if given != known.pixels:
-            raise readers.mismatch(f"{source} (pixels)", f"sha256 {given}", known.pixels)
+        digest = hashlib.sha256(x.data).hexdigest()
+        if digest != known.pixels:
+            raise readers.mismatch(f"{source} (pixels)", f"sha256 {digest}", known.pixels)
     if classes is None:
         classes = known.classes
         if isinstance(classes, int):
@@ -303,14 +300,14 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
         raise MiaError(f"{source} does not fit together: {len(x)} records, {len(y)} labels, "
                        f"{len(classes)} classes, n_train = {n_train}. Labels count from 0. Prepare it anew.")
     x.flags.writeable = y.flags.writeable = False
-    found = Dataset(name, x, y, int(n_train), classes)
+    records = Dataset(name, x, y, int(n_train), classes)
     # What the archive that a set is downloaded from holds was never compared with the file that this book's records are from.
-    if known.made not in ("", found.fingerprint) and not (name in readers.ARCHIVES and str(source).endswith(".npz")):
-        raise MiaError(f"{source} gives records of {name} with the fingerprint {found.fingerprint}; results of this book are "
-                       f"of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` says "
-                       "how to get them). If the reader was changed and others are meant, set `made` in mia_lib/data/sets.py: "
-                       "what is published stays of the old ones.")
-    return found
+    if known.made not in ("", records.fingerprint) and not (name in readers.ARCHIVES and str(source).endswith(".npz")):
+        raise MiaError(f"{source} gives records of {name} with the fingerprint {records.fingerprint}; results of this book "
+                       f"are of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` "
+                       "says how to get them). If the reader was changed and others are meant, set `made` in "
+                       "mia_lib/data/sets.py: what is published stays of the old ones.")
+    return records
 
 
 def read_arrays(path: Path, needed: Sequence[str], more: Sequence[str] = (), content: bytes | None = None,

@@ -1,4 +1,4 @@
-"""Pieces of figures, in the one look of the book: panels, a legend above them, bars of intervals, ticks, lines of chance.
+"""Pieces of figures, in the one look of the book: panels, a legend above them, ticks, lines of chance.
 
 Lines of chance and other levels to read by are `axis.axhline(0.5, **CHANCE)`, what a paper printed is
 `axis.plot(x, y, marker=..., mec=..., **HOLLOW)`.
@@ -16,8 +16,6 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-
-from mia_lib.metrics.interval import Interval
 
 WIDTH = 7.0  # inches
 INK, FAINT = "#222222", "#767676"
@@ -78,36 +76,17 @@ def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None,
         axes: whose labels it shows; of all panels by default.
         marks: name -> mark of what stands after them.
     """
-    found = {}
+    handles = {}
     for axis in figure.axes if axes is None else axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    found |= marks or {}
-    for count in range(min(columns, len(found)), 0, -1):
-        made = figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=count,
+            handles.setdefault(name, handle)
+    handles |= marks or {}
+    for count in range(min(columns, len(handles)), 0, -1):
+        made = figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=count,
                              **{"handlelength": 3, **options})
         if count == 1 or made.get_window_extent().width <= figure.bbox.width:
             return made
         made.remove()
-
-
-def whiskers(axis: Axes, x, value, low=None, high=None, **look):
-    """Estimates [n] at places x [n], with bars from low to high where those are given."""
-    lengths = None if low is None else np.maximum([np.subtract(value, low), np.subtract(high, value)], 0)
-    return axis.errorbar(x, value, lengths, **{"capsize": 3, "elinewidth": 1.2, **look})
-
-
-def bars(axis: Axes, x, found: Iterable[Interval], unit: float = 1.0, floor: float = -np.inf, **look):
-    """Estimates at places x [n] with their intervals as bars.
-
-    Args:
-        found: n intervals.
-        unit: 100 to show rates in percent.
-        floor: what lies below is drawn there, for a logarithmic axis.
-        look: colour, line and marker, as of `plotting.style_of`.
-    """
-    ends = unit * np.reshape([(one.value, one.low, one.high) for one in found], (-1, 3)).T
-    return whiskers(axis, x, *np.maximum(ends, floor), **look)
 
 
 def ticks(axis: Axis, at: Sequence[float], names: Sequence[str] | None = None) -> None:
@@ -116,7 +95,7 @@ def ticks(axis: Axis, at: Sequence[float], names: Sequence[str] | None = None) -
     axis.set_minor_locator(plt.NullLocator())
 
 
-def now_and_then(place: int, points: int = 400) -> dict:
+def sparse_markers(place: int, points: int = 400) -> dict:
     """Three or four marks on the `place`-th curve of so many points, each curve's at other points, for who sees no colours."""
     gap = points // 4
     return {"markevery": (gap // 4 + 29 * place % gap, gap), "markersize": 5}

@@ -8,13 +8,6 @@ CARD, MARGIN, HEAD = (1200, 630), 48, 150  # pixels: the size that services ask 
 INK, MARKS = "#222832", ("#0072b2", "#d55e00")  # of the book's logo: letters, members and non-members
 
 
-def shrunk(png: bytes) -> bytes:
-    """A figure with 256 colours, which lines and letters do not miss, when that is smaller."""
-    from PIL import Image
-
-    small = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return min(png, small.getvalue(), key=len)
 
 
 def card(png: bytes, title: str) -> bytes:

@@ -21,13 +21,11 @@ from matplotlib.figure import Figure
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import panels as pieces
-from mia_lib.evidence import tables
+from mia_lib.evidence import panels, tables
 from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED
 from mia_lib.evidence.panels import set_style as set_style  # notebooks call it
 from mia_lib.hints import Members
 from mia_lib.metrics import ranking
-from mia_lib.metrics.interval import Interval
 
 DPI = 200  # twice the page's 100 pixels an inch
 
@@ -80,10 +78,8 @@ STYLE = {
     "Marginal": _style(BLACK, "-.", "s"),
     "Gaussian, q(x, y)": _style(GREEN, "-", "8"),
     "Gaussian, q(x)": _style(GREEN, ":", "^"),
-    "pinball, q(x, y)": _style(RED, "--", "d"),
     "LiRA, public records": _style(BLUE, "-", "p"),
     "LiRA, two models": _style(SKY, "--", ">"),
-    "LiRA (n = 64)": _style(BLUE, "-", "X"),
     "members": _style(BLUE, "-", "o"),
     "non-members": _style(ORANGE, "--", "s"),
     "paper": _style(FAINT, "none", "o"),
@@ -157,14 +153,14 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
     legend = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
-    fig, (ax,) = pieces.grid(1, 6.2 if legend else 5.6, width=5.8)
+    fig, (ax,) = panels.grid(1, 6.2 if legend else 5.6, width=5.8)
     lines, floors = {}, []
     for name, of_attack in scores.items():
-        checked, held, _ = ranking.check_scores(of_attack, members)
-        floors.append((1 / (~held).sum(1).min(), 1 / held.sum(1).min()))
+        checked, inside_all, _ = ranking.check_scores(of_attack, members)
+        floors.append((1 / (~inside_all).sum(1).min(), 1 / inside_all.sum(1).min()))
         grid = np.geomspace(floors[-1][0], 1, 400)
         each = []
-        for target, inside in zip(checked, held, strict=True):
+        for target, inside in zip(checked, inside_all, strict=True):
             fpr, tpr, _ = metrics.roc_curve(target, inside)
             each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
         lines[name] = grid, np.array(each)
@@ -175,7 +171,7 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
            xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **pieces.now_and_then(place),
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **panels.sparse_markers(place),
                 **look)
         if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
@@ -191,9 +187,9 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             zorder=6)
     ax.text(0.55, 0.52, "chance", transform=ax.transAxes, fontsize=9, color="#555555", rotation=45, ha="left",
             va="top", rotation_mode="anchor")
-    marks = {printed: pieces.hollow()} if printed and paper else {}
+    marks = {printed: panels.hollow()} if printed and paper else {}
     if legend or marks:
-        pieces.legend(fig, 3, [ax] if legend else [], marks)
+        panels.legend(fig, 3, [ax] if legend else [], marks)
     if not legend:
         _name_curves(ax, {name: (grid, each.mean(0)) for name, (grid, each) in lines.items()}, x_floor, y_floor)
     return fig
@@ -220,49 +216,41 @@ def _name_curves(ax, lines, x_floor: float, y_floor: float) -> None:
                      (place, fraction(y_floor) - 0.015))
 
 
-def histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
+def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
                thresholds: Mapping[str, float] | None = None, xlabel: str = "score") -> Figure:
     """Scores of members and of non-members, one panel an attack.
 
     Args:
-        panels: title -> (scores [N], members bool [N]).
+        scores: title -> (scores [N], members bool [N]).
         thresholds: title -> threshold drawn as a vertical line.
         xlabel: what is on the horizontal axis, with its unit.
     """
     thresholds = thresholds or {}
-    fig, axes = pieces.grid(list(panels), 3.4, "density")
-    for ax, (title, (scores, members)) in zip(axes, panels.items(), strict=True):
-        scores, members, _ = ranking.check_scores(scores, members)
-        edges = np.histogram_bin_edges(scores, bins=min(40, max(12, int(np.sqrt(scores.size) * 1.6))))
+    fig, axes = panels.grid(list(scores), 3.4, "density")
+    for ax, (title, of_panel) in zip(axes, scores.items(), strict=True):
+        values, members, _ = ranking.check_scores(*of_panel)
+        edges = np.histogram_bin_edges(values, bins=min(40, max(12, int(np.sqrt(values.size) * 1.6))))
         for name, kind in (("members", members), ("non-members", ~members)):
             look = STYLE[name]
-            ax.hist(scores[kind], edges, density=True, histtype="stepfilled", color=look["color"], alpha=0.3)
-            ax.hist(scores[kind], edges, density=True, histtype="step", color=look["color"],
+            ax.hist(values[kind], edges, density=True, histtype="stepfilled", color=look["color"], alpha=0.3)
+            ax.hist(values[kind], edges, density=True, histtype="step", color=look["color"],
                     ls=look["linestyle"], lw=1.8, label=name)
         if title in thresholds:
             ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
         ax.set_xlabel(xlabel)
         ax.grid(False)
-    pieces.legend(fig, 3)
+    panels.legend(fig, 3)
     return fig
 
 
-def ends(interval: Interval | None) -> dict[str, float]:
-    """The columns value, low and high of `against`; NaN, which draws nothing, for what was not run."""
-    found = (np.nan,) * 3 if interval is None else (interval.value, interval.low, interval.high)
-    return dict(zip(("value", "low", "high"), found, strict=True))
-
-
-def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low", high: str | None = "high",
-            paper: str | None = None, panel: str | None = None, log: bool = False, percent: bool = False,
-            xlabel: str | None = None, ylabel: str | None = None, chance: float | None = None, sharey: bool = True,
-            rows: int = 1) -> Figure:
+def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = None, panel: str | None = None,
+             log: bool = False, percent: bool = False, xlabel: str | None = None, ylabel: str | None = None,
+             chance: float | None = None, sharey: bool = True, rows: int = 1) -> Figure:
     """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
 
     Args:
-        frame: tidy, one row a point.
+        frame: tidy, one row a point; its columns `low` and `high` are the ends of the interval.
         x, y, by: columns of the parameter (numbers, or names in their order), the estimate and the attack.
-        low, high: columns with the ends of the interval; None draws none.
         paper: column with the paper's value, NaN where it has none.
         panel: column that gives each of its values a panel.
         log: logarithmic x.
@@ -272,12 +260,11 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         sharey: whether the panels have one vertical axis.
         rows: of panels.
     """
-    wanted = [c for c in (x, y, by, low, high, paper, panel) if c is not None]
-    missing = [c for c in wanted if c not in frame]
+    missing = [c for c in (x, y, by, "low", "high", paper, panel) if c is not None and c not in frame]
     if missing:
         raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
     titles = [""] if panel is None else list(frame[panel].unique())
-    fig, axes = pieces.grid(titles, 4.0 + 2.6 * (rows - 1), ylabel or y, rows, sharey=sharey)
+    fig, axes = panels.grid(titles, 4.0 + 2.6 * (rows - 1), ylabel or y, rows, sharey=sharey)
     names = list(frame[by].unique())
     styles = {name: style_of(name, place) for place, name in enumerate(names)}
     named = not pd.api.types.is_numeric_dtype(frame[x])
@@ -296,8 +283,9 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
             at = at * 10 ** shift if log else at + shift
             value, look = points[y].to_numpy(float), styles[name]
             run = np.isfinite(value)  # a line goes on past what only the paper has
-            ends_of = () if low is None else (points[low].to_numpy(float)[run], points[high].to_numpy(float)[run])
-            pieces.whiskers(ax, at[run], value[run], *ends_of, label=name, **look)
+            low, high = (points[end].to_numpy(float)[run] for end in ("low", "high"))
+            bars = np.maximum([value[run] - low, high - value[run]], 0)  # an interval may leave its estimate out
+            ax.errorbar(at[run], value[run], bars, label=name, capsize=3, elinewidth=1.2, **look)
             if paper is not None:
                 ax.plot(at, points[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
             last[name] = value[run][-1] if run.any() else chance or 0.0
@@ -306,12 +294,12 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         if log:
             ax.set_xscale("log")
         ticks = list(places.values()) if named else list(places)
-        pieces.ticks(ax.xaxis, ticks, [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
+        panels.ticks(ax.xaxis, ticks, [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
         ax.margins(x=0.1)
         ax.set_xlabel(xlabel or x)
         if percent:
             ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
-    marks = {PRINTED: pieces.hollow()} if paper is not None else {}
+    marks = {PRINTED: panels.hollow()} if paper is not None else {}
     direct = len(last) == len(names) <= 5
     if direct:
         fig.canvas.draw()
@@ -320,7 +308,7 @@ def against(frame: pd.DataFrame, x: str, y: str, by: str, low: str | None = "low
         for name, place in zip(last, _spread(heights, 18 / size.height, 0, 1), strict=True):
             _label(ax, name, (1.02, place), styles[name]["color"], "left", "center")
     if marks or not direct:
-        pieces.legend(fig, 4, [] if direct else None, marks)
+        panels.legend(fig, 4, [] if direct else None, marks)
     return fig
 
 

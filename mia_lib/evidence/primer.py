@@ -20,11 +20,11 @@ from scipy.stats import norm
 
 from mia_lib.checks import check_labels, check_mask
 from mia_lib.errors import MiaError, check_range
-from mia_lib.evidence import plotting, tables
+from mia_lib.evidence import explore, plotting, tables
+from mia_lib.evidence.explore import SIDE
 from mia_lib.metrics import ranking
 
 GAP = 1.5  # between the means of members and non-members, in standard deviations, when a chart opens
-SIDE, LINE = 280, 17  # pixels: of a panel, and of a line of text
 KINDS = ["members", "non-members"]
 EDGES = np.linspace(0, 4, 21)  # of the histograms of losses; what is higher goes into the last bin
 
@@ -94,22 +94,10 @@ def learn(x: np.ndarray, y: np.ndarray, members: np.ndarray, classes: int, steps
 # Charts
 
 
-def _colours(alt):
-    return alt.Scale(domain=KINDS, range=[plotting.STYLE[kind]["color"] for kind in KINDS])
-
-
-def _slider(alt, name: str, value: float, ends: tuple[float, float], step: float, said: str):
-    return alt.param(name, value=value, bind=alt.binding_range(min=ends[0], max=ends[1], step=step, name=f"{said} "))
-
-
-def _said(alt, lines: list[str], **calculated: str):
+def _words(lines: list[str], **calculated: str):
     """Lines of text, each an expression in which names of `calculated` stand after "datum."."""
-    chart = alt.Chart(alt.Data(values=[{}]))
-    for name, expression in calculated.items():
-        chart = chart.transform_calculate(**{name: expression})
-    return chart.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
-        align="left", baseline="top", lineHeight=LINE).encode(
-        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=LINE * len(lines))
+    alt = plotting.altair()
+    return explore.words(alt.Chart(alt.Data(values=[{}])).transform_calculate(**calculated), lines, x=-42)
 
 
 def _laws(alt, x: str, mean: str, spread: str, title: str):
@@ -120,64 +108,57 @@ def _laws(alt, x: str, mean: str, spread: str, title: str):
     across = alt.X(f"{x}:Q", title=title, scale=alt.Scale(domain=[-4, 7], nice=False))
     up = alt.Y("density:Q", title="density", stack=None, scale=alt.Scale(domain=[0, 0.9], nice=False),
                axis=alt.Axis(tickCount=4))
-    colour = alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"), scale=_colours(alt))
-    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=KINDS, range=[[1, 0], [5, 3]]))
-    outline = named.mark_line(strokeWidth=2, aria=False).encode(across, up, color=colour, strokeDash=dash, order=f"{x}:Q")
-    return named, across, up, colour, outline
+    kinds = explore.two_kinds("kind:N", KINDS)
+    outline = named.mark_line(strokeWidth=2, aria=False).encode(
+        across, up, color=kinds["color"], strokeDash=kinds["strokeDash"], order=f"{x}:Q")
+    return named, across, up, kinds["color"], outline
 
 
 def roc_chart(gap: float = GAP):
     """Two normal laws, a threshold, and the ROC that it moves along."""
     alt = plotting.altair()
-    controls = [_slider(alt, "threshold", 1.0, (-4, 7), 0.1, "Threshold"),
-                _slider(alt, "gap", gap, (0, 4), 0.1, "How far members are ahead")]
+    controls = [explore.slider("threshold", 1.0, -4, 7, 0.1, "Threshold"),
+                explore.slider("gap", gap, 0, 4, 0.1, "How far members are ahead")]
     named, across, up, colour, outline = _laws(alt, "score", "gap", "1", "score")
     called = named.transform_filter("datum.score >= threshold").mark_area(opacity=0.35, aria=False).encode(
         across, up, color=colour)
     line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").mark_rule(
         color=plotting.INK, strokeWidth=2, aria=False).encode(alt.X("at:Q", title="score"))
-    said = _said(alt, ["'Threshold ' + format(threshold, '.1f')",
-                       "'Members called (TPR): ' + format(datum.tpr, '.1%')",
-                       "'Non-members called (FPR): ' + format(datum.fpr, '.1%')",
-                       "'Area under the curve (AUC): ' + format(datum.auc, '.3f')"],
-                 tpr="1 - cumulativeNormal(threshold, gap, 1)", fpr="1 - cumulativeNormal(threshold, 0, 1)",
-                 auc="cumulativeNormal(gap / sqrt(2), 0, 1)")
-    left = alt.vconcat(said, alt.layer(called, outline, line).properties(width=SIDE, height=190), spacing=8)
+    text = _words(["'Threshold ' + format(threshold, '.1f')",
+                   "'Members called (TPR): ' + format(datum.tpr, '.1%')",
+                   "'Non-members called (FPR): ' + format(datum.fpr, '.1%')",
+                   "'Area under the curve (AUC): ' + format(datum.auc, '.3f')"],
+                  tpr="1 - cumulativeNormal(threshold, gap, 1)", fpr="1 - cumulativeNormal(threshold, 0, 1)",
+                  auc="cumulativeNormal(gap / sqrt(2), 0, 1)")
+    left = alt.vconcat(text, alt.layer(called, outline, line).properties(width=SIDE, height=190), spacing=8)
     rates = {"fpr": "1 - cumulativeNormal(datum.at, 0, 1)", "tpr": "1 - cumulativeNormal(datum.at, gap, 1)"}
-    where = {"x": alt.X("fpr:Q", title="false positive rate", scale=alt.Scale(domain=[0, 1]),
-                        axis=alt.Axis(tickCount=5)),
-             "y": alt.Y("tpr:Q", title="true positive rate", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5))}
+    where = explore.roc_axes(0)
     curve = alt.Chart(alt.sequence(-5, 10, 0.1, as_="at")).transform_calculate(**rates).mark_line(
         color=plotting.INK, strokeWidth=2.5, aria=False).encode(**where, order="at:Q")
     point = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").transform_calculate(**rates).mark_point(
         filled=True, size=130, color=plotting.STYLE["members"]["color"], opacity=1, aria=False).encode(**where)
-    return alt.concat(left, alt.layer(_chance(alt, where), curve, point).properties(width=SIDE, height=SIDE),
-                      columns=2, spacing=24).resolve_scale(color="independent").add_params(*controls)
-
-
-def _chance(alt, where):
-    return alt.Chart(alt.Data(values=[{"fpr": 0, "tpr": 0}, {"fpr": 1, "tpr": 1}])).mark_line(
-        color=plotting.FAINT, strokeDash=[5, 4], strokeWidth=1.2, aria=False).encode(**where)
+    right = alt.layer(explore.chance_line(where, 0), curve, point).properties(width=SIDE, height=SIDE)
+    return explore.side_by_side(left, right, controls)
 
 
 def ratio_chart(gap: float = GAP):
     """Two normal laws, an observation, and how many times as likely one of them makes it as the other."""
     alt = plotting.altair()
-    controls = [_slider(alt, "seen", 1.0, (-4, 7), 0.1, "Score that is seen"),
-                _slider(alt, "spread", 1.0, (0.5, 2), 0.1, "Spread of the members' scores"),
-                _slider(alt, "share", 0.5, (0.01, 0.99), 0.01, "Share of members among all records")]
+    controls = [explore.slider("seen", 1.0, -4, 7, 0.1, "Score that is seen"),
+                explore.slider("spread", 1.0, 0.5, 2, 0.1, "Spread of the members' scores"),
+                explore.slider("share", 0.5, 0.01, 0.99, 0.01, "Share of members among all records")]
     _, across, up, colour, outline = _laws(alt, "score", str(gap), "spread", "score")
     seen = alt.Chart(alt.Data(values=[{"kind": kind} for kind in KINDS])).transform_calculate(
         score="seen", density=f"datum.kind == 'members' ? densityNormal(seen, {gap}, spread) : densityNormal(seen, 0, 1)")
     line = seen.mark_rule(color=plotting.INK, strokeWidth=1.5, aria=False).encode(across)
     heights = seen.mark_point(filled=True, size=110, opacity=1, aria=False).encode(across, up, color=colour)
-    said = _said(alt, ["'Height if a member: ' + format(datum.inside, '.3f')",
-                       "'Height if not: ' + format(datum.outside, '.3f')",
-                       "'Likelihood ratio: ' + format(datum.inside / datum.outside, '.3~g')",
-                       "'Of such records, members are ' + format(datum.posterior, '.1%')"],
-                 inside=f"densityNormal(seen, {gap}, spread)", outside="densityNormal(seen, 0, 1)",
-                 posterior="share * datum.inside / (share * datum.inside + (1 - share) * datum.outside)")
-    left = alt.vconcat(said, alt.layer(outline, line, heights).properties(width=SIDE, height=190), spacing=8)
+    posterior = "share * datum.inside / (share * datum.inside + (1 - share) * datum.outside)"
+    text = _words(["'Height if a member: ' + format(datum.inside, '.3f')",
+                   "'Height if not: ' + format(datum.outside, '.3f')",
+                   "'Likelihood ratio: ' + format(datum.inside / datum.outside, '.3~g')",
+                   f"'Of such records, members are ' + format({posterior}, '.1%')"],
+                  inside=f"densityNormal(seen, {gap}, spread)", outside="densityNormal(seen, 0, 1)")
+    left = alt.vconcat(text, alt.layer(outline, line, heights).properties(width=SIDE, height=190), spacing=8)
     whole = f"densityNormal(datum.score, {gap}, spread) / densityNormal(datum.score, 0, 1)"
     ratio = f"max(1e-4, min(1e4, {whole}))"
     scale = alt.Scale(type="log", domain=[1e-4, 1e4], nice=False)
@@ -189,8 +170,7 @@ def ratio_chart(gap: float = GAP):
         color=plotting.FAINT, strokeDash=[5, 4], strokeWidth=1.2, aria=False).encode(**where)
     point = alt.Chart(alt.Data(values=[{}])).transform_calculate(score="seen").transform_calculate(ratio=ratio).mark_point(
         filled=True, size=130, color=plotting.STYLE["members"]["color"], opacity=1, aria=False).encode(**where)
-    return alt.concat(left, alt.layer(even, curve, point).properties(width=SIDE, height=SIDE),
-                      columns=2, spacing=24).resolve_scale(color="independent").add_params(*controls)
+    return explore.side_by_side(left, alt.layer(even, curve, point).properties(width=SIDE, height=SIDE), controls)
 
 
 def learning_chart(learned: Learned):
@@ -198,17 +178,17 @@ def learning_chart(learned: Learned):
     alt = plotting.altair()
     bars, moments, aucs = [], [], learned.auc
     for moment, step in enumerate(learned.steps):
-        told = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}
+        row = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}
         for kind, members in zip(KINDS, (True, False), strict=True):
             losses = learned.loss[moment, learned.members == members]
             shares = np.histogram(np.minimum(losses, EDGES[-1] - 1e-9), EDGES)[0] / len(losses)
             bars += [{"moment": moment, "kind": kind, "from": float(low), "to": float(high), "share": float(share)}
                      for low, high, share in zip(EDGES[:-1], EDGES[1:], shares, strict=True) if share]
-            told |= {f"{kind} loss": float(losses.mean()),
+            row |= {f"{kind} loss": float(losses.mean()),
                      f"{kind} right": float(learned.right[moment, learned.members == members].mean())}
-        moments.append(told)
+        moments.append(row)
     last = len(moments) - 1
-    control = _slider(alt, "moment", last // 2, (0, last), 1, f"Training (0 none, {last} longest)")
+    control = explore.slider("moment", last // 2, 0, last, 1, f"Training (0 none, {last} longest)")
     rows = alt.NamedData("moments")
     now = alt.Chart(rows).transform_filter("datum.moment == moment")
     lines = ["'After ' + datum.step + ' steps of training'",
@@ -216,23 +196,18 @@ def learning_chart(learned: Learned):
              " + format(datum['non-members right'], '.0%') + ' of others'",
              "'Mean loss ' + format(datum['members loss'], '.2f') + ' and ' + format(datum['non-members loss'], '.2f')",
              "'AUC of calling low losses members: ' + format(datum.auc, '.3f')"]
-    said = now.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
-        align="left", baseline="top", lineHeight=LINE).encode(
-        x=alt.value(-42), y=alt.value(0), text="lines:N").properties(name="said", width=SIDE, height=LINE * len(lines))
-    colour = alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"), scale=_colours(alt))
-    histograms = alt.Chart(alt.NamedData("bars")).transform_filter("datum.moment == moment").mark_bar(
-        opacity=0.5, binSpacing=0, aria=False).encode(
+    look = explore.two_kinds("kind:N", KINDS)
+    histograms = alt.Chart(alt.NamedData("bars")).transform_filter("datum.moment == moment").mark_bar(**explore.BARS).encode(
         alt.X("from:Q", bin="binned", title="loss in nats (last bin: and more)", scale=alt.Scale(domain=[0, 4])), x2="to:Q",
-        y=alt.Y("share:Q", title="share of records", stack=None, scale=alt.Scale(domain=[0, 1])), color=colour)
-    left = alt.vconcat(said, histograms.properties(width=SIDE, height=190), spacing=8)
+        y=alt.Y("share:Q", title="share of records", stack=None, scale=alt.Scale(domain=[0, 1])), **look)
+    left = alt.vconcat(explore.words(now, lines, x=-42), histograms.properties(width=SIDE, height=190), spacing=8)
     across = alt.X("step:Q", title="steps of training", scale=alt.Scale(type="symlog", nice=False),
                    axis=alt.Axis(values=[0, 10, 100, 1000], format="d"))
     kinds = alt.Chart(rows).transform_calculate(
         **{kind: f"datum['{kind} loss']" for kind in KINDS}).transform_fold(KINDS, as_=["kind", "loss"])
-    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=KINDS, range=[[1, 0], [5, 3]]))
     losses = kinds.mark_line(strokeWidth=2, aria=False).encode(
-        across, alt.Y("loss:Q", title="mean loss", axis=alt.Axis(tickCount=4)), strokeDash=dash,
-        color=alt.Color("kind:N", legend=None, scale=_colours(alt)))
+        across, alt.Y("loss:Q", title="mean loss", axis=alt.Axis(tickCount=4)), color=look["color"].legend(None),
+        strokeDash=look["strokeDash"])
     reached = alt.Chart(rows).mark_line(color=plotting.INK, strokeWidth=2, aria=False).encode(
         across, alt.Y("auc:Q", title="AUC", scale=alt.Scale(domain=[0.4, 1]), axis=alt.Axis(tickCount=4)))
     half = alt.Chart(alt.Data(values=[{"auc": 0.5}])).mark_rule(
@@ -240,8 +215,7 @@ def learning_chart(learned: Learned):
     rule = now.mark_rule(color=plotting.INK, strokeWidth=1.5, aria=False).encode(across)
     right = alt.vconcat(alt.layer(losses, rule).properties(width=SIDE, height=110),
                         alt.layer(half, reached, rule).properties(width=SIDE, height=90), spacing=8)
-    both = alt.concat(left, right, columns=2, spacing=24, datasets={"bars": bars, "moments": moments})
-    return both.resolve_scale(color="independent").add_params(control)
+    return explore.side_by_side(left, right, [control], bars=bars, moments=moments)
 
 
 # Their pictures

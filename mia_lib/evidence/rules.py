@@ -20,14 +20,13 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.evidence.claims import CHECKED, CONTRADICTED, INCONCLUSIVE, NO_DIFFERENCE, NOT_RUN, REPRODUCED, Verdict
+from mia_lib.evidence.claims import NOT_RUN, Verdict
 from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
 
@@ -35,31 +34,6 @@ LEAST = 8  # repetitions from which on an interval over them decides anything
 RESULT = re.compile(r"\{([^{}|]+)\|([^{}]+)\}")
 OPERATORS: dict[type, Callable] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
                                    ast.Div: operator.truediv, ast.USub: operator.neg}
-
-
-@dataclass(frozen=True)
-class RuleVerdict(Verdict):
-    """A verdict on one number, the mean over cases.
-
-    Attributes:
-        number: that number; None where it was not run. cases: name -> of each case, for the reader.
-    """
-
-    number: Interval | None = None
-    cases: Mapping[str, Interval] = field(default_factory=dict)
-
-    @property
-    def brief(self) -> str:
-        above = sum(case.value > 0 for case in self.cases.values())
-        mean = self.estimate.partition("; ")[0]
-        return f"{mean}; above zero in {above} of {len(self.cases)} cases" if self.cases else mean
-
-    def record(self) -> dict:
-        factor, unit = (100, "points") if self.points else (1, "")
-        named = {**({"": self.number} if self.number is not None else {}), **self.cases}
-        numbers = [{"part": part, "unit": unit, **{end: None if np.isnan(value) else factor * float(value) for end, value in (
-            ("value", one.value), ("low", one.low), ("high", one.high))}} for part, one in named.items()]
-        return super().record() | {"numbers": numbers}
 
 
 def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
@@ -72,9 +46,9 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
     for attack, metric, further in named_results(rule):
         where = {}
         for column, value in further.items():
-            known = list(frame[column].dropna().unique())
-            ends = {"first": known[0], "last": known[-1]} if known else {}
-            where[column] = ends.get(value, next((one for one in known if written(one) == value), value))
+            values = list(frame[column].dropna().unique())
+            ends = {"first": values[0], "last": values[-1]} if values else {}
+            where[column] = ends.get(value, next((one for one in values if written(one) == value), value))
         results[f"result_{len(results)}"] = estimate(frame, attack, metric, **where)
     names = iter(results)
     try:
@@ -83,7 +57,7 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
         raise MiaError(f"rule {rule!r} is no expression: {error.msg}.") from error
 
     def by_mean(choose: Callable) -> Callable:
-        return lambda *given: choose(given, key=lambda one: one.value if isinstance(one, Estimate) else one)
+        return lambda *estimates: choose(estimates, key=lambda one: one.value if isinstance(one, Estimate) else one)
 
     functions = {"abs": abs, "least": by_mean(min), "most": by_mean(max)}
 
@@ -151,28 +125,23 @@ def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> b
 def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:
     """The one number of a claim: the mean over its cases, or the least of them."""
     if claim.get("combine") == "least":
-        return min(cases.values(), key=lambda one: one.value)
+        return min(cases.values(), key=lambda case: case.value)
     return mean(list(cases.values()))
 
 
-def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None) -> RuleVerdict:
-    """The verdict on a claim whose rule is an expression.
-
-    - checked or contradicted: an identity, by its `rounding`;
-    - no difference: the number's whole interval is within the margin `same` of zero;
-    - reproduced: it is above zero; contradicted: it is below zero;
-    - inconclusive: anything else;
-    - not run: no results, fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
+def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None) -> Verdict:
+    """The verdict on a claim by the number that its rule comes to, as `claims.judge` says; not run where there are no results,
+    fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
 
     Args:
         paper, claim_id: for example "bayes", "C7". frame: all results of the chapter, as `metrics.by_target` makes them.
         run: exhibit -> what was run in its place, such as {"dataset": "cifar10", "members": 15000}.
     """
     claim = claims.claims(paper)[claim_id]
-    kind = {"points": claim.get("unit") == "points", "data": claims.regime(paper, claim["exhibit"], run or {})}
+    data = claims.regime(paper, claim["exhibit"], run or {})
 
-    def not_run(reason: str) -> RuleVerdict:
-        return RuleVerdict(paper, claim_id, claim["text"], NOT_RUN, "", reason=reason, **kind)
+    def not_run(reason: str) -> Verdict:
+        return claims.judge(paper, claim_id, None, reason, data=data)
 
     if not claim.get("needs", {}).items() <= (run or {}).get(claim["exhibit"], {}).items():
         return not_run(claim["otherwise"])
@@ -183,22 +152,11 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
     if np.isnan(number.values).any():
         return not_run("the non-members do not resolve so low a false positive rate")
     if "rounding" in claim:
-        verdict = CHECKED if number.value <= claim["rounding"] else CONTRADICTED
-        allowed = f", rounding allows {claim['rounding']:.0e}" if claim["rounding"] else ""
-        exact = Interval(number.value, number.value, number.value, exact=True)
-        return RuleVerdict(paper, claim_id, claim["text"], verdict, f"{claim.get('number', 'largest residual')}: "
-                           f"{number.value:.1g}{allowed}", number=exact, **kind)
+        return claims.judge(paper, claim_id, Interval(number.value, number.value, number.value, exact=True), data=data)
     if len(number.values) < LEAST:
         return not_run(f"{len(number.values)} repetitions, and {LEAST} are needed for an interval over them")
-    interval, same = number.interval(), float(claim.get("margins", {}).get("same", 0))
-    if not interval.degenerate and max(-interval.low, interval.high) < same:
-        verdict = NO_DIFFERENCE
-    else:
-        verdict = {1: REPRODUCED, 0: INCONCLUSIVE, -1: CONTRADICTED}[interval.sign]
-    shown = {case: one.interval() for case, one in cases.items()} if len(cases) > 1 else {}
-    written = [(f"{name}: " if name else "") + (f"{100 * one:.1f} points" if kind["points"] else f"{one:.3f}")
-               for name, one in {"": interval, **shown}.items()]
-    return RuleVerdict(paper, claim_id, claim["text"], verdict, "; ".join(written), number=interval, cases=shown, **kind)
+    of_cases = {case: one.interval() for case, one in cases.items()} if len(cases) > 1 else {}
+    return claims.judge(paper, claim_id, number.interval(), cases=of_cases, data=data)
 
 
 def number_of(paper: str, claim_id: str, frame: pd.DataFrame) -> float | str:
@@ -208,6 +166,6 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame) -> float | str:
     return combined(claim, cases).value * (100 if claim.get("unit") == "points" else 1) if cases else NOT_RUN
 
 
-def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[RuleVerdict]:
+def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:
     """The verdicts on all claims of a paper, in its order; arguments as for `judge`."""
     return [judge(paper, claim, frame, run) for claim in claims.claims(paper)]

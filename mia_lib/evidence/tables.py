@@ -20,12 +20,11 @@ import pandas as pd
 from mia_lib import LIBRARY
 from mia_lib.errors import MiaError, choose
 from mia_lib.metrics.interval import Interval
-from mia_lib.metrics.ranking import chance_tpr, resolves
 
 PAPERS = LIBRARY.parent / "data" / "papers"
-BELOW = "below resolution"
+BELOW_RESOLUTION = "below resolution"
 NOT_RUN = "not run"
-NOTHING = "–"
+DASH = "–"
 MIME = "application/vnd.mia.table+json"
 RESULTS = "application/vnd.mia.results+json"
 
@@ -110,86 +109,26 @@ def format_percent(rate: Interval | float, digits: int = 1) -> Cell:
     return cell(100 * rate, f".{digits}f", "%")
 
 
-def chance(members: np.ndarray, rate: float) -> Cell | str:
-    """What `metrics.tpr_at_fpr` is in percent of scores that know nothing, or "below resolution"."""
-    return cell(100 * np.mean(chance_tpr(members, rate)), ".2g", "%") if resolves(members, rate) else BELOW
-
-
-def stacked(cells: Sequence[Cell | str]) -> Cell | str:
-    """Cells one under the other; of several no number is kept."""
-    return cells[0] if len(cells) == 1 else "\n".join(map(str, cells))
-
-
-def _rate(metric: str) -> float | None:
-    """The false positive rate in a name such as "tpr_at_fpr=0.01"."""
-    found = re.fullmatch(r"\w+_at_fpr=(.+)", metric)
-    return float(found[1]) if found else None
-
-
-def _unresolved(row) -> bool:
-    rate = _rate(row["metric"])
-    return rate is not None and rate < row["resolution"]
-
-
-def wide(table: pd.DataFrame, digits: int = 3, percent: bool = False) -> pd.DataFrame:
+def pivot_metrics(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     """One row an attack, one column a metric, from the tidy table of `metrics.evaluate`.
 
     Args:
         table: what `metrics.evaluate` returns.
         digits: decimals.
-        percent: print rates in percent.
 
     Returns:
         DataFrame of `Cell`: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
         rate is lower than 1 / #non-members.
     """
     def shown(row) -> Cell | str:
-        if _unresolved(row):
-            return BELOW
-        interval = Interval(row["value"], row["low"], row["high"])
-        return format_percent(interval, digits) if percent else cell(interval, f".{digits}f")
+        rate = row.metric.partition("_at_fpr=")[2]
+        if rate and float(rate) < row.resolution:
+            return BELOW_RESOLUTION
+        return cell(Interval(row.value, row.low, row.high), f".{digits}f")
 
-    cells = table.assign(cell=[shown(row) for _, row in table.iterrows()])
-    out = cells.pivot(index="attack", columns="metric", values="cell")
-    out = out.loc[table["attack"].unique(), table["metric"].unique()].reset_index()
-    return out.rename_axis(columns=None)
-
-
-def printed(name: str, table: str, *by: str) -> dict:
-    """The numbers a paper printed in one table, to be looked up.
-
-    Args:
-        name, table: as of `paper`.
-        by: columns that identify a number.
-
-    Returns:
-        {(a cell of each of `by`): value}; of a single column, {its cell: value}.
-
-    Raises:
-        MiaError: unknown paper, table or column, or `by` does not tell the rows apart.
-    """
-    frame = paper(name, table)
-    for column in by:
-        choose("by", column, list(frame.columns))
-    if frame.duplicated(list(by)).any():
-        raise MiaError(f"by = {by} does not tell the {len(frame)} rows of {name} {table} apart: add a column.")
-    cells = [frame[column] for column in by]
-    return dict(zip(cells[0] if len(by) == 1 else zip(*cells, strict=True), frame["value"], strict=True))
-
-
-def beside(ours: Interval | float | None, theirs: float | None, percent: bool = False) -> Cell | str:
-    """A cell with our number and its interval, then the paper's: "0.626 [0.614, 0.638] / 0.648".
-
-    Args:
-        ours: a fraction; None says that it was not run.
-        theirs: as the paper prints it; None leaves ours alone.
-        percent: the paper prints percent, and so do we.
-    """
-    mine = NOT_RUN if ours is None else format_percent(ours) if percent else cell(ours)
-    if theirs is None:
-        return mine
-    text = f"{mine} / {theirs:.{1 if percent else 3}f}"
-    return replace(mine, text=text, paper=theirs) if isinstance(mine, Cell) else text
+    cells = table.assign(cell=[shown(row) for row in table.itertuples()]).pivot(index="attack", columns="metric",
+                                                                                values="cell")
+    return cells.loc[table["attack"].unique(), table["metric"].unique()].reset_index().rename_axis(columns=None)
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -207,7 +146,7 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
         if isinstance(value, str | Cell):
             return str(value)
         if not isinstance(value, Interval) and pd.isna(value):
-            return NOTHING
+            return DASH
         if callable(how):
             return str(how(value))
         return format(value, how if how is not None else ".3f" if isinstance(value, float) else "")
@@ -220,7 +159,7 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
 
 def _led_by_numbers(texts: Sequence[str]) -> bool:
     """Whether each text that says something begins with a number and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
-    lines = [text for text in texts if text not in ("", NOTHING, NOT_RUN, BELOW)]
+    lines = [text for text in texts if text not in ("", DASH, NOT_RUN, BELOW_RESOLUTION)]
     return bool(lines) and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
 
 
@@ -295,7 +234,7 @@ def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
             return {"text": value.text, **{name: part for name, part in parts.items() if part is not None}}
         if _plain_number(value) is not None:
             return _plain_number(value)
-        return NOTHING if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
+        return DASH if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
 
     flat = _flat(frame)
     rows = [[plain(value) for value in row] for row in flat.itertuples(index=False, name=None)]
@@ -335,22 +274,22 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
     Raises:
         MiaError: a name that cannot be one, or a number that is not finite.
     """
-    found = {}
-    for one, value in values.items():
-        check_name(one)
+    results = {}
+    for title, value in values.items():
+        check_name(title)
         if isinstance(value, str):
-            found[one] = {"text": value}
+            results[title] = {"text": value}
             continue
         interval = value if isinstance(value, Interval) else None
         number = interval.value if interval else value
         if not math.isfinite(number):
-            raise MiaError(f"{one} = {number!r} cannot be said in a sentence: a finite number is needed.")
+            raise MiaError(f"{title} = {number!r} cannot be said in a sentence: a finite number is needed.")
         whole = isinstance(number, Integral) and not isinstance(number, bool)
-        found[one] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
+        results[title] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
         if interval and math.isfinite(interval.low) and math.isfinite(interval.high):  # a peak has no ends
-            found[one] |= {"low": float(interval.low), "high": float(interval.high), "exact": interval.exact}
-    said = "; ".join(f"{one} = {values[one]}" for one in found)
-    display_bundle({"text/plain": said, RESULTS: found})
+            results[title] |= {"low": float(interval.low), "high": float(interval.high), "exact": interval.exact}
+    text = "; ".join(f"{title} = {values[title]}" for title in results)
+    display_bundle({"text/plain": text, RESULTS: results})
 
 
 def say(text: str) -> None:
@@ -397,14 +336,14 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
             continue
         table[title] = [_our_cell(interval, value, digits) for interval, value in pairs]
         if any(value is not None for _, value in pairs):
-            table[f"{title}, paper"] = [NOTHING if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
+            table[f"{title}, paper"] = [DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
     return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(places, names=index) if len(index) > 1 else
                         pd.Index([place[0] for place in places], name=index[0]))
 
 
 def _our_cell(interval: Interval | None, printed: float | None, digits: int) -> Cell | str:
     if interval is None:
-        return NOTHING
+        return DASH
     if math.isnan(interval.value):
-        return BELOW
+        return BELOW_RESOLUTION
     return replace(cell(100 * interval, f".{digits}f", "%"), paper=printed)

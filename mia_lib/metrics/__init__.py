@@ -1,8 +1,7 @@
 """How well scores tell members from non-members: the ROC curve and its summaries, with intervals."""
 
 from mia_lib.metrics.estimates import Estimate, by_repetition, by_target, estimate, summary
-from mia_lib.metrics.interval import Interval, beyond_chance, over, share_over, t_interval
-from mia_lib.metrics.pairs import Pairs, holm, pairwise
+from mia_lib.metrics.interval import Interval, holm, t_interval
 from mia_lib.metrics.ranking import (
     EpsilonBound,
     accuracy_at_threshold,
@@ -18,17 +17,15 @@ from mia_lib.metrics.ranking import (
     precision,
     precision_at_fpr,
     rehearsed_accuracy,
-    rehearsed_calls,
     resolves,
     roc_curve,
     tally,
     tpr_at_fpr,
 )
-from mia_lib.metrics.resampling import bootstrap, compare, contrast, evaluate, intervals
+from mia_lib.metrics.resampling import bootstrap, compare, evaluate, intervals
 
-__all__ = ["EpsilonBound", "Estimate", "Interval", "Pairs", "accuracy_at_threshold", "auc", "average_precision",
-           "average_precision_non_members", "balanced_accuracy", "best_threshold", "beyond_chance", "bootstrap",
-           "by_repetition", "by_target", "chance_tpr", "compare", "conformal_tpr_at_fpr", "contrast", "epsilon_lower_bound",
-           "estimate", "evaluate", "holm", "intervals", "over", "pairwise", "pinball_loss", "precision", "precision_at_fpr",
-           "rehearsed_accuracy", "rehearsed_calls", "resolves", "roc_curve", "share_over", "summary", "t_interval", "tally",
-           "tpr_at_fpr"]
+__all__ = ["EpsilonBound", "Estimate", "Interval", "accuracy_at_threshold", "auc", "average_precision",
+           "average_precision_non_members", "balanced_accuracy", "best_threshold", "bootstrap", "by_repetition", "by_target",
+           "chance_tpr", "compare", "conformal_tpr_at_fpr", "epsilon_lower_bound", "estimate", "evaluate", "holm", "intervals",
+           "pinball_loss", "precision", "precision_at_fpr", "rehearsed_accuracy", "resolves", "roc_curve", "summary",
+           "t_interval", "tally", "tpr_at_fpr"]

@@ -151,8 +151,8 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
         unit = resampling.units_of_chance(None, inside)[0]
         cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
         positions = np.broadcast_to(np.arange(checked.shape[1]), checked.shape) if records is None else records
-        terms = [resampling.Term(1.0, checked, inside, positions)]
-        drawn = resampling.draw_unit_means(cores, terms, np.arange(len(checked)), draws, seed) if shared else None
+        drawn = resampling.draw_unit_means(cores, [checked], inside, positions, np.arange(len(checked)), draws,
+                                           seed)[0] if shared else None
         for k, (metric, core) in enumerate(zip(metrics, cores, strict=True)):
             values = ranking.per_target(core, checked, inside)
             rate = float(metric.partition("_at_fpr=")[2] or 1)
@@ -210,9 +210,9 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
     rows = []
     for key, part in frame.groupby(list(by), sort=False):
         where = dict(zip(by, key, strict=True))
-        found = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
+        number = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
         metric = str(part["metric"].iloc[0])
-        interval = found.interval(ranking.RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
+        interval = number.interval(ranking.RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
         if metric == "balanced_accuracy":
             interval = interval.without("a peak, which has no interval")
         rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})

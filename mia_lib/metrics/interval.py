@@ -121,11 +121,6 @@ class Interval:
         or one without width, unless the number is exact."""
         return 0 if self.degenerate else int(self.low > 0) - int(self.high < 0)
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether zero lies outside the interval."""
-        return self.sign != 0
-
     def __format__(self, spec: str) -> str:
         spec = re.sub(r"^([+\- ]?)(?=[.\d])", r"\1z", spec or ".3f")  # z: a zero has no sign
         if np.isnan(self.low):
@@ -158,94 +153,21 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     # Equal values differ from their rounded mean by an ulp: that is no spread.
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
-    found = Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds)
-    return found.without(f"{covers}: too few for an interval") if count < LEAST else found.at(level)
+    interval = Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds)
+    return interval.without(f"{covers}: too few for an interval") if count < LEAST else interval.at(level)
 
 
-def over(values, what: str = "targets", bounds=(-np.inf, np.inf)) -> Interval:
-    """`t_interval` over targets, splits or games, of a number of which single records are not at hand.
-
-    The chance of which records are judged is in it only as far as it differs from one repetition to the next. Where scores
-    are at hand `ranking.contrast` covers both.
+def holm(p) -> np.ndarray:
+    """p-values corrected by Holm's method: those below 0.05 are wrong about any of them in one of twenty studies at most.
 
     Args:
-        values: [T]. what: the repetitions, in the plural. bounds: range of the quantity.
+        p: [n], of the single tests.
+
+    Returns:
+        [n], in the same order: the k-th smallest times n - k + 1, made not to fall, at most 1.
     """
-    return t_interval(values, covers=f"{len(values)} {what}", bounds=bounds)
-
-
-def over_pairs(values, bounds=(-np.inf, np.inf), what: str = "targets") -> Interval:
-    """`over` complementary pairs of targets, which stand one after the other; over targets where there are fewer than four
-    pairs.
-
-    Args:
-        values: [T]. bounds: range of the quantity. what: the repetitions, in the plural.
-    """
-    values = np.asarray(values, float)
-    if len(values) >= 8 and len(values) % 2 == 0:
-        return over(values.reshape(-1, 2).mean(1), f"pairs of {what}", bounds)
-    return over(values, what, bounds)
-
-
-def share_over(values, records: int, calibration: float = np.inf, what: str = "targets") -> Interval:
-    """Mean over targets of a share of records, such as an accuracy or a rate at a threshold that is given.
-
-    To the variance over targets that of drawing the records is added, which all targets share: p (1 - p) / records.
-
-    Args:
-        values: [T]. records: how many different ones the targets are judged on. calibration: how many the threshold is from,
-            where it is such a quantile. what: the repetitions, in the plural.
-
-    Raises:
-        MiaError: a value that is no share.
-    """
-    values = np.asarray(values, float)
-    for value in (values.min(), values.max()):
-        check_range("values", float(value), 0, 1)
-    mean, count = float(values.mean()), max(records, 1)
-    chance = max(mean, 1 / count) * (1 - mean)  # none of n says less than one of n
-    covers = f"{len(values)} {what} and {records} records"
-    if np.isfinite(calibration):
-        covers += f", {calibration:.0f} records for calibration"
-    found = combined(mean, [values.var(ddof=1) / len(values), chance / count, chance / calibration],
-                     [len(values) - 1, np.inf, np.inf], covers=covers, bounds=(0.0, 1.0))
-    return found if len(values) >= LEAST else found.without(f"{covers}: too few for an interval")
-
-
-def beyond_chance(intervals, chance: float = 0.5) -> Interval:
-    """How far the best of some attacks lies above chance: the control beside a statement that attacks are alike.
-
-    Without a leak all attacks are alike, so a margin around equality says something only where one of them finds anything. Of
-    k attacks each is widened to the level 1 - (1 - level) / k, and the one whose lower end is highest is taken.
-
-    Args:
-        intervals: of the same metric, one or more. chance: its value without a leak.
-    """
-    found = list(intervals)
-    wide = [one.at(1 - (1 - one.level) / len(found)) if len(found) > 1 else one for one in found]
-    return max(wide, key=lambda one: one.low) - chance
-
-
-def combined(value: float, variances, dofs, level: float = 0.95, covers: str = "", bounds=(-np.inf, np.inf)) -> Interval:
-    """Student t interval of an estimate whose error is a sum of independent parts.
-
-    Degrees of freedom are those of Welch and Satterthwaite: ``(sum v)^2 / sum(v^2 / dof)``.
-
-    Args:
-        value: the estimate.
-        variances, dofs: [K], variance of each part and its degrees of freedom, infinite where it is known.
-        level, covers, bounds: of the `Interval`.
-    """
-    variances = np.asarray(variances, float)
-    total, parts = variances.sum(), (variances**2 / np.asarray(dofs, float)).sum()
-    freedom = float(total**2 / parts) if parts else np.inf
-    return Interval(value, value, value, level, covers, dof=freedom, se=float(np.sqrt(total)), bounds=bounds).at(level)
-
-
-def difference(one: Interval, other: Interval) -> Interval:
-    """one - other, for independent estimates with Student's t intervals; without one where either has none."""
-    found = combined(one.value - other.value,
-                     [one.se**2, other.se**2],  # type: ignore[operator]
-                     [one.dof, other.dof], one.level, one.covers)
-    alone = [each for each in (one, other) if np.isnan(each.low)]
-    return found.without(alone[0].covers) if alone else found
+    p = np.asarray(p, float)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return corrected

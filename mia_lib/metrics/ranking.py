@@ -19,6 +19,8 @@ from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.hints import Members, Numbers, PerTarget, Scores
 
+REHEARSALS = 20  # games, at most, that a threshold is taken from
+
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
@@ -34,8 +36,8 @@ def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
                        "the model whose loss is not finite, or leave those records out.")
     single = scores.ndim == 1
     scores = np.atleast_2d(scores)
-    held = np.atleast_2d(members).sum(1)
-    if held.min() == 0 or held.max() == scores.shape[1]:
+    count = np.atleast_2d(members).sum(1)
+    if count.min() == 0 or count.max() == scores.shape[1]:
         raise MiaError("members hold no member, or no non-member, for some target: both are needed.")
     return scores, np.broadcast_to(members, scores.shape), single
 
@@ -53,14 +55,14 @@ def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.nda
         the thresholds [U + 1], falling from infinity. A record is called a member when score >= threshold.
     """
     order = np.argsort(scores)[::-1]
-    ranked, held = scores[order], members[order]
+    ranked, inside = scores[order], members[order]
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # the last record of each tie
     thresholds = np.append(np.inf, ranked[last])
     if weights is None:
-        tp = np.append(0, np.cumsum(held)[last])
+        tp = np.append(0, np.cumsum(inside)[last])
         return tp, np.append(0, last + 1) - tp, thresholds
     weights = weights[:, order]
-    tp, both = (np.pad(np.cumsum(w, axis=1)[:, last], ((0, 0), (1, 0))) for w in (weights * held, weights))
+    tp, both = (np.pad(np.cumsum(w, axis=1)[:, last], ((0, 0), (1, 0))) for w in (weights * inside, weights))
     return tp, both - tp, thresholds
 
 
@@ -217,8 +219,8 @@ def chance_tpr(members: Members, fpr: float) -> PerTarget:
     _check_fpr(fpr)
     members = check_mask("members", members)
     counts = (~np.atleast_2d(members)).sum(1)
-    found = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in counts])
-    return float(found[0]) if members.ndim == 1 else found
+    rates = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in counts])
+    return float(rates[0]) if members.ndim == 1 else rates
 
 
 def balanced_accuracy(scores: Scores, members: Members) -> PerTarget:
@@ -249,8 +251,8 @@ def precision(tpr, fpr, share):
     Raises:
         MiaError: something outside these ranges, as percentages are.
     """
-    for name, given in (("tpr", tpr), ("fpr", fpr), ("share", share)):
-        for value in (np.min(given), np.max(given)):
+    for name, values in (("tpr", tpr), ("fpr", fpr), ("share", share)):
+        for value in (np.min(values), np.max(values)):
             check_range(name, float(value), 0, 1)
     hit, miss = share * np.asarray(tpr, float), (1 - share) * np.asarray(fpr, float)
     return hit / np.maximum(hit + miss, np.finfo(float).tiny)
@@ -306,15 +308,14 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
     return auc(np.asarray(scores) >= threshold, members)
 
 
-def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int = 20) -> np.ndarray:
-    """Balanced accuracy in each game with a threshold that is best in *other* games.
+def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Balanced accuracy in each game with a threshold that is best in `REHEARSALS` *other* games, the next ones in order.
 
     The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
     judged has no say in it.
 
     Args:
         scores: [T, N], comparable between games. members: bool [T, N].
-        rehearsals: how many of the other games the threshold is taken from, the next ones in order.
 
     Returns:
         [T].
@@ -327,27 +328,10 @@ def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray, rehearsals: int 
         raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
     accuracy = np.empty(games)
     for t in range(games):
-        others = (t + 1 + np.arange(min(rehearsals, games - 1))) % games
+        others = (t + 1 + np.arange(min(REHEARSALS, games - 1))) % games
         threshold = best_threshold(scores[others].ravel(), members[others].ravel())
         accuracy[t] = accuracy_at_threshold(scores[t], members[t], threshold)
     return accuracy
-
-
-def rehearsed_calls(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Which records are called members with the threshold that is best in all other games, bool [T, N]; the AUC of these
-    calls is the accuracy of `rehearsed_accuracy`, with all games for rehearsal.
-
-    Args:
-        scores: [T, N], comparable between games. members: bool [T, N].
-
-    Raises:
-        MiaError: a single game, which leaves none to rehearse in.
-    """
-    if len(scores) < 2:
-        raise MiaError(f"{len(scores)} game leaves none to rehearse in: at least 2 are needed.")
-    others = ~np.eye(len(scores), dtype=bool)
-    return np.stack([own >= best_threshold(scores[which].ravel(), members[which].ravel())
-                     for own, which in zip(scores, others, strict=True)])
 
 
 def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
@@ -367,8 +351,8 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
 
 def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float, float]]:
     """Full name, function of (tp, fp) and range of a metric given as function, "auc" or "tpr_at_fpr=0.01"."""
-    given = getattr(metric, "__name__", metric)
-    name, _, rate = str(given).partition("=")
+    text = getattr(metric, "__name__", metric)
+    name, _, rate = str(text).partition("=")
     choose("metric", name, CORES)
     core, low_high = CORES[name], RANGES[name]
     if not name.endswith("_at_fpr"):
@@ -378,7 +362,7 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
     except ValueError:
         fpr = None
     if fpr is None:
-        raise MiaError(f"metric = {given!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
+        raise MiaError(f"metric = {text!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
     _check_fpr(fpr)
     short = f"{fpr:g}"
     written = short if float(short) == fpr else repr(float(fpr))  # 1 / 300 has no short name
@@ -450,14 +434,14 @@ def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, co
                        "non-members; the threshold is chosen on one half and judged on the other.")
     scores, members = scores[0], members[0]
     rng, alpha = np.random.default_rng(seed), (1 - confidence) / (2 if splits == 1 else 4)
-    found = []
+    bounds = []
     for _ in range(splits):
         first = np.zeros(len(scores), bool)
         for side in map(np.flatnonzero, (members, ~members)):
             first[rng.permutation(side)[:len(side) // 2]] = True
-        found.append(_refuted(scores, members, first, delta, alpha))
-    found.sort(key=lambda one: one[0])
-    return EpsilonBound(*found[(splits - 1) // 2], delta, confidence, np.array([one[0] for one in found]))
+        bounds.append(_refuted(scores, members, first, delta, alpha))
+    bounds.sort(key=lambda bound: bound[0])
+    return EpsilonBound(*bounds[(splits - 1) // 2], delta, confidence, np.array([bound[0] for bound in bounds]))
 
 
 def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
@@ -475,8 +459,8 @@ def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float,
     tp, fp, thresholds = tally(scores[first], members[first])
     some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
     direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
-    threshold, held = thresholds[some[best]], members[~first]
+    threshold, inside = thresholds[some[best]], members[~first]
     called = scores[~first] >= threshold
-    hit, miss, total, other = (called & held).sum(), (called & ~held).sum(), held.sum(), (~held).sum()
+    hit, miss, total, other = (called & inside).sum(), (called & ~inside).sum(), inside.sum(), (~inside).sum()
     bound = float(both(hit, miss, total, other)[direction])
     return max(0.0, bound), float(threshold), ("members", "non-members")[direction], float(hit / total), float(miss / other)

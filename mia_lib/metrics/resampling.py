@@ -8,15 +8,14 @@ Shapes: N records, T target models, U units of chance, B bootstrap draws, K metr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mia_lib.checks import check_mask
 from mia_lib.errors import MiaError, check_range
-from mia_lib.hints import Indices, Members, Metric, MetricNames, Scores, Terms
+from mia_lib.hints import Indices, Members, Metric, MetricNames, Scores
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
 from mia_lib.metrics.ranking import CORES, check_scores, look_up_metric, per_target, resolves, tally
 
@@ -32,41 +31,40 @@ def _weights(rng, draws: int, count: int) -> np.ndarray:
     return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count)
 
 
-@dataclass(frozen=True, eq=False)
-class Term:
-    """One of the terms of a contrast: scores and members [T, N], times a weight, and the record in each place, int [T, N]."""
+def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, records: np.ndarray, unit: np.ndarray,
+                    draws: int, seed: int) -> np.ndarray:
+    """Bootstrap draws of the mean of K metrics of S attacks over each unit: records are resampled, the same ones for all
+    targets and attacks. The same seed and number of records give the same resamples.
 
-    weight: float
-    scores: np.ndarray
-    members: np.ndarray
-    records: np.ndarray
+    Args:
+        cores: functions of (tp, fp), K of them. scores: of each attack [T, N]. members: bool [T, N].
+        records: int [T, N], the record in each place. unit: int [T].
 
-
-def draw_unit_means(cores, terms: list[Term], unit: np.ndarray, draws: int, seed: int) -> np.ndarray:
-    """Bootstrap draws [K, U, B] of the mean of K metrics over each unit: records are resampled, the same ones for all targets
-    and terms. The same seed and number of records give the same resamples."""
-    rng, count = np.random.default_rng(seed), np.bincount(unit)
-    pool, single = 1 + max(term.records.max() for term in terms), len(unit) == 1
+    Returns:
+        [S, K, U, B].
+    """
+    rng, count, pool = np.random.default_rng(seed), np.bincount(unit), 1 + records.max()
     chunks = []
     for start in range(0, draws, step := max(1, CELLS // pool)):
         size = min(step, draws - start)
-        if single:  # members and non-members apart
+        if len(unit) == 1:  # members and non-members apart
             weights = np.zeros((size, pool), int)
             for side in (True, False):
-                drawn = np.unique(np.concatenate([term.records[0][term.members[0] == side] for term in terms]))
+                drawn = np.unique(records[0][members[0] == side])
                 weights[:, drawn] = _weights(rng, size, len(drawn))
         else:
             weights = _weights(rng, size, pool)
         weights = weights.astype(np.int32)
-        found = np.zeros((len(cores), len(count), size))
+        means = np.zeros((len(scores), len(cores), len(count), size))
         with np.errstate(invalid="ignore", divide="ignore"):
-            for term in terms:
-                for t, u in enumerate(unit):
-                    tp, fp, _ = tally(term.scores[t], term.members[t], weights[:, term.records[t]])
-                    found[:, u] += term.weight * np.array([core(tp, fp) for core in cores]) / count[u]
-        chunks.append(found)
-    drawn = np.concatenate(chunks, axis=2)
-    return drawn[..., np.isfinite(drawn).all((0, 1))]  # a tiny resample may hold no member at all
+            for t, u in enumerate(unit):
+                of_target = weights[:, records[t]]
+                for attack, score in zip(means, scores, strict=True):
+                    tp, fp, _ = tally(score[t], members[t], of_target)
+                    attack[:, u] += np.array([core(tp, fp) for core in cores]) / count[u]
+        chunks.append(means)
+    drawn = np.concatenate(chunks, axis=3)
+    return drawn[..., np.isfinite(drawn).all((0, 1, 2))]  # a tiny resample may hold no member at all
 
 
 def units_of_chance(groups, members: np.ndarray) -> tuple[np.ndarray, str]:
@@ -121,55 +119,53 @@ def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
 def interval_over_units(values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool) -> Interval:
     """Of the mean over units, with arguments as for `_between` and `Interval`."""
     variance, dof = _between(values, drawn)
-    found = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)), bounds=bounds,
-                     exact=exact)
-    return found.without(f"{covers}: too few for an interval") if len(values) < LEAST and not exact else found.at(level)
+    interval = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)),
+                        bounds=bounds, exact=exact)
+    return interval.without(f"{covers}: too few for an interval") if len(values) < LEAST and not exact else interval.at(level)
 
 
-def _intervals(cores, ranges, terms, groups, level, draws, seed) -> list[Interval]:
-    """Intervals of a contrast in K metrics.
+def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
+              seed: int = 0, records=None) -> dict[str, Interval]:
+    """Several metrics at once, from the same resamples: `bootstrap` of each, or `compare` of each where `minus` is given.
 
     Args:
-        ranges: of each metric, None where none is wanted. terms: (weight, scores, members, records or None).
+        names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
+        scores, members, groups, level, draws, seed, records: as in `bootstrap`.
+        minus: scores of another attack, of the same shape, whose metrics are subtracted.
+
+    Returns:
+        name -> interval.
     """
     if check_range("level", level, 0, 1) < 0.5:
         warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
                       UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
-    checked = [(weight, *check_scores(scores, members)[:2], records) for weight, scores, members, records in terms]
-    first = checked[0][2]
-    if len({len(members) for _, _, members, _ in checked}) > 1 or (
-            all(records is None for *_, records in checked) and len({members.shape for _, _, members, _ in checked}) > 1):
-        raise MiaError(f"scores of {', '.join(str(members.shape) for _, _, members, _ in checked)} differ in shape: a paired "
-                       "difference needs the same targets and records.")
-    unit, kind = units_of_chance(groups, first)
+    full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
+    attacks, inside = zip(*(check_scores(score, members)[:2] for score in (scores, minus) if score is not None), strict=True)
+    if len({score.shape for score in attacks}) > 1:
+        raise MiaError(f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "
+                       "needs the same targets and records.")
+    unit, kind = units_of_chance(groups, inside[0])
     targets, count = len(unit), np.bincount(unit)
-    bank = unit if kind == "banks" else np.zeros(targets, int)
-    terms = [Term(weight, scores, members,
-                  record_positions(None if records is None else np.atleast_2d(records), members, bank))
-             for weight, scores, members, records in checked]
-    each = sum(term.weight * np.array([per_target(core, term.scores, term.members) for core in cores]) for term in terms)
-    bounds = [tuple(sum(term.weight * (low if (term.weight > 0) == lower else high) for term in terms)
-                    for lower in (True, False)) for low, high in ranges]
-    drawn = draw_unit_means(cores, terms, unit, draws, seed)
-    if targets == 1:
-        return [Interval(float(v), float(v), float(v), level, "records only", draws=d[0], bounds=ends).at(level)
-                for v, d, ends in zip(each[:, 0], drawn, bounds, strict=True)]
-    judged = len(np.unique(terms[0].records))
-    # Attacks with the same scores differ by nothing, and that is no matter of chance.
-    same = len(terms) == 2 and terms[0].weight == -terms[1].weight and all(
-        np.array_equal(getattr(terms[0], name), getattr(terms[1], name)) for name in ("scores", "members", "records"))
-    covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {judged} records"
-    intervals = []
-    for values, d, ends in zip(each, drawn, bounds, strict=True):
-        intervals.append(interval_over_units(np.bincount(unit, values) / count, d, level, covers, ends, same))
-    return intervals
-
-
-def _without_peaks(names, found: list[Interval]) -> list[Interval]:
-    """No ends for peak accuracies: their bias is larger than their spread."""
-    return [one.without("a peak, which has no interval") if name == "balanced_accuracy" else one
-            for name, one in zip(names, found, strict=True)]
+    places = record_positions(None if records is None else np.atleast_2d(records), inside[0],
+                              unit if kind == "banks" else np.zeros(targets, int))
+    drawn = draw_unit_means(cores, attacks, inside[0], places, unit, draws, seed)
+    values = np.array([[per_target(core, score, inside[0]) for core in cores] for score in attacks])
+    same = minus is not None and np.array_equal(*attacks)  # what differs by nothing does so by no matter of chance
+    if minus is not None:
+        values, drawn = values[:1] - values[1:], drawn[:1] - drawn[1:]
+        ranges = [(low - high, high - low) for low, high in ranges]
+    covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {len(np.unique(places))} records"
+    made = []
+    for name, of_targets, of_units, bounds in zip(full, values[0], drawn[0], ranges, strict=True):
+        if targets == 1:
+            value = float(of_targets[0])
+            interval = Interval(value, value, value, level, "records only", draws=of_units[0], bounds=bounds).at(level)
+        else:
+            interval = interval_over_units(np.bincount(unit, of_targets) / count, of_units, level, covers, bounds, same)
+        # the bias of a peak is larger than its spread
+        made.append(interval.without("a peak, which has no interval") if name == "balanced_accuracy" else interval)
+    return dict(zip(names, made, strict=True))
 
 
 def _warn_unresolved(name: str, members) -> None:
@@ -179,7 +175,7 @@ def _warn_unresolved(name: str, members) -> None:
         count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
         warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
                       f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
-                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
+                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=4)
 
 
 def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | None = None, groups: Indices = None,
@@ -221,35 +217,7 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
     Warns:
         UserWarning: a rate that the non-members do not resolve, see `resolves`.
     """
-    return contrast(metric, [(1.0, scores, members, records)], fpr, groups, level, draws, seed)
-
-
-def resampled(statistics: Callable[[np.ndarray], np.ndarray], records: int, units: str = "targets", level: float = 0.95,
-              draws: int = 200, seed: int = 0, bounds: tuple[float, float] = (-np.inf, np.inf)) -> list[Interval]:
-    """Means over units of chance of any statistics of records that all units share, with intervals that cover units and
-    records; rules as in `bootstrap`.
-
-    Args:
-        statistics: of weights [B, N], how often each record is drawn, gives values [K, B, U]; not a number where a resample is
-            too small for one.
-        records: N. units: what they are called, in the plural.
-        level, draws, seed: as for `bootstrap`. bounds: range of the statistics.
-
-    Returns:
-        an interval for each of the K.
-    """
-    check_range("draws", draws, 10)
-    weights = np.concatenate([np.ones((1, records)), _weights(np.random.default_rng(seed), draws, records)])
-    out = []
-    for found in np.asarray(statistics(weights), float):
-        values, drawn = found[0], found[1:].T
-        covers = f"{len(values)} {units} and {records} records"
-        if len(values) == 1:
-            out.append(Interval(float(values[0]), np.inf, np.inf, level, covers, bounds=bounds).without(
-                f"{covers}: too few for an interval"))
-        else:
-            out.append(interval_over_units(values, drawn[:, np.isfinite(drawn).all(0)], level, covers, bounds, False))
-    return out
+    return _interval(metric, scores, members, None, fpr, groups, level, draws, seed, records)
 
 
 def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members, fpr: float | None = None,
@@ -257,43 +225,14 @@ def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members
             records: Indices = None) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
     `bootstrap`."""
-    terms = [(1.0, scores_a, members, records), (-1.0, scores_b, members, records)]
-    return contrast(metric, terms, fpr, groups, level, draws, seed)
+    return _interval(metric, scores_a, members, scores_b, fpr, groups, level, draws, seed, records)
 
 
-def contrast(metric: Metric, terms: Terms, fpr: float | None = None, groups: Indices = None, level: float = 0.95,
-             draws: int = 1000, seed: int = 0) -> Interval:
-    """A weighted sum of a metric of several attacks against the same targets, such as the difference of two gains; rules as
-    in `bootstrap`, records resampled the same in all terms.
-
-    Args:
-        metric: as for `bootstrap`.
-        terms: (weight, scores [T, N], members [T, N], records [T, N] or None) of each; N may differ between terms whose
-            records are given, as where one looks at a part of the records.
-        fpr, groups, level, draws, seed: as for `bootstrap`.
-    """
-    name, core, bounds = look_up_metric(metric, fpr)
-    interval = _without_peaks([name], _intervals([core], [bounds], list(terms), groups, level, draws, seed))[0]
-    _warn_unresolved(name, terms[0][2])
+def _interval(metric, scores, members, minus, fpr, groups, level, draws, seed, records) -> Interval:
+    name = look_up_metric(metric, fpr)[0]
+    [interval] = intervals([name], scores, members, minus, groups, level, draws, seed, records).values()
+    _warn_unresolved(name, members)
     return interval
-
-
-def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
-              seed: int = 0, records=None) -> dict[str, Interval]:
-    """Several metrics at once, from the same resamples: `bootstrap` of each, or `compare` of each where `minus` is given.
-
-    Args:
-        names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
-        scores, members, groups, level, draws, seed, records: as in `bootstrap`.
-        minus: scores of another attack, of the same shape, whose metrics are subtracted.
-
-    Returns:
-        name -> interval.
-    """
-    full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
-    terms = [(1.0, scores, members, records)] + ([] if minus is None else [(-1.0, minus, members, records)])
-    found = _without_peaks(full, _intervals(cores, ranges, terms, groups, level, draws, seed))
-    return dict(zip(names, found, strict=True))
 
 
 def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices = None, level: float = 0.95,
@@ -320,8 +259,8 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():
-        checked, held, _ = check_scores(of_attack, members)
-        resolution = 1 / (~held).sum(1).min()
+        checked, inside, _ = check_scores(of_attack, members)
+        resolution = 1 / (~inside).sum(1).min()
         for name, i in intervals(names, of_attack, members, None, groups, level, draws, seed).items():
             rows.append({"attack": attack, "metric": name, "value": i.value, "low": i.low, "high": i.high,
                          "level": i.level, "covers": i.covers, "targets": len(checked),

@@ -1,7 +1,7 @@
 """What computations cost, counted instead of timed: the same on every machine and under any load.
 
-Of networks and matrices floating-point operations of products and convolutions are counted, which is nearly all they do, two
-for a multiplication and its addition. Of boosted trees visits are: a level of a tree looks at every record and column.
+Floating-point operations of products and convolutions are counted, which is nearly all that networks and matrices do, two for
+a multiplication and its addition.
 
 A count does not say how long something takes. Large products run at several times the speed of the small ones that training
 consists of, so tables give seconds as well.
@@ -10,7 +10,6 @@ consists of, so tables give seconds as well.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,9 +18,6 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mia_lib import models
-from mia_lib.attacks.quantile import networks
-from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.errors import check_range
 from mia_lib.signals import hessian
 from mia_lib.training.recipe import TrainConfig
@@ -54,37 +50,6 @@ def training(config: TrainConfig, shape: tuple, classes: int, records: int) -> f
 def _step(architecture: str | Callable, shape: tuple, classes: int) -> float:
     network, x = models.build(architecture, shape, classes, seed=0), models.to_input(_images_or_rows(shape))
     return _counted(lambda: network(x).sum().backward())
-
-
-def regression(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int, fit: int, selection: int,
-               kept: bool = False) -> float:
-    """Operations of training one network of `attacks.quantile.networks`, and of asking it after each epoch which one is best.
-
-    Args:
-        config: how; with `frozen`, the features of all these records are counted, once. shape: of a record, not of features.
-        classes: K, or None where the network sees no label. outputs: numbers a record. fit, selection: how many records.
-        kept: whether the features are there from another training, and not counted.
-
-    Raises:
-        MiaError: a backbone that cannot be had here, see `networks.lacking`.
-    """
-    x, features = _images_or_rows(shape), 0.0
-    if config.frozen:
-        body = networks.body_of(replace(config, frozen=False), shape).eval()
-        with torch.no_grad():
-            features = _counted(lambda: body(x)) / COUNTED
-            x = body(x)
-    network = networks.build(config, tuple(x.shape[1:]), classes, outputs)
-    given = (x, None if classes is None else torch.zeros(COUNTED, dtype=torch.long))
-    both = _counted(lambda: network(*given).sum().backward()) / COUNTED
-    with torch.no_grad():
-        forwards = _counted(lambda: network(*given)) / COUNTED
-    return (not kept) * (fit + selection) * features + config.epochs * (fit * both + selection * forwards)
-
-
-def growing(config: TreeConfig, records: int, columns: int, outputs: int) -> float:
-    """Visits of growing boosted trees: every level of every tree looks at each record's columns, for each output."""
-    return float(config.iterations) * config.depth * records * columns * outputs
 
 
 def hessian_product(network: nn.Module, shape: tuple, records: int, loss: str) -> float:

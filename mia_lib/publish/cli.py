@@ -258,12 +258,17 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
           state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
           outputs: str = typer.Option("logits", help="Its outputs: logits, probabilities or labels (predicted classes)."),
+          columns: str | None = typer.Option(None, help="Classes of its columns, as a,b,c, where they are not all in order."),
+          scores: str | None = typer.Option(None, help="In the place of a model: .csv or .npz, a row a record; see --score."),
+          score: str = typer.Option("score", help="Its column of scores, higher for members."),
+          member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
           scaling: str | None = typer.Option(None, help="Of pixels: '0 to 1', '-1 to 1' or '0 to 255'."),
           recipe: str | None = typer.Option(None, help="How it was trained: YAML or JSON of TrainConfig's names."),
           minutes: float = typer.Option(10.0, help="What all may take."),
           fpr: list[float] = typer.Option([], help="A false positive rate that must be resolved; repeat."),
-          groups: str | None = typer.Option(None, help="Name of an array in both files, the group of each record."),
+          groups: str | None = typer.Option(None, help="Name of an array in both files, or a column of --scores: the groups."),
           references: int = typer.Option(64, help="Reference models at most."),
+          queries: int = typer.Option(0, help="Predictions for each record, for the label-only distance; 2500 is usual."),
           delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
           confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
           name: str = typer.Option("model", help="What the page calls it."),
@@ -273,19 +278,20 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Audit a model of your own: all attacks that what you have permits, within a budget."""
-    from mia_lib.audit import rehearse
-
     if test:
+        from mia_lib.audit import rehearse
+
         found = rehearse()
         typer.echo(found)
         if not found.good:
             raise typer.Exit(1)
         return
-    from mia_lib.audit import commanded
+    from mia_lib.audit.command import run_command
 
-    typer.echo(commanded(model, members, non_members, public, state, recipe, groups, output, plan, outputs=outputs,
-                         scaling=scaling, minutes=minutes, fpr=tuple(fpr) or None, references=references, delta=delta,
-                         confidence=confidence, name=name, seed=seed))
+    typer.echo(run_command(model, members, non_members, public, state, recipe, groups, output, plan, scores, score, member,
+                           outputs=outputs, columns=columns.split(",") if columns else None, scaling=scaling, minutes=minutes,
+                           fpr=tuple(fpr) or None, references=references, queries=queries, delta=delta,
+                           confidence=confidence, name=name, seed=seed))
 
 
 @app.command()

@@ -14,7 +14,7 @@ def game(deals: Sequence[Mapping]) -> str:
     """The first deal, as data and as tables in MyST Markdown, or how to get one.
 
     Args:
-        deals: from `mia_lib.evidence.play.deal`.
+        deals: from `mia_lib.evidence.game_cards.deal`.
     """
     if not deals:
         return ABSENT

@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from mia_lib import LIBRARY, own, published, store
+from mia_lib import LIBRARY, custom, published, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
@@ -80,9 +80,10 @@ def code_of(name: str, values: dict, root: Path | None = None) -> str:
     root = find_root(root)
     library = library_of(root)
     cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
-    imported = [module for cell in cells for module in own.imported(cell)]
+    imported = [module for cell in cells for module in custom.imported(cell)]
     with _beside(root):
-        mine = {path for text in (*texts_of(values), *(f"{module}:all" for module in imported)) for path in own.sources(text)}
+        texts = [*texts_of(values), *(f"{module}:all" for module in imported)]
+        mine = {path for text in texts for path in custom.sources(text)}
     files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
     lines = [store.digest(path) for path in sorted({*files, *mine})] + [ast.dump(cell) for cell in cells]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
@@ -154,7 +155,7 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    if here := {dataset: lie for dataset in unpinned(values) if (lie := sets.lies(dataset))}:
+    if here := {dataset: source for dataset in unpinned(values) if (source := sets.source_digest(dataset))}:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 

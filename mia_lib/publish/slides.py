@@ -11,7 +11,7 @@ is the speaker's. Three fences show what a chapter has:
     :columns: n; MALT; MATT
     :::
 
-    :::{rows} iha-controls          a table that comes with the next step
+    :::{rows} iha-table-8           a table that comes with the next step
     :step: next
     :::
 

@@ -288,8 +288,8 @@ def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[s
         part = part.assign(panel=panel, line=part["row"].str.replace("$", r"\$"))  # a name with a dollar in it is no formula
         part = part[part["row"].isin(part["row"].unique()[:LINES]) & part["panel"].isin(part["panel"].unique()[:PANELS])]
         svg = io.BytesIO()
-        figure = plotting.against(part, x, "value", "line", panel="panel" if others else None,
-                                  ylabel=column.replace("$", r"\$"))
+        figure = plotting.lineplot(part, x, "value", "line", panel="panel" if others else None,
+                                   ylabel=column.replace("$", r"\$"))
         figure.savefig(svg, format="svg", metadata={"Date": None})
         plt.close(figure)
         ends = [f"{row} from {line['value'].iloc[0]:.4g} at {line[x].iloc[0]} to {line['value'].iloc[-1]:.4g} at "

@@ -84,7 +84,7 @@ def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
                       for kind in ("paper", "ours")}
             rows.append({"chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
                          "what was found": " ".join(prose.prose(run.answer, f"README.md, {name}", run).split()),
-                         **{f"claims of {whose}": claims.counts(groups[kind]) if groups[kind] else tables.NOTHING
+                         **{f"claims of {whose}": claims.counts(groups[kind]) if groups[kind] else tables.DASH
                             for kind, whose in (("paper", "the paper"), ("ours", "this book"))}})
     presets = {run.preset if run.unchanged else "" for run in runs.values()}
     return (json.dumps({"preset": presets.pop() if len(presets) == 1 else "", "rows": rows}, indent=1) + "\n").encode()

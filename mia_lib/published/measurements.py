@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib import own, progress, store
+from mia_lib import custom, progress, store
 from mia_lib.errors import MiaError, check_whole, choose
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
@@ -72,8 +72,8 @@ class Measurement:
         used = []
         for piece in self.available(parameters):
             wanted = (set(index) & set(piece.index)) - rows.keys()
-            if wanted and (held := piece.sound_rows()):
-                rows |= {number: arrays for number, arrays in held.items() if number in wanted}
+            if wanted and (sound := piece.sound_rows()):
+                rows |= {number: arrays for number, arrays in sound.items() if number in wanted}
                 used.append(piece)
         if gone := set(index) - rows.keys():
             raise MiaError(f"Model {min(gone)} of {self.name} was there and is gone: its file was changed meanwhile. Run "
@@ -105,7 +105,8 @@ class Measurement:
     def usual(self) -> dict:
         """The defaults of its parameters."""
         signature = inspect.signature(self.function).parameters
-        return {**{name: one.default for name, one in signature.items() if one.default is not one.empty}, **self.defaults}
+        defaults = {name: parameter.default for name, parameter in signature.items()}
+        return {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty} | self.defaults
 
     def identity(self) -> dict:
         """What a manifest must say for its piece to be served."""
@@ -116,11 +117,11 @@ class Measurement:
     def answers(self, manifest: Mapping, parameters: dict | None = None) -> bool:
         """Whether a piece is of this measurement as it is now, at some parameters, and what it was made from stands."""
         try:
-            said = self.complete(manifest["parameters"])
+            measured = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
             return False
-        same = self.identity().items() <= manifest.items() and (parameters is None or _text(said) == _text(parameters))
-        return same and manifest.get("own", {}) == _own_content(said) and _parents_stand(manifest)
+        same = self.identity().items() <= manifest.items() and (parameters is None or _text(measured) == _text(parameters))
+        return same and manifest.get("own", {}) == _own_content(measured) and _parents_stand(manifest)
 
     def available(self, parameters: dict) -> list[Piece]:
         """The pieces that answer: published ones first, then of the working cache those made by the code there is now."""
@@ -144,7 +145,7 @@ class Measurement:
         if self.serves(parent, published=True):
             return [dict(parent)]
         cached = next(piece for piece in self._candidates() if piece.manifest["sha256"] == parent["sha256"])
-        rows, left, found = cached.rows(), set(cached.index), []
+        rows, left, named = cached.rows(), set(cached.index), []
         for piece in self.available(self.complete(cached.manifest["parameters"])):
             if piece.is_published and left & set(piece.index):
                 theirs = piece.rows()
@@ -152,8 +153,8 @@ class Measurement:
                        for n in left & set(piece.index) for name, array in rows[n].items()):
                     return []
                 left -= set(piece.index)
-                found.append(_named(piece))
-        return [] if left else found
+                named.append(_named(piece))
+        return [] if left else named
 
     def _code(self) -> str:
         """Hash of the code that measures: the rooms below, and the module of the function."""
@@ -214,10 +215,10 @@ class Measurement:
     def _stem(self, index: range, parameters: dict) -> str:
         """A readable name for a file: the measurement's, what of its parameters is not the default, the models."""
         usual = self.usual()
-        said = {k: v for k, v in parameters.items() if k not in usual or _text(v) != _text(usual[k])}
-        slug = re.sub(r"[^\w.,=-]+", "-", "-".join(f"{k}-{v}" for k, v in said.items()))
-        if len(slug) > 60 or any(re.search(r"[^\w.,=]", str(v)) for v in said.values()):  # which others could be written like
-            slug = f"{slug[:50]}-{hashlib.sha256(_text(said).encode()).hexdigest()[:8]}"
+        unusual = {k: v for k, v in parameters.items() if k not in usual or _text(v) != _text(usual[k])}
+        slug = re.sub(r"[^\w.,=-]+", "-", "-".join(f"{k}-{v}" for k, v in unusual.items()))
+        if len(slug) > 60 or any(re.search(r"[^\w.,=]", str(v)) for v in unusual.values()):  # others could be written so
+            slug = f"{slug[:50]}-{hashlib.sha256(_text(unusual).encode()).hexdigest()[:8]}"
         return "-".join(filter(None, [self.name, slug, f"{index.start:03}-{index.stop - 1:03}"]))
 
     # ----------------------------------------------------------------------------------------------------------- publishing
@@ -261,7 +262,7 @@ class Measurement:
                     if not (public := catalogue()[parent["name"]]._published_of(parent)):
                         raise MiaError(f"{self.name} was measured from {parent['name']}, of which the same is not published. "
                                        "Publish that first.")
-                    parents |= {one["sha256"]: one for one in public}
+                    parents |= {piece["sha256"]: piece for piece in public}
                 seconds = sum(manifest["seconds"] * len({*run} & {*range(*manifest["index"])}) / len(range(*manifest["index"]))
                               for manifest in bank.manifests)
                 manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1)}
@@ -318,8 +319,8 @@ class Measurement:
         if not self.probe_path.is_file():
             return None
         try:
-            with np.load(io.BytesIO(self.probe_path.read_bytes()), allow_pickle=False) as held:
-                arrays = {name: held[name] for name in held.files}
+            with np.load(io.BytesIO(self.probe_path.read_bytes()), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
             return arrays if np.array_equal(arrays.pop("editions"), self._editions()) else None
         except (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
             raise MiaError(f"{self.probe_path} is damaged ({error}). Bring it back (in a clone: `git checkout -- "
@@ -359,8 +360,8 @@ class Measurement:
         """What is said before measuring: what, and how long it takes here."""
         seconds = self.seconds(models, parameters)
         cost = "nothing tells how long that takes here" if seconds is None else f"about {progress.duration(seconds)} here"
-        told = ", ".join(f"{name} {parameters[name]}" for name in ("dataset", "records", "epochs") if parameters.get(name))
-        return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({told})' * bool(told)}: {cost}"
+        what = ", ".join(f"{name} {parameters[name]}" for name in ("dataset", "records", "epochs") if parameters.get(name))
+        return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({what})' * bool(what)}: {cost}"
 
 
 def measurement(name: str, *, edition: int = 1, probe: dict, block: int = 32, chunk: int = 8, suffix: str = ".npz",
@@ -401,14 +402,14 @@ def _parents_stand(manifest: Mapping) -> bool:
 
 def _own_content(parameters: Mapping) -> dict[str, str]:
     """Of parameters that name a file or a module of the user's own: the hash of what it holds, and those that it imports."""
-    found = {}
+    digests = {}
     for name, value in parameters.items():
         if isinstance(value, str):
-            files, file = own.sources(value), os.path.expanduser(value)
+            files, file = custom.sources(value), os.path.expanduser(value)
             if files or os.path.isfile(file):
                 content = b"".join(path.read_bytes() for path in files or [Path(file)])
-                found[name] = hashlib.sha256(content).hexdigest()
-    return found
+                digests[name] = hashlib.sha256(content).hexdigest()
+    return digests
 
 
 def _named(piece: Piece) -> dict:
@@ -481,23 +482,23 @@ def _form(array: np.ndarray | None) -> str:
 
 def catalogue() -> dict[str, Measurement]:
     """All measurements of the chapters by name, from their modules `measure`; none imports PyTorch before it measures."""
-    found = {}
+    measurements = {}
     for path in sorted((Path(__file__).parents[1] / "papers").glob("*/measure.py")):
         module = importlib.import_module(f"mia_lib.papers.{path.parent.name}.measure")
-        found |= {one.name: one for one in vars(module).values() if isinstance(one, Measurement)}
-    return found
+        measurements |= {thing.name: thing for thing in vars(module).values() if isinstance(thing, Measurement)}
+    return measurements
 
 
 def groups() -> list[tuple[Measurement, dict, list[Piece]]]:
     """All that is published and served: measurement, parameters and pieces."""
-    found = []
-    for one in catalogue().values():
+    published = []
+    for measurement in catalogue().values():
         by_parameters: dict[str, list[Piece]] = {}
-        for piece in disk.pieces(one.name, folder()):
-            if one.answers(piece.manifest):
-                by_parameters.setdefault(_text(one.complete(piece.manifest["parameters"])), []).append(piece)
-        found += [(one, json.loads(text), pieces) for text, pieces in by_parameters.items()]
-    return found
+        for piece in disk.pieces(measurement.name, folder()):
+            if measurement.answers(piece.manifest):
+                by_parameters.setdefault(_text(measurement.complete(piece.manifest["parameters"])), []).append(piece)
+        published += [(measurement, json.loads(text), pieces) for text, pieces in by_parameters.items()]
+    return published
 
 
 def ls() -> pd.DataFrame:
@@ -509,14 +510,14 @@ def ls() -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame([{
-        "name": one.name, "models": len({number for piece in pieces for number in piece.index}),
+        "name": measurement.name, "models": len({number for piece in pieces for number in piece.index}),
         "dataset": parameters.get("dataset", ""), "parameters": parameters,
         "arrays": ", ".join(pieces[0].manifest["arrays"]),
         "device": " and ".join(sorted({piece.manifest["device"] for piece in pieces})),
         "minutes": round(sum(piece.manifest["seconds"] for piece in pieces) / 60, 1),
         "date": max(piece.manifest["date"] for piece in pieces),
         "megabytes": round(sum(piece.manifest["bytes"] for piece in pieces) / 1e6, 1)}
-        for one, parameters, pieces in groups()])
+        for measurement, parameters, pieces in groups()])
 
 
 def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **parameters) -> Bank:
@@ -538,14 +539,14 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     if not there:
         raise MiaError(f"name = {name!r}: nothing is published in {folder()}. A clone of the book's repository has it in "
                        "data/published; MIA_PUBLISHED names another folder.")
-    choose("name", name, sorted({one.name for one, _, _ in there}))
-    named = [(said, pieces) for one, said, pieces in there if one.name == name]
-    asked = next(one for one, _, _ in there if one.name == name).complete
-    meant = [(said, pieces) for said, pieces in named if _text(asked({**said, **parameters})) == _text(said)]
+    choose("name", name, sorted({measurement.name for measurement, _, _ in there}))
+    named = [(values, pieces) for measurement, values, pieces in there if measurement.name == name]
+    asked = next(measurement for measurement, _, _ in there if measurement.name == name).complete
+    meant = [(values, pieces) for values, pieces in named if _text(asked({**values, **parameters})) == _text(values)]
     if len(meant) != 1:
         raise MiaError(f"{name} is published with {len(named)} sets of parameters, of which {len(meant)} have {parameters}: "
-                       f"name one of {[said for said, _ in named]}.")
-    [(said, pieces)] = meant
+                       f"name one of {[values for values, _ in named]}.")
+    [(values, pieces)] = meant
     numbers = {number for piece in pieces for number in piece.index}
     models = len(numbers) if models is None else check_whole("models", models, 1)
     if lacking := sorted(set(range(models)) - numbers):
@@ -559,4 +560,4 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
             rows = {**piece.rows(arrays), **rows}  # where two have a model, the first, as for a call
     except OSError as error:
         raise MiaError(f"{error}. Bring it back (in a clone: `git checkout -- data/published`).") from error
-    return Bank(name, said, disk.stack(rows, range(models)), [piece.manifest for piece in used])
+    return Bank(name, values, disk.stack(rows, range(models)), [piece.manifest for piece in used])

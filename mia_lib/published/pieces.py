@@ -25,8 +25,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 def folder() -> Path:
     """Where published measurements lie: `$MIA_PUBLISHED`, or data/published of the repository."""
-    given = os.environ.get("MIA_PUBLISHED")
-    return Path(os.path.expanduser(given)) if given else REPOSITORY / "data" / "published"
+    path = os.environ.get("MIA_PUBLISHED")
+    return Path(os.path.expanduser(path)) if path else REPOSITORY / "data" / "published"
 
 
 def cache() -> Path:
@@ -132,11 +132,11 @@ def decode(content: bytes, file: str, forms: Mapping[str, Mapping], names: Seque
         if file.endswith(".safetensors"):
             from safetensors.numpy import load
 
-            held = load(content)
-            packed, there = {name: held[name] for name in names or forms}, set(held)
+            stored = load(content)
+            packed, there = {name: stored[name] for name in names or forms}, set(stored)
         else:
-            with np.load(io.BytesIO(content), allow_pickle=False) as held:
-                packed, there = {name: held[name] for name in names or forms}, set(held.files)
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                packed, there = {name: stored[name] for name in names or forms}, set(stored.files)
         if there != set(forms):
             raise ValueError(f"it holds {', '.join(sorted(there))}, its manifest says {', '.join(sorted(forms))}")
         for name, array in packed.items():
@@ -152,16 +152,16 @@ def decode(content: bytes, file: str, forms: Mapping[str, Mapping], names: Seque
 
 def pieces(name: str, where: Path) -> list[Piece]:
     """The blocks of a measurement in a folder, by their first model; a manifest that cannot be read is said and left out."""
-    found = []
+    ordered = []
     for path in (where / name).parent.glob(f"{Path(name).name}*.json"):
         try:
             manifest = json.loads(path.read_bytes())
             if manifest["name"] == name:
                 _check(manifest, path)
-                found.append((list(range(*manifest["index"])), Piece(path, manifest)))
+                ordered.append((list(range(*manifest["index"])), Piece(path, manifest)))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             progress.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=3)
-    return [piece for _, piece in sorted(found, key=lambda pair: (pair[0], str(pair[1].path)))]
+    return [piece for _, piece in sorted(ordered, key=lambda pair: (pair[0], str(pair[1].path)))]
 
 
 NEEDED = {"edition": int, "training_edition": int, "parameters": dict, "index": list, "device_kind": str, "device": str,

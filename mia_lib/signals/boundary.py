@@ -46,9 +46,8 @@ class Distances(NamedTuple):
 
 
 @torch.no_grad()
-def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, initial: torch.Tensor | None = None,
-                  seed: int = 0, low=None, high=None, signed: bool = False, evaluations: int = 100, starts: int = 100,
-                  batch: int | None = None) -> Distances:
+def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, seed: int = 0, low=None, high=None,
+                  signed: bool = False, evaluations: int = 100, starts: int = 100) -> Distances:
     """L2 distance of each record to the nearest point found that a model puts in another class.
 
     Step t goes from z_t, just beyond the boundary of the record x at the distance r = ||z_t - x|| ::
@@ -67,37 +66,32 @@ def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, i
         labels: classes int [N].
         queries: budget of each record, one of which goes for its own class. It must do for a step even from the last random
             start: 222 for up to 100 inputs, a few more beyond.
-        initial: points [P, ...], of which the nearest beyond the boundary is the start where random ones fail. Their classes
-            take P queries that no record is charged with. By default the records, whose classes are known.
         seed: of starts and directions.
         low, high: bounds of the inputs, numbers or arrays that fit a record, to which points are clipped. Without bounds
-            nothing is clipped, and random starts are from the range that each input has in x and `initial`.
+            nothing is clipped, and random starts are from the range that each input has in x.
         signed: a wrongly classified record gets minus the distance to the nearest point found of class `labels`, otherwise 0.
         evaluations: B_0, probes for the first direction; later ones have at most 10,000.
-        starts: random points, uniform between the bounds, tried one by one before `initial`.
-        batch: inputs that `predict` gets at a time, at most; where memory runs out it is halved.
+        starts: random points, uniform between the bounds, tried one by one. Where they fail the nearest record beyond the
+            boundary is the start.
 
     Returns:
         distances float64 [N] and queries int64 [N].
 
     Raises:
-        MiaError: x of another type; labels or initial of another shape; no budget, or too small a one; evaluations below 2 or
+        MiaError: x of another type; labels of another shape; no budget, or too small a one; evaluations below 2 or
             starts below 0; one bound alone, or records outside; `predict` gives anything but a class for each input.
     """
     labels = torch.from_numpy(np.array(check_labels("labels", labels.cpu() if isinstance(labels, torch.Tensor) else labels)))
-    box = _checked(x, labels, queries, initial, low, high, evaluations, starts)
-    batch = batch or max(outputs.batch_size(x.device), 2**18 // max(1, x[:1].numel()))
-    model = _Model(predict, x.flatten(1), labels.to(x.device).long(), queries, x.shape[1:], batch)
-    pool = model.x if initial is None else initial.to(x).flatten(1)
-    classes = model.classes if initial is None else model.ask(pool)
+    box = _checked(x, labels, queries, low, high, evaluations, starts)
+    model = _Model(predict, x.flatten(1), labels.to(x.device).long(), queries, x.shape[1:])
     walks = model.right | signed
     rows, distance = walks.nonzero()[:, 0], torch.where(walks, math.inf, 0.0).double()
 
     draws = torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
     trials = torch.rand(starts, model.size, generator=draws, dtype=x.dtype).to(x.device)
     if len(rows):
-        bottom, top = box or torch.cat([model.x, pool]).aminmax(dim=0)
-        rows, point = _start(model, rows, bottom + trials * (top - bottom), pool, classes)
+        bottom, top = box or model.x.aminmax(dim=0)
+        rows, point = _start(model, rows, bottom + trials * (top - bottom))
         point = _search(model, rows, point)
     for t in count(1) if len(rows) else ():
         distance[rows] = torch.minimum(distance[rows], model.distance(rows, point))
@@ -151,16 +145,17 @@ def _task(networks, x, labels, loss, queries, **how):
         bounds = dict(zip(("low", "high"), outputs.inputs(ends, 0, 2, device, scaling=scaling), strict=True))
     points, labels = outputs.inputs(x, 0, len(x), device, scaling=scaling), np.array(labels)
     with devices.plain_float32():
-        found = hop_skip_jump(lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds)
-    return [{"distance": found.distance.astype(np.float32), "queries": found.queries}]
+        distances = hop_skip_jump(lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds)
+    return [{"distance": distances.distance.astype(np.float32), "queries": distances.queries}]
 
 
 class _Model:
     """A model that answers, and an account for each record. Points are flat, [n, d]; `rows` [n] are their records."""
 
-    def __init__(self, predict, x, labels, budget, shape, batch):
-        self.predict, self.x, self.labels, self.budget, self.shape, self.batch = predict, x, labels, budget, shape, batch
+    def __init__(self, predict, x, labels, budget, shape):
+        self.predict, self.x, self.labels, self.budget, self.shape = predict, x, labels, budget, shape
         self.size = x.shape[1]
+        self.batch = max(outputs.batch_size(x.device), 2**18 // max(1, self.size))  # inputs at a time, at most
         self.theta, self.halvings = _tolerance(self.size)
         self.classes = self.ask(x)
         self.right = self.classes == labels
@@ -168,11 +163,11 @@ class _Model:
 
     def ask(self, points: torch.Tensor) -> torch.Tensor:
         def part(i, j):
-            found = torch.as_tensor(self.predict(points[i:j].view(-1, *self.shape)), device=points.device)
-            if found.shape == (j - i,) and not found.is_floating_point():
-                return found.long()
-            raise MiaError(f"predict gave an array of shape {tuple(found.shape)} and type {found.dtype} for {j - i} inputs: "
-                           f"it must give [{j - i}] integers, the class of each.")
+            classes = torch.as_tensor(self.predict(points[i:j].view(-1, *self.shape)), device=points.device)
+            if classes.shape == (j - i,) and not classes.is_floating_point():
+                return classes.long()
+            raise MiaError(f"predict gave an array of shape {tuple(classes.shape)} and type {classes.dtype} for {j - i} "
+                           f"inputs: it must give [{j - i}] integers, the class of each.")
 
         return torch.cat([self.labels[:0], *devices.stream(part, len(points), self.batch)])
 
@@ -192,18 +187,18 @@ class _Model:
         return torch.linalg.vector_norm(points.double() - self.x[rows].double(), dim=1)
 
 
-def _start(model, rows, trials, pool, classes):
-    """Rows that have a point beyond the boundary, and this point: the first such trial, or else the nearest of the pool."""
-    point, found, without = model.x.clone(), torch.zeros_like(model.right), rows
+def _start(model, rows, trials):
+    """Rows that have a point beyond the boundary, and this point: the first such trial, or else the nearest record."""
+    point, has_start, without = model.x.clone(), torch.zeros_like(model.right), rows
     for trial in trials:
         hit = model.hits(without, trial.expand(len(without), 1, -1))[:, 0]
-        point[without[hit]], found[without[hit]] = trial, True
+        point[without[hit]], has_start[without[hit]] = trial, True
         without = without[~hit]
-    for part in without.split(max(1, 2**24 // len(pool))) if len(pool) else ():
-        apart = torch.cdist(model.x[part], pool).masked_fill(~model.beyond(part, classes), math.inf)
+    for part in without.split(max(1, 2**24 // len(model.x))):
+        apart = torch.cdist(model.x[part], model.x).masked_fill(~model.beyond(part, model.classes), math.inf)
         nearest = apart.min(1)
-        point[part], found[part] = pool[nearest.indices], nearest.values < math.inf
-    rows = rows[found[rows]]
+        point[part], has_start[part] = model.x[nearest.indices], nearest.values < math.inf
+    rows = rows[has_start[rows]]
     return rows, point[rows]
 
 
@@ -232,8 +227,8 @@ def _direction(model, rows, point, noise, box):
         return phi @ noise if box is None else (phi[:, None] @ ((probes - point[i:j, None]) / reach[i:j]))[:, 0]
 
     together = max(1, model.batch // len(noise))
-    found = [part(i, min(len(rows), i + together)) for i in range(0, len(rows), together)]
-    return torch.nn.functional.normalize(torch.cat(found), dim=1)
+    directions = [part(i, min(len(rows), i + together)) for i in range(0, len(rows), together)]
+    return torch.nn.functional.normalize(torch.cat(directions), dim=1)
 
 
 def _step(model, rows, point, direction, t, box):
@@ -269,17 +264,14 @@ def check_budget(queries, size: int, evaluations: int = 100, starts: int = 100) 
                        f"{size} inputs; 2,500 is usual.")
 
 
-def _checked(x, labels, queries, initial, low, high, evaluations, starts):
+def _checked(x, labels, queries, low, high, evaluations, starts):
     """Bounds in the shape of a flat record, or None, after all checks."""
     if x.dtype not in outputs.PRECISIONS.values() or x.ndim < 2:
         raise MiaError(f"x is of type {x.dtype} and shape {tuple(x.shape)}: give float32 or float64, [N, ...].")
     if labels.shape != x.shape[:1]:
         raise MiaError(f"labels have shape {tuple(labels.shape)}: give [{len(x)}], the class of each record.")
-    if initial is not None and initial.shape[1:] != x.shape[1:]:
-        raise MiaError(f"initial has shape {tuple(initial.shape)}: give [P, ...], points like x {tuple(x.shape)}.")
-    for name, points in (("x", x), ("initial", x if initial is None else initial)):
-        if not torch.isfinite(points).all():
-            check_finite(name, points.cpu().numpy(), "records", "Leave them out: random starts are between the values of all.")
+    if not torch.isfinite(x).all():
+        check_finite("x", x.cpu().numpy(), "records", "Leave them out: random starts are between the values of all.")
     check_budget(queries, math.prod(x.shape[1:]), evaluations, starts)
     if low is None and high is None:
         return None

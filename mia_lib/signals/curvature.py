@@ -44,7 +44,6 @@ from mia_lib.training import Ensemble, devices
 from mia_lib.training.losses import precise_loss, record_loss
 
 VARIANTS = ("paper", "released_code")
-ESTIMATORS = ("zero_order", "released_code", "hutchinson", "exact")
 CONVERTED = 2000  # records of an ensemble's that are held as numbers at a time
 
 
@@ -102,19 +101,17 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         return _streamed(estimate, loss, x, y, batch, first, 4 * iterations, 4)
 
 
-def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None,
-                variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
-    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: its probes, with products of the Hessian.
+def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None) -> np.ndarray:
+    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: the mean of ``v^T H u (u . v)`` over its probes,
+    with products of the Hessian.
 
     Args:
         loss: as for `hutchinson_trace`.
-        variant: "paper", the mean of ``v^T H u (u . v)``; or "released_code", that of ``|v^T H u|``, without the factor h.
-        x, iterations, seed, y, batch, first: as for `zero_order_trace`.
+        x, iterations, seed, y: as for `zero_order_trace`.
 
     Returns:
         float64 [N].
     """
-    choose("variant", variant, VARIANTS)
     _check(iterations, "iterations")
 
     def estimate(losses, part, start, together):
@@ -122,11 +119,10 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
         total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
         for k in range(0, iterations, together):
             u, v = _pairs(part, seed, start, k, min(iterations, k + together))
-            q = (times_hessian(v) * u).flatten(2).sum(2)
-            total += (q.abs() if variant == "released_code" else q * (u * v).flatten(2).sum(2)).sum(0)
+            total += ((times_hessian(v) * u).flatten(2).sum(2) * (u * v).flatten(2).sum(2)).sum(0)
         return total / iterations
 
-    return _streamed(estimate, loss, x, y, batch, first, iterations, 1)
+    return _streamed(estimate, loss, x, y, None, 0, iterations, 1)
 
 
 def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,
@@ -171,8 +167,8 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
         total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
         for k in range(0, size, together):
             unit = torch.eye(size, dtype=part.dtype, device=part.device)[k:k + together]
-            found = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
-            total += found[:, :, k:k + together].diagonal(dim1=0, dim2=2).sum(1)
+            products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
+            total += products[:, :, k:k + together].diagonal(dim1=0, dim2=2).sum(1)
         return total
 
     return _streamed(estimate, loss, x, y, batch, 0, x[0].numel() if len(x) else 1, 1)
@@ -181,10 +177,9 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 # ------------------------------------------------------------------------------------------------------------- an ensemble
 
 
-def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterations: int = 10, h: float = 1e-3,
-       seed: int = 0, dtype: str = "float64", judged: np.ndarray | None = None, warn: bool = True,
-       precise: bool = True) -> np.ndarray:
-    """Curvature of each record's loss under each model, kept in the store.
+def of(models: Ensemble, records: Dataset, variant: str = "paper", iterations: int = 10, h: float = 1e-3, seed: int = 0,
+       dtype: str = "float64", warn: bool = True, precise: bool = True) -> np.ndarray:
+    """`zero_order_trace` of each record's loss under each model, kept in the store.
 
     Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling` has them. All models see
     the same probes.
@@ -192,13 +187,8 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
     Args:
         models: M models.
         records: N records.
-        estimator: "zero_order", "released_code" (its variant), "hutchinson" or "exact".
-        iterations: number of probes; "exact" has none.
-        h: step of the first two.
-        seed: of the probes.
+        variant, iterations, h, seed: as for `zero_order_trace`.
         dtype: "float64" or "float32", of the losses.
-        judged: bool [M, N], the records that each model is asked about, all when None; the others are not a number, and probes
-            count the records asked about.
         warn: say when rounding shows in the probes.
         precise: take `precise_loss`; False for PyTorch's own, which rounds by eps times the logits, as the released code has
             it together with "float32".
@@ -207,21 +197,18 @@ def of(models: Ensemble, records: Dataset, estimator: str = "zero_order", iterat
         float64 [M, N].
 
     Raises:
-        MiaError: an unknown estimator or dtype; iterations or h not above 0.
+        MiaError: an unknown variant or dtype; iterations or h not above 0.
     """
-    choose("estimator", estimator, ESTIMATORS)
+    choose("variant", variant, VARIANTS)
     choose("dtype", dtype, outputs.PRECISIONS)
     _check(iterations, "iterations", h)
-    how = {} if estimator == "exact" else {"iterations": int(iterations), "seed": int(seed)}
-    if estimator in ("zero_order", "released_code"):
-        how["h"] = float(h)
-    check_whole("seed", seed)
-    spec = {"kind": "curvature", "estimator": estimator, "dtype": dtype, **how, **({} if precise else {"loss": "PyTorch's"})}
-    return spread(map_models(_task, models, spec, "curvature", records=records, judged=judged, estimator=estimator,
-                             dtype=dtype, how=how, warn=warn, precise=precise), "curvature", judged)
+    how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": check_whole("seed", seed)}
+    spec = {"kind": "curvature", "dtype": dtype, "precise": precise, **how}
+    return spread(map_models(_task, models, spec, "curvature", records=records, dtype=dtype, how=how, warn=warn,
+                             precise=precise), "curvature", None)
 
 
-def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def between_kinks(models: Ensemble, records: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Trace and Frobenius norm of the Hessian of the piece that each record lies on, for a network linear in pieces.
 
     Between the kinks of ReLU logits are linear in the input, with Jacobian J [K, D], and the cross-entropy has the Hessian
@@ -232,7 +219,6 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     Args:
         models: M models, trained with the cross-entropy.
         records: N records.
-        judged: as for `of`.
 
     Returns:
         trace, norm: float64 [M, N].
@@ -243,9 +229,8 @@ def between_kinks(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     if models.config.loss != "cross_entropy":
         raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
                        "exact_trace.")
-    results = map_models(_between_task, models, {"kind": "curvature between kinks"}, "exact curvature", records=records,
-                         judged=judged)
-    return spread(results, "trace", judged), spread(results, "norm", judged)
+    results = map_models(_between_task, models, {"kind": "curvature between kinks"}, "exact curvature", records=records)
+    return spread(results, "trace", None), spread(results, "norm", None)
 
 
 def _between_task(networks, x, labels, loss):
@@ -269,14 +254,7 @@ def _between_task(networks, x, labels, loss):
     return [{"trace": trace, "norm": norm}]
 
 
-def _task(networks, x, labels, loss, estimator, dtype, how, warn, precise):
-    with warnings.catch_warnings():
-        if not warn:
-            warnings.simplefilter("ignore", UserWarning)
-        return _curvature(networks, x, labels, loss, estimator, dtype, how, precise)
-
-
-def _curvature(networks, x, labels, loss, estimator, dtype, how, precise):
+def _task(networks, x, labels, loss, dtype, how, warn, precise):
     [network] = networks
     device, scaling = outputs.device_of(network), outputs.scaling_of(network, x, None)
     network = outputs.in_precision(network, dtype)
@@ -285,16 +263,12 @@ def _curvature(networks, x, labels, loss, estimator, dtype, how, precise):
         return (precise_loss if precise else record_loss)(network(inputs), y, loss)
 
     parts = []
-    for start in range(0, len(x), CONVERTED):
-        part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling)
-        y = labels[start:start + CONVERTED]
-        if estimator == "exact":
-            parts.append(exact_trace(losses, part, y=y))
-        elif estimator == "hutchinson":
-            parts.append(hutchinson_trace(losses, part, how["iterations"], how["seed"], y=y, first=start))
-        else:
-            variant = "paper" if estimator == "zero_order" else estimator
-            parts.append(zero_order_trace(losses, part, **how, y=y, variant=variant, first=start))
+    with warnings.catch_warnings():
+        if not warn:
+            warnings.simplefilter("ignore", UserWarning)
+        for start in range(0, len(x), CONVERTED):
+            part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling)
+            parts.append(zero_order_trace(losses, part, **how, y=labels[start:start + CONVERTED], first=start))
     return [{"curvature": np.concatenate(parts)}]
 
 
@@ -328,8 +302,8 @@ def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int
 
     def part(start: int, stop: int) -> np.ndarray:
         losses = _of_points(loss, None if y is None else y[start:stop])
-        found = estimate(losses, x[start:stop], first + start, max(1, most // (each * (stop - start))))
-        return found.double().cpu().numpy()
+        estimates = estimate(losses, x[start:stop], first + start, max(1, most // (each * (stop - start))))
+        return estimates.double().cpu().numpy()
 
     batch = batch or (max(1, len(x)) if y is None else max(1, most // wanted))
     with devices.plain_float32():
@@ -340,14 +314,14 @@ def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
     """The loss as a function of several points a record, [k, B, ...] -> [k, B]."""
     def losses(points: torch.Tensor) -> torch.Tensor:
         if labels is None:
-            found = [loss(point) for point in points]
+            values = [loss(point) for point in points]
         else:
-            found = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
-        wanted = points.shape[0] * points.shape[1] // len(found)
-        if found[0].shape != (wanted,):
-            raise MiaError(f"loss gave an array of shape {tuple(found[0].shape)} for {wanted} inputs: it must give "
+            values = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
+        wanted = points.shape[0] * points.shape[1] // len(values)
+        if values[0].shape != (wanted,):
+            raise MiaError(f"loss gave an array of shape {tuple(values[0].shape)} for {wanted} inputs: it must give "
                            f"[{wanted}], a number for each and not their mean.")
-        return torch.cat(found).view(points.shape[:2])
+        return torch.cat(values).view(points.shape[:2])
 
     return losses
 
@@ -376,15 +350,15 @@ def _difference(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Ten
     return (a - b) - (c - d)  # differences of numbers so close are exact
 
 
-def _warn_of_rounding(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, seen: float) -> None:
+def _warn_of_rounding(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, size: float) -> None:
     """Compare with a step so small that all of the difference is rounding; that of the losses does not depend on the step."""
     eps = torch.finfo(x.dtype).eps
     small = min(h, max(h / 1000, 64 * eps * x.abs().max().item()))  # a point must still move
     rounding = _difference(losses, x, u, v, small).abs().mean().item()
-    if rounding > 0.1 * seen:
+    if rounding > 0.1 * size:
         unit = 4 * h * h
         warnings.warn(f"h = {h:g} is at the rounding floor of {x.dtype} (eps = {eps:.1e}): rounding alone moves a probe by "
-                      f"about {rounding / unit:.1e}, and the probes are of size {seen / unit:.1e}. Give x and the loss in "
+                      f"about {rounding / unit:.1e}, and the probes are of size {size / unit:.1e}. Give x and the loss in "
                       "float64, or a larger h.", stacklevel=2)
 
 

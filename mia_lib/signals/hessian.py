@@ -42,18 +42,17 @@ VECTORS = 16  # at a time
 # ---------------------------------------------------------------------------------------------------- products with vectors
 
 
-def products(model: nn.Module, x, y: np.ndarray, vectors: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-             batch: int | None = None, scaling: str | tuple | None = None) -> np.ndarray:
-    """H v of each vector v, where H is the Hessian of the mean loss over the records, without weight decay.
+def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
+             batch: int | None = None, scaling: str | tuple | None = None) -> Callable[[np.ndarray], np.ndarray]:
+    """H as a function of vectors, where H is the Hessian of the mean loss over the records, without weight decay.
 
     H v is the derivative of the gradient along v (forward over reverse mode, Pearlmutter 1994), summed over batches of
     records; H itself, [P, P], is never held.
 
     Args:
-        model: on the device that is to compute; taken in evaluation mode.
+        model: on the device that is to compute; the function keeps a copy of it in evaluation mode.
         x: records in the form of `Dataset.x`, [N, ...].
         y: labels int [N].
-        vectors: [k, P], parameters in the order of `nn.Module.parameters`.
         loss: a name of `LOSSES`.
         dtype: "float64", or "float32": to about 1e-7 of the products, but where two inputs of max-pooling are nearly equal
             rounding can choose another piece.
@@ -61,27 +60,11 @@ def products(model: nn.Module, x, y: np.ndarray, vectors: np.ndarray, loss: str 
         scaling: of uint8 images, as for `signals.model_outputs`.
 
     Returns:
-        [k, P] of type `dtype`.
+        function: vectors [k, P], parameters in the order of `nn.Module.parameters` -> H v of each, [k, P] of type `dtype`.
 
     Raises:
-        MiaError: vectors of another shape, an unknown loss or dtype, no records, not a label for each or one that is no class,
-            a model without parameters or of one output.
-    """
-    return operator(model, x, y, loss, dtype, batch, scaling)(vectors)
-
-
-def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-             batch: int | None = None, scaling: str | tuple | None = None) -> Callable[[np.ndarray], np.ndarray]:
-    """H as a function of vectors: `products` of the same model and records, prepared once for any number of calls.
-
-    Args:
-        model, x, y, loss, dtype, batch, scaling: as for `products`. The function keeps a copy of the model.
-
-    Returns:
-        function: vectors [k, P] -> H v of each, [k, P] of type `dtype`.
-
-    Raises:
-        MiaError: as for `products`; the function: vectors of another shape.
+        MiaError: an unknown loss or dtype, no records, not a label for each or one that is no class, a model without
+            parameters or of one output; the function: vectors of another shape.
     """
     choose("loss", loss, LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
@@ -145,13 +128,13 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
 
     (:math:`W_2^\top` without the biases), so the work is in weighted Gram matrices of the records, one for each pair of
     hidden units and only over the records for which both are on. Without a hidden layer the last line is all, with x in place
-    of a. Every other network is multiplied with one unit vector after the other, as by `products`.
+    of a. Every other network is multiplied with one unit vector after the other, by `operator`.
 
     With ReLU this is the Hessian of the smooth piece that the parameters lie on: a unit exactly at its kink counts as off.
     The term with r, between the layers, is what it has beyond Gauss-Newton; it can make the matrix indefinite.
 
     Args:
-        model, x, y, loss: as for `products`.
+        model, x, y, loss: as for `operator`.
         dtype: "float64", or "float32" for half the memory and about 1e-6 of the largest entry.
         batch: records at a time; where memory runs out it is halved.
         scaling: of uint8 images, as for `signals.model_outputs`.
@@ -160,7 +143,7 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
         [P, P] of type `dtype`, symmetric to the last bit, parameters in the order of `nn.Module.parameters`.
 
     Raises:
-        MiaError: what `products` raises; a matrix that would not fit into memory together with its decomposition.
+        MiaError: what `operator` raises; a matrix that would not fit into memory together with its decomposition.
     """
     choose("loss", loss, LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
@@ -174,12 +157,12 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
 
     def add(start: int, stop: int) -> None:
         part = signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype], scaling)
-        found = _sums(layers, part, labels[start:stop], loss)
+        sums = _sums(layers, part, labels[start:stop], loss)
         if totals:
-            for total, part in zip(totals, found, strict=True):
+            for total, part in zip(totals, sums, strict=True):
                 total += part
         else:  # all at once: a slice that runs out of memory is repeated and must not be counted twice
-            totals.extend(found)
+            totals.extend(sums)
 
     with torch.no_grad(), devices.plain_float32():
         devices.stream(add, len(x), batch or _batch(layers, device))
@@ -306,12 +289,12 @@ def _assembled(layers: _Shallow, sums: list[torch.Tensor], size: int) -> torch.T
 
 def _check_memory(size: int, dtype: str, device: torch.device) -> None:
     """The matrix, its eigenvectors and the workspace of the decomposition are 4 P^2 numbers."""
-    one, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
-    if 4 * one > free:
+    nbytes, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
+    if 4 * nbytes > free:
         shorter = "dtype = 'float32' (half of that), " if dtype == "float64" else ""
-        raise MiaError(f"The Hessian of {size:,} parameters takes {one / 1e9:,.1f} GB in {dtype}, {4 * one / 1e9:,.1f} GB "
-                       f"with its decomposition; {free / 1e9:,.1f} GB are free on {device}. Use {shorter}conjugate_gradient "
-                       "with hessian.operator, which hold no matrix, or a network of fewer parameters.")
+        raise MiaError(f"The Hessian of {size:,} parameters takes {nbytes / 1e9:,.1f} GB in {dtype}, {4 * nbytes / 1e9:,.1f} "
+                       f"GB with its decomposition; {free / 1e9:,.1f} GB are free on {device}. Use {shorter}"
+                       "conjugate_gradient with hessian.operator, which hold no matrix, or a network of fewer parameters.")
 
 
 # ----------------------------------------------------------------------------------------------------------- its inverse
@@ -455,8 +438,8 @@ def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold:
     Raises:
         MiaError: what `spectrum` and `Spectrum.inverse` raise.
     """
-    found = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
-    return found.inverse(damping) if rank_threshold is None else found.inverse(rank_threshold=rank_threshold)
+    decomposed = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
+    return decomposed.inverse(damping) if rank_threshold is None else decomposed.inverse(rank_threshold=rank_threshold)
 
 
 # ------------------------------------------------------------------------------------------------------- without a matrix

@@ -33,7 +33,7 @@ from mia_lib.training.stacking import stackable
 CPU = torch.device("cpu")
 
 
-def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequence[dict], label: str, *,
+def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict], label: str, *,
                records: Dataset | None = None, index: Sequence[int] | None = None, judged: np.ndarray | None = None,
                each: Callable[[int], dict] | None = None, at_once: int = 1, **arguments) -> list[dict[str, np.ndarray]]:
     """What a function makes of each of T models: looked up in the store, or computed and kept there.
@@ -42,10 +42,9 @@ def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequenc
         function: ``function(networks, x, labels, loss, **arguments)`` -> arrays by name for each network; importable by name.
             It gets a list of networks in evaluation mode on the device that is to compute; records [N, ...] as
             `outputs.inputs` takes them; labels int [N]; and the name of the loss the models were trained with.
-        models: M models, all trained if any result is missing. None for what needs no network of an ensemble, such as
-            boosted trees: the function is ``function(**arguments)`` -> arrays by name, and T tasks of the pool call it.
-        spec: `kind`, and whatever besides model and records determines the result; plain data, one for all or T of them.
-            Its "code", by default, is that of models, signals and the function's own file; without models it has one.
+        models: M models, all trained if any result is missing.
+        spec: `kind`, and whatever besides model, records and code (that of models, signals and the function's own file)
+            determines the result; plain data, one for all or T of them.
         label: what the progress bar says.
         records: N, of the shape that the models were trained on; those that they were trained on when None.
         index: numbers of the models, int [T]; all when None.
@@ -60,17 +59,16 @@ def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequenc
     Raises:
         MiaError: records of another shape, or `judged` of another than [T, N].
     """
-    index = range(len(spec if models is None else models)) if index is None else index
-    specs, rows, where = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index), CPU
-    if models is not None:
-        records, label = models.records if records is None else records, f"{label} of {models.label}"
-        if records.shape != models.records.shape:
-            raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
-                           f"{models.records.shape}.")
-        code = store.code_of(store.PIECES, *models.modules(), Path(inspect.getfile(function)).resolve())
-        specs = [{"code": code, **one, "records": records.fingerprint, "model": store.address(models.spec(m))}
-                 for one, m in zip(specs, index, strict=True)]
-        where = CPU if models.executor or pool.cluster() else devices.pick(models.device)
+    index = range(len(models)) if index is None else index
+    specs, rows = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index)
+    records, label = models.records if records is None else records, f"{label} of {models.label}"
+    if records.shape != models.records.shape:
+        raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
+                       f"{models.records.shape}.")
+    code = store.code_of(store.PIECES, *models.modules(), Path(inspect.getfile(function)).resolve())
+    specs = [{**one, "code": code, "records": records.fingerprint, "model": store.address(models.spec(m))}
+             for one, m in zip(specs, index, strict=True)]
+    where = CPU if models.executor or pool.cluster() else devices.pick(models.device)
     if judged is not None:
         judged = check_mask("judged", judged, "asked about")
         if np.shape(judged) != (len(index), len(records)):
@@ -79,29 +77,23 @@ def map_models(function: Callable, models: Ensemble | None, spec: dict | Sequenc
         specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
 
     def compute(missing: list[int], done: Callable) -> None:
-        if models is not None:
-            models.fit()
+        models.fit()
         tasks = [(k, index[k], rows[k], partial(function, **arguments, **(each(k) if each else {}))) for k in missing]
         how = _in_pool if where.type == "cpu" else _in_process
         how(tasks, models, records, where, at_once if judged is None and each is None else 1, label, done)
 
-    return store.each(specs, compute, **({} if models is None else {"device": devices.describe(where)}))
+    return store.cached_many(specs, compute, device=devices.describe(where))
 
 
 def _in_pool(tasks, models, records, where, at_once, label, keep):
-    calls, workers = [(call,) for *_, call in tasks], (None, None)
-    if models is not None:
-        recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
-        calls = [(call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks]
-        workers = models.workers, models.executor
-    pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, *workers)
+    recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
+    calls = [(call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks]
+    pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, models.workers, models.executor)
 
 
-def _task(call, network=None, path=None, labels=None, rows=None):
+def _task(call, network, path, labels, rows):
     torch.set_num_threads(1)  # an executor's process may not be one of ours
     start = time.perf_counter()
-    if network is None:
-        return call(), time.perf_counter() - start
     [arrays] = call([ensemble.rebuilt(*network)], training.open_records(path)[rows], labels[rows], network[0].loss)
     return arrays, time.perf_counter() - start
 

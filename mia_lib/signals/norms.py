@@ -22,24 +22,24 @@ def _norm(gradient: torch.Tensor) -> torch.Tensor:
     return torch.linalg.vector_norm(gradient.flatten(1), 2, 1, dtype=torch.float64)
 
 
-def _linear(layer: nn.Linear, given: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    if given.ndim > 2:  # the layer serves several places of a record, over which its gradient is a sum
+def _linear(layer: nn.Linear, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
+    if inputs.ndim > 2:  # the layer serves several places of a record, over which its gradient is a sum
         back = back.flatten(1, -2)
-        weight = _norm(torch.bmm(back.transpose(1, 2), given.flatten(1, -2)))
+        weight = _norm(torch.bmm(back.transpose(1, 2), inputs.flatten(1, -2)))
         return weight if layer.bias is None else torch.hypot(weight, _norm(back.sum(1)))
-    inputs = _norm(given)
-    return _norm(back) * (inputs if layer.bias is None else torch.hypot(inputs, torch.ones_like(inputs)))
+    length = _norm(inputs)
+    return _norm(back) * (length if layer.bias is None else torch.hypot(length, torch.ones_like(length)))
 
 
-def _convolution(layer: nn.Conv2d, given: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    patches = functional.unfold(given, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+def _convolution(layer: nn.Conv2d, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
+    patches = functional.unfold(inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
     weight = _norm(torch.bmm(back.flatten(2), patches.transpose(1, 2)))
     return weight if layer.bias is None else torch.hypot(weight, _norm(back.sum((2, 3))))
 
 
-def _normalisation(layer: nn.BatchNorm2d, given: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    mean, spread = (one[:, None, None] for one in (layer.running_mean, torch.sqrt(layer.running_var + layer.eps)))
-    return torch.hypot(_norm((back * (given - mean) / spread).sum((2, 3))), _norm(back.sum((2, 3))))
+def _normalisation(layer: nn.BatchNorm2d, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
+    mean, spread = (statistic[:, None, None] for statistic in (layer.running_mean, torch.sqrt(layer.running_var + layer.eps)))
+    return torch.hypot(_norm((back * (inputs - mean) / spread).sum((2, 3))), _norm(back.sum((2, 3))))
 
 
 LAYERS = {nn.Linear: _linear, nn.Conv2d: _convolution, nn.BatchNorm2d: _normalisation}
@@ -51,13 +51,14 @@ def known(model: nn.Module) -> bool:
     places = [module for _, module in model.named_modules(remove_duplicate=False)]
     weights = [weight for _, weight in model.named_parameters(remove_duplicate=False)]
     return (len(places) == len(set(places)) and len(weights) == len(set(weights))
-            and all(type(one).__module__.startswith(("torch.nn.", "mia_lib.models")) for one in places)
-            and all(type(one) in LAYERS and {name for name, _ in one.named_parameters(recurse=False)} <= {"weight", "bias"}
-                    and not one._forward_pre_hooks  # by which spectral_norm makes a weight of another
-                    for one in places if next(one.parameters(recurse=False), None) is not None)
-            and all(one.groups == 1 and one.padding_mode == "zeros" and not isinstance(one.padding, str)
-                    for one in places if type(one) is nn.Conv2d)
-            and all(one.running_mean is not None for one in places if type(one) is nn.BatchNorm2d))
+            and all(type(module).__module__.startswith(("torch.nn.", "mia_lib.models")) for module in places)
+            and all(type(module) in LAYERS
+                    and {name for name, _ in module.named_parameters(recurse=False)} <= {"weight", "bias"}
+                    and not module._forward_pre_hooks  # by which spectral_norm makes a weight of another
+                    for module in places if next(module.parameters(recurse=False), None) is not None)
+            and all(module.groups == 1 and module.padding_mode == "zeros" and not isinstance(module.padding, str)
+                    for module in places if type(module) is nn.Conv2d)
+            and all(module.running_mean is not None for module in places if type(module) is nn.BatchNorm2d))
 
 
 def of_batch(model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss: str) -> torch.Tensor:
@@ -66,10 +67,10 @@ def of_batch(model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss: str)
     Args:
         model: `known`, in evaluation mode. x: [B, ...] as it takes them. labels: int [B]. loss: a name of `LOSSES`.
     """
-    held = []
+    calls = []
 
-    def keep(layer: nn.Module, given: tuple, output: torch.Tensor) -> None:
-        held.append((layer, given[0].detach(), get_gradient_edge(output)))  # of the output as it is before it is written over
+    def keep(layer: nn.Module, inputs: tuple, output: torch.Tensor) -> None:
+        calls.append((layer, inputs[0].detach(), get_gradient_edge(output)))  # of the output before it is written over
 
     hooks = [layer.register_forward_hook(keep) for layer in model.modules()
              if next(layer.parameters(recurse=False), None) is not None]
@@ -78,7 +79,7 @@ def of_batch(model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss: str)
     finally:
         for hook in hooks:
             hook.remove()
-    layers, given, edges = zip(*held, strict=True)
+    layers, inputs, edges = zip(*calls, strict=True)
     back = torch.autograd.grad(losses.sum(), edges)
-    parts = [LAYERS[type(layer)](layer, *pair) for layer, *pair in zip(layers, given, back, strict=True)]
+    parts = [LAYERS[type(layer)](layer, *pair) for layer, *pair in zip(layers, inputs, back, strict=True)]
     return torch.linalg.vector_norm(torch.stack(parts), 2, 0)

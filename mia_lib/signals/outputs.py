@@ -16,7 +16,6 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 # isort: split
 
 import copy
-import math
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -30,7 +29,7 @@ from mia_lib import models as architectures
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, choose
-from mia_lib.signals import given, norms
+from mia_lib.signals import from_outputs, norms
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -46,8 +45,8 @@ def batch_size(device: torch.device) -> int:
 
 def device_of(model: nn.Module) -> torch.device:
     """Where a model's parameters are, or its buffers; the CPU for one that has neither."""
-    held = next(model.parameters(), next(model.buffers(), None))
-    return torch.device("cpu") if held is None else held.device
+    tensor = next(model.parameters(), next(model.buffers(), None))
+    return torch.device("cpu") if tensor is None else tensor.device
 
 
 def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32,
@@ -102,14 +101,15 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
     """Logits float32 [N, K] of one model, in evaluation mode, batch by batch, on the device that it is on.
 
     Args:
-        model: any network that gives [B, K].
+        model: any network that gives [B, K], or a dictionary or an object with `logits` [B, K].
         x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
         scaling: of uint8 images, what the network was trained on, see `models.to_input`; [-1, 1] when None.
 
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
-    return _batched(model.eval(), model, x, scaling_of(model, x, scaling)).numpy()
+    model.eval()
+    return _batched(lambda part: architectures.logits_of(model, model(part)), model, x, scaling_of(model, x, scaling)).numpy()
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
@@ -133,11 +133,11 @@ def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
 
 
 def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
-    """`given.scalars` with the losses as Torch computes them: what is kept of models stays the same to the last bit."""
+    """`from_outputs.scalars` with the losses as Torch computes them: what is kept of models stays the same to the last bit."""
     def precisely(z: np.ndarray, labels: np.ndarray, loss: str) -> np.ndarray:
         return precise_loss(torch.from_numpy(z), torch.from_numpy(labels), loss).numpy()
 
-    return given.columns(logits, labels, loss, precisely)
+    return from_outputs.columns(logits, labels, loss, precisely)
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
@@ -154,7 +154,7 @@ def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
         raise MiaError(f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
                        "network itself, with its layers as attributes.")
     with torch.no_grad():
-        outputs = model(inputs(x, 0, 1, weight.device, weight.dtype, scaling))
+        outputs = architectures.logits_of(model, model(inputs(x, 0, 1, weight.device, weight.dtype, scaling)))
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         raise MiaError(f"model = {type(model).__name__} gives outputs of shape {tuple(outputs.shape)} for one record: logits "
                        "[1, K] of at least two classes are needed. Of one sigmoid output s [N, 1] make two, "
@@ -169,7 +169,7 @@ def in_precision(model: nn.Module, dtype: str) -> nn.Module:
         MiaError: any other `dtype`.
     """
     choose("dtype", dtype, PRECISIONS)
-    return copy.deepcopy(model).eval().to(PRECISIONS[dtype]).requires_grad_(False)
+    return architectures.give_logits(copy.deepcopy(model).eval()).to(PRECISIONS[dtype]).requires_grad_(False)
 
 
 # ---------------------------------------------------------------------------------------------------------- from logits
@@ -215,21 +215,6 @@ def logit_scaled_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
     return _gather(models, records, "logit_scaled_confidence")
 
 
-def hinge(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Logit of the true class less the best other one, float32 [M, N]."""
-    return _gather(models, records, "hinge")
-
-
-def max_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Largest class probability, float32 [M, N]; needs no label."""
-    return _gather(models, records, "max_confidence")
-
-
-def entropy(models: Ensemble, records: Dataset) -> np.ndarray:
-    """Entropy of the predicted distribution in nats, float32 [M, N]; needs no label."""
-    return _gather(models, records, "entropy")
-
-
 def correctness(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
     """Whether the predicted class is the label, bool [M, N]; False for records not `judged`, which is as for `loss`."""
     return _gather(models, records, "correctness", judged=judged) > 0.5
@@ -249,50 +234,41 @@ def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- from gradients
 
 
-def gradient_norm(models: Ensemble, records: Dataset, order: float = 2, dtype: str = "float32",
-                  judged: np.ndarray | None = None) -> np.ndarray:
-    """Norm of the gradient of each record's loss with respect to all parameters, [M, N] of type `dtype`.
+def gradient_norm(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+    """Euclidean norm of the gradient of each record's loss with respect to all parameters, float32 [M, N].
 
-    ``||grad l(theta, z)||``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2).
+    ``||grad l(theta, z)||_2``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2). Squares are summed in
+    float64, for those of confident records would vanish in float32.
 
     Args:
-        order: 1, 2 or infinity.
-        dtype: "float32" or "float64", of the gradients; their squares are summed in float64, for those of confident records
-            would vanish in float32.
         judged: as for `loss`.
-
-    Raises:
-        MiaError: another order or dtype.
     """
-    if order not in (1, 2, math.inf):
-        raise MiaError(f"order = {order!r}: allowed are 1, 2 and math.inf.")
-    choose("dtype", dtype, PRECISIONS)
-    spec = {"kind": "gradient_norm", "order": f"{order:g}", "dtype": dtype}
-    return spread(map_models(_gradient_norm_task, models, spec, "gradient norms", records=records, judged=judged, order=order,
-                             dtype=dtype), "norm", judged)
+    results = map_models(_gradient_norm_task, models, {"kind": "gradient_norm"}, "gradient norms", records=records,
+                         judged=judged)
+    return spread(results, "norm", judged)
 
 
-def _gradient_norm_task(networks, x, labels, loss, order, dtype):
+def _gradient_norm_task(networks, x, labels, loss):
     [network] = networks
-    network, scaling = in_precision(network, dtype), scaling_of(network, x, None)
-    if order == 2 and norms.known(network):
-        return [{"norm": _norms(network, x, labels, loss, dtype, scaling)}]
+    network, scaling = in_precision(network, "float32"), scaling_of(network, x, None)
+    if norms.known(network):
+        return [{"norm": _norms(network, x, labels, loss, scaling)}]
 
     def norm(gradients: dict) -> torch.Tensor:
-        parts = [torch.linalg.vector_norm(g.flatten(1), order, 1, dtype=torch.float64) for g in gradients.values()]
-        return torch.linalg.vector_norm(torch.stack(parts), order, 0).to(PRECISIONS[dtype])
+        parts = [torch.linalg.vector_norm(g.flatten(1), 2, 1, dtype=torch.float64) for g in gradients.values()]
+        return torch.linalg.vector_norm(torch.stack(parts), 2, 0).float()
 
-    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, dtype, norm, scaling=scaling)))}]
+    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, "float32", norm, scaling=scaling)))}]
 
 
-def _norms(network, x, labels, loss, dtype, scaling) -> np.ndarray:
+def _norms(network, x, labels, loss, scaling) -> np.ndarray:
     """Euclidean norms [N] of the gradients of a network that `norms` knows."""
     device = device_of(network)
     labels = torch.from_numpy(np.array(labels, np.int64)).to(device)
 
     def part(i: int, j: int) -> np.ndarray:
-        records = inputs(x, i, j, device, PRECISIONS[dtype], scaling)
-        return norms.of_batch(network, records, labels[i:j], loss).to(PRECISIONS[dtype]).cpu().numpy()
+        records = inputs(x, i, j, device, torch.float32, scaling)
+        return norms.of_batch(network, records, labels[i:j], loss).float().cpu().numpy()
 
     with devices.plain_float32():
         return np.concatenate(devices.stream(part, len(x), batch_size(device) // 8))
@@ -324,7 +300,7 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
     choose("dtype", dtype, PRECISIONS)
     scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
     labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))
-    return _gradients(network, x, labels, loss, dtype, lambda found: torch.cat([g.flatten(1) for g in found.values()], 1),
+    return _gradients(network, x, labels, loss, dtype, lambda named: torch.cat([g.flatten(1) for g in named.values()], 1),
                       batch, scaling)
 
 

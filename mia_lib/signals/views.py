@@ -16,7 +16,7 @@ from mia_lib.models import to_input
 from mia_lib.training import recipe
 
 
-def seen(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
+def viewed(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
     """The records, each as one view of it.
 
     Args:
@@ -44,7 +44,7 @@ def augmented(records: Dataset, augmentation: str, count: int, seed: int = 0) ->
     """
     check_whole("count", count, 0)
     generator = torch.Generator().manual_seed(seed)
-    return tuple(seen(records, augmentation, recipe.draw_views(augmentation, len(records), generator)) for _ in range(count))
+    return tuple(viewed(records, augmentation, recipe.draw_views(augmentation, len(records), generator)) for _ in range(count))
 
 
 def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
@@ -55,9 +55,9 @@ def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
     """
     check_whole("reach", reach, 1, 64)
     steps = [(0, 0), *((down, right) for down in (-reach, 0, reach) for right in (-reach, 0, reach) if down or right)]
-    found = []
+    views = []
     for down, right in steps:
         for mirrored in (0, 1):
-            found.append(seen(records, f"flip_crop:{reach}",
-                              torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)))
-    return tuple(found)
+            views.append(viewed(records, f"flip_crop:{reach}",
+                                torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)))
+    return tuple(views)

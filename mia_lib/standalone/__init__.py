@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def page(template: Path, filters: Mapping[str, Callable] | None = None, **values) -> str:
@@ -14,9 +18,14 @@ def page(template: Path, filters: Mapping[str, Callable] | None = None, **values
         filters: names that the template formats values with.
         values: what the template names; what it names and is not given is an error.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    return environment(template, filters).get_template(template.name).render(values)
 
-    environment = Environment(loader=FileSystemLoader([template.parent, Path(__file__).parent]), autoescape=True,
-                              trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters |= filters or {}
-    return environment.get_template(template.name).render(values)
+
+def environment(template: Path, filters: Mapping[str, Callable] | None = None) -> jinja2.Environment:
+    """Where a template is found; arguments as for `page`."""
+    import jinja2
+
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]), autoescape=True,
+                              trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    made.filters |= filters or {}
+    return made

@@ -21,19 +21,19 @@ def pick(device: str | None = None) -> torch.device:
     Raises:
         MiaError: any other name, or CUDA on a machine without it.
     """
-    argument, given = ("device", device) if device else ("MIA_DEVICE", os.environ.get("MIA_DEVICE"))
-    if not given:
+    argument, name = ("device", device) if device else ("MIA_DEVICE", os.environ.get("MIA_DEVICE"))
+    if not name:
         return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-    kind, _, number = given.partition(":")
+    kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
-        raise MiaError(f"{argument} = {given!r}: allowed are 'cpu', 'cuda' and 'cuda:NUMBER'.")
+        raise MiaError(f"{argument} = {name!r}: allowed are 'cpu', 'cuda' and 'cuda:NUMBER'.")
     if kind == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
         why = "PyTorch was built without it" if torch.version.cuda is None else "PyTorch finds no NVIDIA driver or card"
-        raise MiaError(f"{argument} = {given!r}, but there is no CUDA here: {why}. Say 'cpu', or leave it out.")
+        raise MiaError(f"{argument} = {name!r}, but there is no CUDA here: {why}. Say 'cpu', or leave it out.")
     if number and int(number) >= torch.cuda.device_count():
-        raise MiaError(f"{argument} = {given!r}: this machine has {torch.cuda.device_count()} card(s), counted from 0.")
+        raise MiaError(f"{argument} = {name!r}: this machine has {torch.cuda.device_count()} card(s), counted from 0.")
     return torch.device("cuda", int(number or 0))
 
 

@@ -22,14 +22,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from mia_lib import custom, store
 from mia_lib import models as architectures
-from mia_lib import own, store
 from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
 from mia_lib.training.backends import gpu, pool
-from mia_lib.training.backends.loop import LANES, Outcome, fit_group, slots, stacks
+from mia_lib.training.backends.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
 from mia_lib.training.recipe import TrainConfig
 
 MOST_AT_ONCE = 32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
@@ -56,7 +56,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     if not len(x):
         raise MiaError(f"x has shape {np.shape(x)}: at least one record is needed.")
     y = check_labels("y", y, classes, len(x))
-    [outcome] = fit_group(x, y, [np.arange(len(x))], classes, config, [index])
+    [outcome] = fit_group(Task(x, y, classes, config, [np.arange(len(x))], [index]))
     if outcome.diverged:
         raise MiaError(outcome.diverged)
     return rebuilt(config, x.shape[1:], classes, outcome.arrays), outcome.arrays["history"]
@@ -104,11 +104,9 @@ def open_records(path: str) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
-def _fit_task(path: str, labels: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
-              checkpoint: dict, start: list[dict] | None, validation: list[np.ndarray] | None) -> list[Outcome]:
+def _fit_task(task: Task, checkpoint: dict) -> list[Outcome]:
     torch.set_num_threads(1)  # an executor's process may not be one of ours
-    return fit_group(open_records(path), labels, rows, classes, config, indices, checkpoint=checkpoint, start=start,
-                     validation=validation)
+    return fit_group(replace(task, x=open_records(task.x)), checkpoint=checkpoint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +154,14 @@ class Ensemble:
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: data, training set, recipe and code."""
-        given = {"code": self._code}
+        further = {"code": self._code}
         if self.validation is not None:
-            given["validation"] = store.fingerprint(self.validation[index])
+            further["validation"] = store.fingerprint(self.validation[index])
         if self.start is not None:
-            given["start"] = store.address(self.start[0].spec(self.start[1][index]))
+            further["start"] = store.address(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
                 "classes": len(self.records.classes), "config": self.config.spec(), "index": self._numbers([index])[0],
-                **given}
+                **further}
 
     @cached_property
     def _code(self) -> str:
@@ -172,8 +170,8 @@ class Ensemble:
 
     def modules(self) -> set[Path]:
         """Files with the code of architectures of the user's own."""
-        own_here = own.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
-        return {*own_here, *(self.start[0].modules() if self.start else ())}
+        custom_here = custom.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
+        return {*custom_here, *(self.start[0].modules() if self.start else ())}
 
     @property
     def key(self) -> str:
@@ -194,9 +192,7 @@ class Ensemble:
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
         shared = {"kind": "model", "data": self.records.fingerprint, "config": self.config.spec()}
         with store.lock(shared, what=f"training {self.label}"):
-            todo = self.missing()
-            rows = {m: np.flatnonzero(self.members[m]) for m in todo}
-            diverged = (self._fit_on_card if devices.is_card(where) else self._fit_in_pool)(where, todo, rows)
+            diverged = (self._fit_on_card if devices.is_card(where) else self._fit_in_pool)(where, self.missing())
         if diverged:
             raise MiaError(diverged[0] + (f" ({len(diverged)} models diverged; the others are kept.)" if diverged[1:] else ""))
         return self
@@ -212,32 +208,27 @@ class Ensemble:
         return {"kind": "checkpoint", "models": [store.address(self.spec(m)) for m in indices], "device": device,
                 "code": self._code}
 
-    def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
-        path, classes, diverged, lacking = records_file(self.records), len(self.records.classes), [], set(todo)
-        groups = self._groups(todo)
-        rows = {m: np.flatnonzero(self.members[m]) for group in groups for m in group}
-        tasks = [(path, self.records.y, [rows[m] for m in group], classes, self.config, self._numbers(group),
-                  self._checkpoint(group), self._starts(group), self._validations(group)) for group in groups]
+    def _task(self, models: list[int], x: np.ndarray | str) -> Task:
+        """Models to be trained, with their records or the file that holds them."""
+        start = self.start and [weights_among(self.start[0].arrays(self.start[1][m])) for m in models]
+        rows, validation = (None if masks is None else [np.flatnonzero(masks[m]) for m in models]
+                            for masks in (self.members, self.validation))
+        return Task(x, self.records.y, len(self.records.classes), self.config, rows, self._numbers(models), start, validation)
+
+    def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
+        path, diverged, lacking, groups = records_file(self.records), [], set(todo), self._groups(todo)
+        tasks = [(self._task(group, path), self._checkpoint(group)) for group in groups]
 
         def finished(position: int, outcomes: list[Outcome]) -> None:
             for m, outcome in zip(groups[position], outcomes, strict=True):
                 if m in lacking:
                     self._keep(m, outcome, where, diverged)
-            for slot in slots(self._checkpoint(groups[position])):
+            for slot in checkpoint_slots(self._checkpoint(groups[position])):
                 store.discard(slot)
 
         pool.run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor,
                        [len(group) for group in groups])
         return diverged
-
-    def _starts(self, indices: list[int]) -> list[dict[str, np.ndarray]] | None:
-        """Weights that models go on from."""
-        if self.start is None:
-            return None
-        return [weights_among(self.start[0].arrays(self.start[1][m])) for m in indices]
-
-    def _validations(self, indices: list[int]) -> list[np.ndarray] | None:
-        return None if self.validation is None else [np.flatnonzero(self.validation[m]) for m in indices]
 
     def _groups(self, todo: list[int]) -> list[list[int]]:
         """Models that one task trains: with equally large training sets, and no more than leave work for every process.
@@ -248,23 +239,22 @@ class Ensemble:
         together = 1
         if stacks(self.config.architecture, self.records.shape, len(self.records.classes)):
             processes = PROCESSES_ELSEWHERE if self.executor or pool.cluster() else self.workers or pool.default_workers()
-            together = min(MOST_AT_ONCE, LANES * -(-len(self) // (LANES * processes)))
+            together = min(MOST_AT_ONCE, SIMD_LANES * -(-len(self) // (SIMD_LANES * processes)))
         sizes, groups, lacking = self.members.sum(1), [], set(todo)
         for size in np.unique(sizes[todo]):
             same = [int(m) for m in np.flatnonzero(sizes == size)]
             groups += [same[k:k + together] for k in range(0, len(same), together)]
-        stopped = [any(store.look_up(slot) for slot in slots(self._checkpoint(group))) for group in groups]
+        stopped = [any(store.look_up(slot) for slot in checkpoint_slots(self._checkpoint(group))) for group in groups]
         wanted = [group if again else [m for m in group if m in lacking] for group, again in zip(groups, stopped, strict=True)]
         return [group for group in wanted if lacking & set(group)]
 
-    def _fit_on_card(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
+    def _fit_on_card(self, where: torch.device, todo: list[int]) -> list[str]:
         diverged: list[str] = []
-        row_of = dict(zip(self._numbers(todo), todo, strict=True))
-        gpu.fit_on(where, self.records.x, self.records.y, [rows[m] for m in todo], len(self.records.classes), self.config,
-                    list(row_of), lambda number, outcome: self._keep(row_of[number], outcome, where, diverged),
-                    f"training {self.label}",
-                    lambda numbers: self._checkpoint([row_of[number] for number in numbers], str(where)), self._starts(todo),
-                    self._validations(todo))
+        model_of = dict(zip(self._numbers(todo), todo, strict=True))
+        gpu.fit_on_gpu(self._task(todo, self.records.x), where,
+                       lambda number, outcome: self._keep(model_of[number], outcome, where, diverged),
+                       f"training {self.label}",
+                       lambda numbers: self._checkpoint([model_of[number] for number in numbers], str(where)))
         return diverged
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:

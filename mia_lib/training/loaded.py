@@ -52,9 +52,9 @@ def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> 
     shapes = {name: tuple(tensor.shape) for name, tensor in models.untrained().state_dict().items()
               if tensor.is_floating_point()}
     for own in weights:
-        if (given := {name: array.shape for name, array in own.items()}) != shapes:
-            wrong = sorted(name for name in given.keys() | shapes.keys() if given.get(name) != shapes.get(name))
+        if (own_shapes := {name: array.shape for name, array in own.items()}) != shapes:
+            wrong = sorted(name for name in own_shapes.keys() | shapes.keys() if own_shapes.get(name) != shapes.get(name))
             raise MiaError(f"weights do not fit {models.config.architecture}: {', '.join(wrong)} differ in name or shape.")
     numbers = range(len(models)) if models.numbers is None else models.numbers
-    same = {one.name: getattr(models, one.name) for one in fields(models)}
+    same = {attribute.name: getattr(models, attribute.name) for attribute in fields(models)}
     return Loaded(**same, weights=dict(zip(numbers, weights, strict=True)))

@@ -34,7 +34,7 @@ from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import devices, ensemble, recipe
 from mia_lib.training.backends import pool
-from mia_lib.training.backends.loop import Outcome
+from mia_lib.training.backends.loop import Outcome, Task
 from mia_lib.training.ensemble import Ensemble
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
@@ -192,7 +192,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
         for epoch in range(config.epochs):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate(config, epoch)
-            total, seen = torch.zeros(2, device=device), 0
+            total, drawn_records = torch.zeros(2, device=device), 0
             for batch in batches:
                 picked = torch.tensor(batch, dtype=torch.long).to(device)
                 views = recipe.draw_views(config.augmentation, len(picked), generator).to(device)
@@ -204,8 +204,8 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 loss.backward()
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
-                seen += len(picked)
-            history[epoch] = total.cpu().numpy() / max(seen, 1)
+                drawn_records += len(picked)
+            history[epoch] = total.cpu().numpy() / max(drawn_records, 1)
             if not np.isfinite(history[epoch, 0]):
                 return Outcome({}, time.perf_counter() - began, (
                     f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
@@ -216,10 +216,11 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                    time.perf_counter() - began)
 
 
-def _fit_task(path, labels, rows, classes, config, privacy, index, where, start) -> Outcome:
+def _fit_task(task: Task, privacy: Privacy, where: torch.device) -> Outcome:
     if where.type == "cpu":
         torch.set_num_threads(1)  # an executor's process may not be one of ours
-    return fit(ensemble.open_records(path)[rows], labels[rows], classes, config, privacy, index, where, start)
+    [rows], [index], [start] = task.rows, task.indices, task.start or [None]
+    return fit(ensemble.open_records(task.x)[rows], task.y[rows], task.classes, task.config, privacy, index, where, start)
 
 
 def _run_here(function, tasks, finished, label, *_) -> None:
@@ -251,13 +252,11 @@ class PrivateEnsemble(Ensemble):
         self.fit()
         return np.array([float(self.arrays(m)[name]) for m in range(len(self))])
 
-    def _fit_in_pool(self, where: torch.device, todo: list[int], rows: dict[int, np.ndarray]) -> list[str]:
+    def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         _check_layers(self)
         noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
-        diverged, path, classes = [], ensemble.records_file(self.records), len(self.records.classes)
-        starts = self._starts(todo) or [None] * len(todo)
-        tasks = [(path, self.records.y, rows[m], classes, self.config, self.privacy, number, where, start)
-                 for m, number, start in zip(todo, self._numbers(todo), starts, strict=True)]
+        diverged, path = [], ensemble.records_file(self.records)
+        tasks = [(self._task([m], path), self.privacy, where) for m in todo]
         run = pool.run_tasks if where.type == "cpu" else _run_here
         run(_fit_task, tasks, lambda k, outcome: self._keep(todo[k], outcome, where, diverged), f"training {self.label}",
             self.workers, self.executor)

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from mia_lib import custom
 from mia_lib import models as architectures
-from mia_lib import own
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training.losses import LOSSES
 
@@ -74,7 +74,7 @@ class TrainConfig:
     scaling: str | tuple = "-1 to 1"
 
     def __post_init__(self):
-        object.__setattr__(self, "architecture", architectures.named(self.architecture))
+        object.__setattr__(self, "architecture", architectures.canonical_architecture(self.architecture))
         object.__setattr__(self, "scaling", architectures.check_scaling(self.scaling))
         choose("optimizer", self.optimizer, ("sgd", "adam"))
         choose("schedule", self.schedule, SCHEDULES)
@@ -96,13 +96,9 @@ class TrainConfig:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
 
     def spec(self) -> dict:
-        """What determines a model, as plain data. What came later does not enter at its default, so that keys remain."""
-        found = asdict(self)
-        if found["scaling"] == "-1 to 1":
-            del found["scaling"]
-        if architectures.is_own(self.architecture) and (package := own.package(self.architecture)):
-            found["package"] = package
-        return found
+        """What determines a model, as plain data."""
+        package = custom.package(self.architecture) if architectures.is_own(self.architecture) else ""
+        return asdict(self) | ({"package": package} if package else {})
 
 
 def seed_of(config: TrainConfig, index: int) -> int:

@@ -43,10 +43,10 @@ class Stacked(nn.Module):
         """Outputs [G, B, K] of inputs [G, B, ...], each network its own batch."""
         weights, buffers = ({name: getattr(self, _flat(name)) for name in names} for names in self._names)
 
-        def one(weights, buffers, x):
+        def apply(weights, buffers, x):
             return functional_call(self._skeleton[0], (weights, buffers), (x,))
 
-        return vmap(one, randomness="error")(weights, buffers, x)
+        return vmap(apply, randomness="error")(weights, buffers, x)
 
     def train(self, mode: bool = True) -> Stacked:
         self._skeleton[0].train(mode)
@@ -54,8 +54,8 @@ class Stacked(nn.Module):
 
     def states(self) -> list[dict[str, torch.Tensor]]:
         """The `state_dict` of each network, on the CPU."""
-        found = {name: getattr(self, _flat(name)).detach().cpu() for names in self._names for name in names}
-        return [{name: value[g].clone() for name, value in found.items()} for g in range(self.networks)]
+        values = {name: getattr(self, _flat(name)).detach().cpu() for names in self._names for name in names}
+        return [{name: value[g].clone() for name, value in values.items()} for g in range(self.networks)]
 
 
 class _Linear(nn.Linear):
@@ -89,7 +89,7 @@ def stackable(architecture: str, shape: tuple, classes: int) -> bool:
     if not architectures.is_own(architecture):
         return True
     networks = [architectures.build(architecture, shape, classes, seed=seed) for seed in (0, 1)]
-    if not all(one.requires_grad for one in networks[0].parameters()):
+    if not all(weight.requires_grad for weight in networks[0].parameters()):
         return False  # a stack would train them
     size = (2, 3, shape[2], *shape[:2]) if len(shape) == 3 else (2, 3, *shape)
     x = torch.rand(size, generator=torch.Generator().manual_seed(0)) - 0.5
@@ -97,7 +97,7 @@ def stackable(architecture: str, shape: tuple, classes: int) -> bool:
         together = Stacked(networks).train()
         stacked = [together(x)]
         stacked[0].square().sum().backward()
-        held = together.states()
+        states = together.states()
         stacked.append(together.eval()(x))
         gradients = {name: getattr(together, _flat(name)).grad for name in together._names[0]}
     except Exception:  # whatever its code does that cannot be mapped over several
@@ -110,8 +110,8 @@ def stackable(architecture: str, shape: tuple, classes: int) -> bool:
         own = {name: weight.grad for name, weight in network.named_parameters()}
         theirs = {name: value if value is None else value[g] for name, value in gradients.items()}
         pairs = [*((a, b[g]) for a, b in zip(alone, stacked, strict=True)), *((own[name], theirs[name]) for name in own),
-                 *((state[name], held[g].get(name)) for name in state)]
-        if set(state) != set(held[g]) or not all(_agree(a, b) for a, b in pairs):
+                 *((state[name], states[g].get(name)) for name in state)]
+        if set(state) != set(states[g]) or not all(_agree(a, b) for a, b in pairs):
             return False
     return True
 

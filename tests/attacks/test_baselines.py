@@ -99,15 +99,6 @@ def test_attacks_from_out_references_alone_never_look_at_the_others(name):
                        ATTACKS[name](SIGNAL, REFERENCES, MEMBERS))
 
 
-def test_attacks_declare_what_they_need():
-    table = attacks.threat_model({f.__name__: f for f in (
-        baselines.lira_online, baselines.lira_offline, baselines.rmia, baselines.attack_r, baselines.modified_entropy,
-        calibration.calibrate)}).set_index("attack")
-    assert (table["reference models"] == "out only").sum() == 3
-    assert table.loc["modified_entropy"].tolist()[:2] == ["output vector", "none"]
-    assert table.loc["lira_online", "reference models"] == "in and out"
-
-
 # Likelihood-ratio attack
 
 def loop_gaussians(references, members, fixed_variance, kind):
@@ -130,6 +121,18 @@ def test_lira_is_what_a_loop_over_records_finds(signal, references, fixed_varian
     offline = [np.sum(o.logcdf(s)) for s, o in zip(signal, out, strict=True)]
     assert_allclose(baselines.lira_online(signal, references, members, fixed_variance), online, atol=1e-9)
     assert_allclose(baselines.lira_offline(signal, references, members, fixed_variance), offline, rtol=1e-9)
+    kept = [references[~members[:, i], i] for i in range(N)]
+    of_all = np.concatenate(kept).std()
+    released = [-np.mean(norm.logpdf(s, np.median(k, 0), (of_all if fixed_variance else k.std(0)) + 1e-30))
+                for s, k in zip(signal, kept, strict=True)]
+    assert_allclose(baselines.lira_offline(signal, references, members, fixed_variance, variant="released_code"), released)
+
+
+def test_the_released_offline_test_has_two_sides():
+    references, members = np.array([[-1.0], [0.0], [1.0]]).repeat(3, 1), np.zeros((3, 3), bool)
+    assert np.diff(baselines.lira_offline([-4.0, 0.0, 4.0], references, members)).min() > 0
+    low, middle, high = baselines.lira_offline([-4.0, 0.0, 4.0], references, members, variant="released_code")
+    assert low == high > middle
 
 
 def test_lira_by_hand():
@@ -434,6 +437,7 @@ OUTSIDE, INSIDE = lacking(False), lacking(True)
     (lambda: baselines.lira_online(SIGNAL, REFERENCES, INSIDE, True), "2 of 60 .* no reference that was trained on it"),
     (lambda: baselines.lira_offline(SIGNAL, REFERENCES, OUTSIDE), "5 of 60 records have at most one reference"),
     (lambda: baselines.lira_offline(SIGNAL, REFERENCES, OUTSIDE, True), "2 of 60 records have no reference"),
+    (lambda: baselines.lira_offline(SIGNAL, REFERENCES, MEMBERS, variant="released"), "variant = 'released'"),
     (lambda: baselines.lira_online(VIEWS, REFERENCES, MEMBERS), r"\[N, A\] and \[R, N, A\]"),
     (lambda: baselines.lira_online(VIEWS[None], REFERENCE_VIEWS[None], MEMBERS), r"\[N, A\] and \[R, N, A\]"),
     (lambda: baselines.lira_online(VIEWS, REFERENCE_VIEWS, MEMBERS[1:]), "must agree"),

@@ -1,7 +1,5 @@
 """Likelihood ratios of curvature against loops, the released code's formulas, invariances and the sheet's toy."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -12,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from mia_lib import attacks, membership, metrics
+from mia_lib import membership, metrics
 from mia_lib.attacks import baselines, curvature
 from mia_lib.errors import MiaError
 
@@ -62,7 +60,6 @@ def loop(name, signal, references, members, i):
         "LR: variance for standard deviation": np.sum(norm.logpdf(c, m_in, var_in) - norm.logpdf(c, m_out, var_out)),
         "LR: likelihoods added over views": np.log(p_in.sum()) - np.log(p_out.sum()),
         "LR: 1e-22 in the denominator": released_lr,
-        "control: OUT spread for both": np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * unbiased_out)),
         "control: pooled variance for its root, in both":
             np.sum(((c - m_out) ** 2 - (c - m_in) ** 2) / (2 * pooled ** 2))}[name]
 
@@ -134,34 +131,10 @@ def test_the_ratio_ties_records_where_exp_over_or_underflows():
 # Invariances
 
 @every_score
-@both_views
-def test_the_order_of_references_and_records_does_not_matter(score, data):
-    signal, references, members = data
-    expected, order, records = score(*data), RNG.permutation(R), RNG.permutation(N)
-    assert_allclose(score(signal, references[order], members[order]), expected, rtol=1e-9)
-    assert_allclose(score(signal[records], references[:, records], members[:, records]), expected[records], rtol=1e-12)
-
-
-@every_score
 def test_the_order_of_views_does_not_matter_and_one_view_needs_no_axis(score):
     signal, references, members = DATA
     assert_allclose(score(signal[:, ::-1], references[..., ::-1], members), score(*DATA), rtol=1e-9)
     assert_array_equal(score(signal[:, :1], references[..., :1], members), score(*ONE_VIEW))
-
-
-@every_score
-def test_a_record_is_scored_without_looking_at_the_others(score):
-    few = slice(20, 23)
-    assert_allclose(score(VIEWS[few], REFERENCES[:, few], MEMBERS[:, few]), score(*DATA)[few], rtol=1e-12)
-
-
-@every_score
-@pytest.mark.parametrize("cells,threads", ((1, 1), (7 * R * A, 3), (10**6, 2)))
-def test_scores_do_not_depend_on_the_size_of_the_blocks(monkeypatch, score, cells, threads):
-    expected = score(*DATA)
-    monkeypatch.setattr(attacks, "CELLS", cells)
-    monkeypatch.setattr(attacks, "THREADS", threads)
-    assert_allclose(score(*DATA), expected, rtol=1e-12)
 
 
 @every_score
@@ -291,14 +264,6 @@ def test_the_ladder_drops_records_once():
         curvature.ladder(*data)
 
 
-def test_nobody_is_dropped_where_nobody_lacks_anything():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert_array_equal(curvature.nll(*DATA, lacking="drop"), curvature.nll(*DATA))
-    with pytest.warns(UserWarning, match="50 of 50"):
-        assert np.isnan(curvature.nll(VIEWS, REFERENCES, np.ones_like(MEMBERS), lacking="drop")).all()
-
-
 # The Gaussian toy of the fact sheet
 
 def toy(records=20_000, references=64, gap=1.0, spread=0.6, between_views=0.3, seed=0):
@@ -338,16 +303,6 @@ def test_with_equal_spreads_tying_costs_nothing():
 
 
 # What it needs, and errors
-
-def test_curvature_attacks_declare_what_they_need():
-    table = attacks.threat_model({f.__name__: f for f in (curvature.nll, curvature.likelihood_ratio)})
-    assert (table["access to the target"] == "loss").all() and (table["reference models"] == "in and out").all()
-
-
-def test_attacks_on_curvature_need_no_torch(repo):
-    code = "import sys, mia_lib.attacks.curvature; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=repo)
-
 
 @pytest.mark.parametrize("call,words", [
     (lambda: curvature.nll(*DATA, variant="released_code", tied=True), "tied = True .* 'paper' alone"),

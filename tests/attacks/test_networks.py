@@ -43,11 +43,6 @@ def test_pinball_loss_is_the_mean_of_those_of_the_levels():
     assert_allclose(float(networks.pinball(levels)(out, target)), np.mean(expected), rtol=1e-6)
 
 
-def test_pinball_loss_at_one_half_is_half_the_absolute_error():
-    out, target = torch.tensor([[1.0], [4.0]]), torch.tensor([3.0, 3.5])
-    assert float(networks.pinball_loss(out, target, [0.5])) == float(nn.functional.l1_loss(out[:, 0], target)) / 2
-
-
 def test_gaussian_loss_is_torchs_without_its_constant():
     generator = torch.Generator().manual_seed(0)
     out, target = torch.randn(50, 2, generator=generator), torch.randn(50, generator=generator)
@@ -88,15 +83,6 @@ def test_training_is_that_of_a_loop_by_hand():
     found = weights(networks.fit(TABLE, target, config, 2, networks.gaussian_loss, LABELS, K))
     for name, value in weights(by_hand(TABLE, target, LABELS, config, networks.gaussian_loss)).items():
         assert_allclose(found[name], value, rtol=2e-3, atol=2e-4, err_msg=name)
-
-
-def test_weights_decay_and_biases_do_not():
-    config = replace(MLP, weight_decay=0.5)
-    before = weights(networks.build(config, (D,), None, 1))
-    after = weights(networks.fit(TABLE, TARGET, config, 1, lambda out, target: (0 * out).sum()))
-    shrunk = (1 - config.learning_rate * config.weight_decay) ** (config.epochs * 5)  # 300 records are 5 batches of 60
-    for name, value in before.items():
-        assert_allclose(after[name], value * (shrunk if value.ndim > 1 else 1), rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("x, config", ((TABLE[:60], MLP), (IMAGES, CNN), (IMAGES, replace(CNN, backbone="leino_cnn:2,3,8")),
@@ -145,13 +131,6 @@ def test_the_body_is_that_of_the_architecture(shape, config):
         assert_allclose(networks.features(config, x), features, atol=1e-5)
         one_hot = torch.eye(K)[torch.as_tensor(LABELS[:6])]
         assert_allclose(networks.predict(model, x, LABELS[:6]), model.head(torch.cat([features, one_hot], 1)), atol=1e-5)
-
-
-def test_head_has_hidden_layers_with_leaky_rectifiers():
-    head = networks.build(replace(MLP, hidden=[7, 3]), (D,), K, 2).head
-    assert [layer.weight.shape for layer in head[::2]] == [(7, 16 + K), (3, 7), (2, 3)]
-    assert all(isinstance(layer, nn.LeakyReLU) for layer in head[1::2])
-    assert len(networks.build(replace(MLP, hidden=()), (D,), None, 2).head) == 1
 
 
 def test_a_network_that_sees_no_label_is_the_same_for_all_labels():
@@ -305,8 +284,8 @@ def fit(x=TABLE, target=TARGET, config=MLP, outputs=2, **given):
     (lambda: fit(TABLE[:0], TARGET[:0]), "not empty"), (lambda: fit(IMAGES / 255), "uint8 images"),
     (lambda: fit(target=TARGET[:9]), r"\[300\] is needed"), (lambda: fit(target=np.full(N, np.nan)), "not finite"),
     (lambda: fit(labels=LABELS), "give classes"), (lambda: fit(classes=K), "labels are missing"),
-    (lambda: fit(labels=LABELS[:9], classes=K), r"\[300\] are needed"),
-    (lambda: fit(labels=LABELS * 1.0, classes=K), "float64"),
+    (lambda: fit(labels=LABELS[:9], classes=K), r"\[300\] is needed"),
+    (lambda: fit(labels=LABELS + 0.5, classes=K), "no whole numbers"),
     (lambda: fit(labels=LABELS, classes=2), "labels = 2"), (lambda: fit(labels=np.zeros(N, int), classes=1), "classes = 1"),
     (lambda: fit(outputs=0), "outputs = 0"), (lambda: fit(config=CNN), "needs images"),
     (lambda: fit(config=replace(MLP, backbone="mlp:0")), "whole numbers above 0"),

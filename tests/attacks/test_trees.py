@@ -70,11 +70,6 @@ def test_quantiles_reach_their_levels_and_beat_a_constant():
         assert pinball_loss(quantile, TARGET, level) < pinball_loss(np.full(N, np.quantile(TARGET, level)), TARGET, level)
 
 
-def test_one_level_is_enough():
-    [quantile] = trees.predict_quantiles(trees.fit_quantiles(X, TARGET, 0.9, TreeConfig()), X)
-    assert abs((TARGET <= quantile).mean() - 0.9) < 0.02
-
-
 def test_validation_chooses_the_number_of_trees():
     noise = RNG.normal(size=400)
     config = replace(CONFIG, learning_rate=0.3, depth=6)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +17,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mia_lib import audit, models
-from mia_lib.audit import doors, given
+from mia_lib.audit import files, inputs, options
+from mia_lib.audit.command import run_command
+from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.rehearsal import clusters, sharpened, split
-from mia_lib.audit.running import commanded
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -60,10 +64,6 @@ def counting(calls=[0]):  # noqa: B006 - one count for all calls
         calls[0] += 1
         return logits(x) + calls[0]
     return function
-
-
-class Wrapped:
-    logits = np.zeros((60, 3))
 
 
 class Forest:
@@ -126,10 +126,12 @@ CASES = {  # what is given differently, and what the message says
     "a network of two axes": ({"model": nn.Unflatten(1, (2, 3)).eval()}, "a row a record"),
     "three axes": ({"model": lambda x: logits(x)[:, :, None]}, "numbers [32, K] are needed"),
     "rows missing": ({"model": lambda x: logits(x)[1:]}, "shape (31, 3)"),
-    "two of three classes": ({"model": lambda x: logits(x)[:, :2]}, "have 2 columns, but the records have 3 classes"),
+    "two of three classes": ({"model": lambda x: logits(x)[:, :2]}, "p[:, model.classes_] = model.predict_proba(x)"),
+    "columns that are no classes": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "z"]}, "['a', 'z']: each"),
+    "a column twice": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "a"]}, "stand once"),
     "names as outputs": ({"model": lambda x: np.array(CLASSES)[logits(x).argmax(1)]}, "one label a record"),
     "a tuple": ({"model": lambda x: (logits(x), x)}, "lambda x: model(x)[0]"),
-    "an object with logits": ({"model": lambda x: Wrapped()}, "lambda x: model(x).logits"),
+    "a dictionary without logits": ({"model": lambda x: {"scores": logits(x)}}, "lambda x: model(x)['scores']"),
     "NaN": ({"model": with_nan}, "the first is number 3"),
     "probabilities for logits": ({"model": probabilities}, "Give outputs = 'probabilities'"),
     "a softmax at the end": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Softmax(1)).eval()}, "Say outputs='probabilities'"),
@@ -154,7 +156,9 @@ CASES = {  # what is given differently, and what the message says
     "one class": ({"members": records(60, 2, y=np.zeros(60, int), classes=("a",))}, "1 class"),
     "records of another shape": ({"non_members": records(60, 3, x=np.zeros((60, 5), np.float32))}, "records of shape (5,)"),
     "records of another type": ({"non_members": changed(OTHERS, x=(10 * OTHERS.x).astype(int))}, "gives membership away"),
-    "other classes": ({"non_members": changed(OTHERS, classes=("a", "c", "b"))}, "the same in the same order"),
+    "other classes": ({"non_members": changed(OTHERS, classes=("a", "c", "b"))}, "in the order a, c, b, members a, b, c"),
+    "a class less": ({"non_members": changed(OTHERS, y=OTHERS.y % 2, classes=("a", "c"))}, "it lacks b. Both need"),
+    "another class": ({"non_members": changed(OTHERS, classes=("a", "b", "d"))}, "lacks c, and has d, which members lack"),
     "members among non-members": ({"non_members": mixed(OTHERS, MEMBERS)}, "2 records of non_members are in members"),
     "the same with other labels": ({"non_members": changed(mixed(OTHERS, MEMBERS, 1), y=(OTHERS.y + 1) % 3)}, "1 records of"),
     "the same in float64": ({"non_members": changed(MEMBERS, x=MEMBERS.x.astype(np.float64))}, "60 records of non_members"),
@@ -196,6 +200,7 @@ CASES = {  # what is given differently, and what the message says
     "one group": ({"groups": (np.zeros(60), np.zeros(60))}, "leave groups out"),
     "numbers for groups": ({"groups": (MEMBERS.x[:, 0], OTHERS.x[:, 0])}, "np.digitize"),
     "groups with NaN": ({"groups": (np.full(60, np.nan), np.zeros(60))}, "a name of its own"),
+    "a budget of queries with a fraction": ({"queries": 2.5}, "queries = 2.5: a whole number"),
     "a recipe as dictionary": ({"recipe": {"architecture": "mlp"}}, "a training.TrainConfig is needed"),
     "a recipe for images": ({"recipe": TrainConfig("tanh_cnn")}, "needs images"),
     "augmentation of tables": ({"recipe": replace(RECIPE, augmentation="flip")}, "needs images"),
@@ -213,8 +218,46 @@ def test_refused(case, tmp_path):
     assert said in str(refused.value)
 
 
-def test_there_are_as_many_cases_as_promised():
-    assert len(CASES) + len(FILES) >= 60
+def test_what_a_message_advises_against_duplicates_makes_an_audit_possible():
+    """Its lines run on the arrays as they are, for they stand in files as often as in objects."""
+    def advised(changes: dict, x, y, **more):
+        with pytest.raises(MiaError) as refused:
+            inputs.check_inputs(logits, **({"members": MEMBERS, "non_members": OTHERS} | changes), options=AuditOptions())
+        lines = str(refused.value)
+        work = {"np": np, "x": x, "y": y, **more}
+        exec(lines[lines.rindex(": ") + 2:].strip("."), work)
+        return replace(OTHERS, x=work["x"], y=work["y"])
+
+    wide = records(90, 9)
+    twice = mixed(wide, wide.take(np.arange(89, -1, -1)), 1)
+    apart = advised({"non_members": twice}, twice.x, twice.y)
+    shared = mixed(wide, MEMBERS)
+    clean = advised({"non_members": shared}, shared.x, shared.y, x_members=MEMBERS.x)
+    for others, count in ((apart, 89), (clean, 88)):
+        assert len(others) == count
+        inputs.check_inputs(logits, MEMBERS, others, AuditOptions())
+
+
+def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
+    """By a process of its own, which then has not loaded what takes seconds."""
+    (tmp_path / "m.npz").write_bytes(b"")
+    rest = ["my:predict", "--members", "m.npz", "--non-members", "m.npz"]
+    typos = {"outputs = 'label'": [*rest, "--outputs", "label"], "scaling = '0 to 2'": [*rest, "--scaling", "0 to 2"],
+             "confidence = 95.0": [*rest, "--confidence", "95"], "fpr = 5.0": [*rest, "--fpr", "5"],
+             "minutes = 0.0": [*rest, "--minutes", "0"], "n.npz: there is no such file": [*rest, "--public", "n.npz"],
+             "MODEL is missing": ["--members", "m.npz"], "is not empty": [*rest, "-o", "."]}
+    code = ("import json, sys\nfrom typer.testing import CliRunner\nfrom mia_lib.publish.cli import app\n"
+            f"for said, words in json.loads({json.dumps(json.dumps(typos))}).items():\n"
+            "    done = CliRunner().invoke(app, ['audit', *words])\n"
+            "    assert done.exit_code == 2 and said in ' '.join(done.output.split()), done.output\n"
+            "assert not {'torch', 'sklearn', 'matplotlib'} & set(sys.modules)\n")
+    unset = {name: value for name, value in os.environ.items() if not name.startswith("MIA_")}  # a device needs PyTorch
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=unset, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_scalings_are_those_that_models_know():
+    assert set(options.SCALINGS) == set(models.SCALINGS)
 
 
 def test_columns_in_another_order():
@@ -227,12 +270,12 @@ def test_columns_in_another_order():
 
 def test_classes_of_files_keep_their_order():
     one, other = records(60, 2, classes=("good", "bad", "ugly")), records(60, 3, classes=("good", "bad", "ugly"))
-    assert doors.alike({"a": one, "b": other, "c": None})["a"].classes == ("good", "bad", "ugly")
+    assert files.same_classes({"a": one, "b": other, "c": None})["a"].classes == ("good", "bad", "ugly")
     fewer = replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))
-    found = doors.alike({"a": one, "b": fewer})["b"]
+    found = files.same_classes({"a": one, "b": fewer})["b"]
     assert found.classes == one.classes and (found.y == fewer.y + 1).all()
     some = replace(other, y=np.minimum(other.y, 1), classes=("0", "2"))
-    assert (doors.alike({"a": replace(one, classes=("0", "1", "2")), "b": some})["b"].y == 2 * some.y).all()
+    assert (files.same_classes({"a": replace(one, classes=("0", "1", "2")), "b": some})["b"].y == 2 * some.y).all()
 
 
 def test_fewer_classes_that_are_numbers_are_not_guessed_at():
@@ -240,8 +283,8 @@ def test_fewer_classes_that_are_numbers_are_not_guessed_at():
     five = records(60, 2, y=np.arange(60) % 5, classes=tuple("01234"))
     four = records(60, 3, y=np.arange(60) % 4, classes=tuple("0123"))
     with pytest.raises(MiaError, match=r"--non-members has 4 classes, numbered 0 to 3, .* has 5: .*classes=classes\)"):
-        doors.alike({"members": five, "non-members": four, "public": None})
-    assert doors.alike({"members": five, "non-members": five})["members"].classes == five.classes
+        files.same_classes({"members": five, "non-members": four, "public": None})
+    assert files.same_classes({"members": five, "non-members": five})["members"].classes == five.classes
 
 
 def test_ties_swallow_a_rate_that_was_asked_for():
@@ -271,7 +314,7 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     with pytest.raises(MiaError, match="of another model"):
         audit.audit(lambda x: logits(x) + 1 + x[:, :3], MEMBERS, OTHERS, keep=tmp_path)
     asked.clear()
-    found = given.given(lambda x: endpoint(x, 99), MEMBERS, OTHERS, keep=tmp_path)
+    found = inputs.check_inputs(lambda x: endpoint(x, 99), MEMBERS, OTHERS, AuditOptions(keep=tmp_path))
     asked.clear()
     whole = found.target.ask(found.pool.x)
     assert asked == [40]  # the last third
@@ -291,7 +334,7 @@ def test_kept_answers_of_a_model_that_changed_a_little(change, tmp_path):
 def test_the_logarithm_of_zero_is_a_number_like_others():
     """Where a class has no probability logits are -inf; signals are those of `from_probabilities`, with their floor."""
     with np.errstate(divide="ignore"):
-        made = [given.given(one, MEMBERS, OTHERS, outputs=kind).target for one, kind in (
+        made = [inputs.check_inputs(one, MEMBERS, OTHERS, AuditOptions(outputs=kind)).target for one, kind in (
             (lambda x: np.log(_coarse(x)), "logits"), (_coarse, "probabilities"))]
         found, expected = (one.scalars(MEMBERS, "cross_entropy") for one in made)
     assert (_coarse(MEMBERS.x) == 0).any() and all(np.isfinite(found[name]).all() for name in expected if name != "outputs")
@@ -315,7 +358,7 @@ def test_references_that_were_asked_for_are_trained_on_halves_if_they_fit():
 
 
 def test_the_same_rate_twice_is_one():
-    assert audit.audit(logits, MEMBERS, OTHERS, fpr=(0.05, 0.05), minutes=1).given.rates == (0.05,)
+    assert audit.audit(logits, MEMBERS, OTHERS, fpr=(0.05, 0.05), minutes=1).inputs.options.rates == (0.05,)
 
 
 def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
@@ -324,11 +367,11 @@ def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
                                          "def predict(x):\n    return x @ W\n")
     given_files = [saved(tmp_path, "m.npz", MEMBERS), saved(tmp_path, "n.npz", OTHERS)]
     rest = dict(public=None, state=None, recipe=None, groups=None, output=Path("found"), minutes=1)
-    commanded("audited:predict", *given_files, only_plan=False, **rest)
-    commanded("audited:predict", *given_files, only_plan=True, **rest)
+    run_command("audited:predict", *given_files, only_plan=False, **rest)
+    run_command("audited:predict", *given_files, only_plan=True, **rest)
     before = (tmp_path / "found" / "audit.json").read_bytes()
     with pytest.raises(MiaError, match="holds an audit that was finished: give a new folder, such as -o found_2"):
-        commanded("audited:predict", *given_files, only_plan=False, **rest)
+        run_command("audited:predict", *given_files, only_plan=False, **rest)
     assert (tmp_path / "found" / "audit.json").read_bytes() == before
 
 
@@ -358,7 +401,7 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "a pickle": (lambda f: {"model": "forest.pkl"}, "weights_only=True"),
     "a checkpoint": (lambda f: {"model": "model.pth"}, "safetensors.torch.save_file"),
     "weights in the place of a model": (lambda f: {"model": "w.safetensors"}, "--state w.safetensors"),
-    "a pickled state": (lambda f: {"state": "w.pt"}, "--state w.pt is a pickle"),
+    "a pickled state": (lambda f: {"state": text(f / "w.pt", "x")}, "w.pt is a pickle"),
     "no such state": (lambda f: {"state": str(f / "none.safetensors")}, "there is no such file"),
     "a state that is none": (lambda f: {"state": text(f / "bad.safetensors", "x" * 20)}, "is no safetensors file"),
     "a state of another network": (lambda f: {"state": weights(f, nn.Linear(5, 3))}, "has weight (3, 5) for (3, 6)"),
@@ -377,6 +420,7 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "a class without records": (lambda f: {"members": skipped(f)}, "no record is of class 1"),
     "labels out of range": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 1)}, "out of range"),
     "labels with fractions": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 0.5)}, "no whole numbers"),
+    "targets of a regression": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.x[:, 0])}, "are for classifiers"),
     "records with NaN": (lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))}, "missing"),
     "an array of another name": (lambda f: {"groups": "region"}, "has no such array. It has x, y, classes"),
     "no such recipe": (lambda f: {"recipe": str(f / "none.yaml")}, "there is no such file"),
@@ -425,7 +469,7 @@ def test_refused_files(case, tmp_path):
              "non_members": saved(tmp_path, "others.npz", OTHERS), "state": weights(tmp_path, nn.Linear(6, 3)), "recipe": None,
              "output": tmp_path / "new"} | make(tmp_path)
     with pytest.raises(MiaError) as refused:
-        audit.commanded(*(asked[name] for name in ("model", "members", "non_members", "public", "state", "recipe", "groups",
+        run_command(*(asked[name] for name in ("model", "members", "non_members", "public", "state", "recipe", "groups",
                                                    "output")), False)
     assert said in str(refused.value)
 
@@ -448,7 +492,7 @@ def test_a_program_with_a_pickle_runs_nothing(tmp_path):
     x = torch.zeros(4, 6)
     program = torch.export.export(nn.Linear(6, 3).eval(), (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},))
     torch.export.save(program, tmp_path / "good.pt2")
-    assert doors.program(tmp_path / "good.pt2").module()(torch.zeros(7, 6)).shape == (7, 3)
+    assert files.program(tmp_path / "good.pt2").module()(torch.zeros(7, 6)).shape == (7, 3)
 
     def rewritten(name: str, change) -> str:
         with zipfile.ZipFile(tmp_path / "good.pt2") as good, zipfile.ZipFile(tmp_path / name, "w") as bad:
@@ -459,9 +503,9 @@ def test_a_program_with_a_pickle_runs_nothing(tmp_path):
     planted = rewritten("a.pt2", lambda entry, content: pickle.dumps(Boom(tmp_path / "ran")) if entry.endswith(
         "sample_inputs/model.pt") else content)
     with pytest.raises(MiaError, match="more than tensors"):
-        doors.program(planted)
+        files.program(planted)
     said = rewritten("b.pt2", lambda entry, content: json.dumps({"config": {"w": {"use_pickle": True}}}).encode() if
                      entry.endswith("weights_config.json") else content)
     with pytest.raises(MiaError, match="weights kept as pickles"):
-        doors.program(said)
+        files.program(said)
     assert not (tmp_path / "ran").exists()

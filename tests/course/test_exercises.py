@@ -16,7 +16,7 @@ from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import find_root, validate
 
 ROOT = find_root(Path(__file__).resolve().parents[2])
-ALL = exercises.every(ROOT)
+ALL = exercises.load_exercises(ROOT)
 ANSWERS = [pytest.param(one, answer, id=f"{one.name}: {answer.title}") for one in ALL for answer in one.answers]
 SMALL = bank.Size(records=80, models=6, public=40, epochs=1)
 NUMPY_ALONE = """
@@ -35,12 +35,12 @@ def test_there_are_enough_in_every_chapter():
 
 @pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
 def test_the_solution_is_accepted(exercise):
-    assert exercise.said(seed=3) == []
+    assert exercise.failures(seed=3) == []
 
 
 @pytest.mark.parametrize("exercise, answer", ANSWERS)
 def test_right_answers_are_accepted_and_wrong_ones_told_why(exercise, answer):
-    said = exercise.said(answer, seed=4)
+    said = exercise.failures(answer, seed=4)
     assert bool(said) != answer.right, said
     for one in said:
         assert one[0] == "`" and one.rstrip()[-1] in ".?", one
@@ -87,7 +87,7 @@ def test_nothing_is_accepted_that_was_not_written(exercise):
     ("malt = 3", "no function `malt`"),
 ])
 def test_what_is_no_answer_at_all_is_told_apart(answer, told):
-    said = ALL[[one.name for one in ALL].index("malt_mast")].said(exercises.Answer(False, "none", answer))
+    said = ALL[[one.name for one in ALL].index("malt_mast")].failures(exercises.Answer(False, "none", answer))
     assert told in said[0]
 
 
@@ -200,7 +200,7 @@ def test_the_bank_that_is_handed_out_fits_into_a_mail():
     import numpy as np
 
     size, rng = bank.Size(), np.random.default_rng(0)
-    floats = 2 * size.models * size.records + 10 * (size.records + size.public) + size.public + 785 * 32 + 33 * 10
+    floats = 2 * size.models * size.records + bank.FEATURES * (size.records + size.public) + size.public + 785 * 32 + 33 * 10
     made = {"x": rng.integers(256, size=(size.records, 784)).astype(np.uint8), "all": rng.random(floats).astype(np.float32)}
     assert len(bank.packed(made)) < bank.LARGEST
     with pytest.raises(MiaError, match="can be mailed"):
@@ -219,11 +219,11 @@ def _solved(exercise, folder: Path, ending: str) -> Path:
 def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
     exercise = next(one for one in ALL if one.name == "malt_mast")
     full = marking.mark(_solved(exercise, tmp_path, ".ipynb"), ROOT, seed=1)
-    assert (full.exercise, full.right, full.said) == ("malt_mast", full.of, ())
+    assert (full.exercise, full.right, full.remarks) == ("malt_mast", full.of, ())
     as_script = marking.mark(_solved(exercise, tmp_path, ".py"), ROOT, seed=1)
     assert as_script.right == full.of
     empty = marking.mark(exported["student"] / "malt_mast.ipynb", ROOT, seed=1)
-    assert empty.right == 0 and empty.of == full.of and "still to be written" in empty.said[0]
+    assert empty.right == 0 and empty.of == full.of and "still to be written" in empty.remarks[0]
 
 
 def _edited(exported, tmp_path, change) -> Path:
@@ -242,7 +242,7 @@ def _edited(exported, tmp_path, change) -> Path:
 ])
 def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change, said):
     made = marking.mark(_edited(exported, tmp_path, change), ROOT, seconds=8 if "never" in said else 60)
-    assert made.refused and said in made.said[0]
+    assert made.refused and said in made.remarks[0]
 
 
 def _script(tmp_path, exercise, text: str) -> Path:
@@ -265,7 +265,7 @@ def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
     cut = first + "\n# %%\n" + "\n# %%\n".join(rest)
     for text in (whole, "# %%\n" + whole + operator, cut, "# %%\n%matplotlib inline\n" + cut):
         made = marking.mark(_script(tmp_path, "malt_mast", text), ROOT, seed=1)
-        assert (made.right, made.said) == (made.of, ()) and made.of > 0, text
+        assert (made.right, made.remarks) == (made.of, ()) and made.of > 0, text
 
 
 @pytest.mark.parametrize("forged", [
@@ -281,12 +281,12 @@ def test_a_count_of_checks_that_is_not_the_exercise_s_is_refused(forged, tmp_pat
 def test_a_notebook_cannot_put_another_check_in_place_of_the_book_s(tmp_path):
     text = "import checks\nchecks.one = lambda *given: 'right'\nchecks.run('malt_mast', globals())\nx = input('wait')\n"
     made = marking.mark(_script(tmp_path, "malt_mast", text), ROOT, seed=1, seconds=60)
-    assert made.right == 0 and made.of > 0 and any("EOFError" in one for one in made.said)
+    assert made.right == 0 and made.of > 0 and any("EOFError" in one for one in made.remarks)
 
 
 def test_a_notebook_that_is_not_there_is_refused(tmp_path):
     made = marking.mark(tmp_path / "gone" / "lira.ipynb", ROOT)
-    assert made.refused and "no file" in made.said[0]
+    assert made.refused and "no file" in made.remarks[0]
 
 
 def test_checks_beside_a_notebook_are_not_those_that_mark_it(exported, tmp_path):
@@ -339,3 +339,55 @@ def test_a_look_at_a_result_that_is_none_says_what_is_wrong(repo, monkeypatch, c
     assert "scores of shape () for 10 records" in capsys.readouterr().out
     checks.tell("mine", np.arange(10), np.arange(10) > 4)
     assert "AUC 1.000" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------------- what real signals show
+
+SHOWN = {  # exercise -> what its last lines are to show: better, worse, by at least so much TPR at 5 % FPR
+    "malt_mast": ("MAST", "MALT", 0.1), "calibrated": ("calibrated by 16 references", "calibrated by 2 references", 0.05),
+    "lira": ("LiRA on the margin", "LiRA on the loss", 0.05), "iha": ("IHA", "loss alone", 0.3),
+    "broken": ("published", "repaired", 0.05)}
+
+
+@pytest.fixture(scope="module")
+def handed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("handed")
+    (folder / "signals.npz").write_bytes(bank.packed(bank.arrays(bank.Size())))
+    return folder
+
+
+def _shown(name, folder, monkeypatch, capsys) -> tuple[str, dict]:
+    """What the solved exercise prints about the signals that are handed out, and name -> (AUC, TPR) of what it tells."""
+    exercise = next(one for one in ALL if one.name == name)
+    monkeypatch.chdir(folder)
+    work, told = exercise.work(), {}
+    checks = work["checks"]
+    monkeypatch.setattr(checks, "tell", lambda name, scores, members: told.update({name: (
+        checks.auc(scores, members), (scores[members] > sorted(scores[~members])[-int(0.05 * (~members).sum()) - 1]).mean())}))
+    exec(exercise.signals, work)
+    return capsys.readouterr().out, told
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_real_signals_show_the_point_of_an_exercise(name, handed, monkeypatch, capsys):
+    better, worse, by = SHOWN[name]
+    told = _shown(name, handed, monkeypatch, capsys)[1]
+    assert told[better][1] > told[worse][1] + by and told[better][0] >= told[worse][0]
+    if name == "malt_mast":
+        assert told["MAST"][0] > told["all references"][0]
+
+
+def test_thresholds_find_more_members_than_strangers(handed, monkeypatch, capsys):
+    promised, counted, found = _percent(_shown("threshold", handed, monkeypatch, capsys)[0])
+    assert promised == 5 and abs(counted - promised) < 3 and found > 4 * counted
+    one, own = map(_percent, _shown("quantile", handed, monkeypatch, capsys)[0].splitlines())
+    assert own[1] <= one[1] + 1 and own[2] > 1.5 * one[2]  # at no more false alarms
+
+
+def test_rates_that_refute_an_epsilon_are_counted(handed, monkeypatch, capsys):
+    lines = _shown("privacy_cap", handed, monkeypatch, capsys)[0].splitlines()
+    assert any(float(line.split()[3]) > float(line.split()[5]) for line in lines)
+
+
+def _percent(line: str) -> list[float]:
+    return [float(number) for number in re.findall(r"([\d.]+)%", line)]

@@ -11,7 +11,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics import Interval
 
-PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare"]
+PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
 
 
 def around(mean, spread=0.1, count=9):
@@ -47,128 +47,55 @@ def test_additions_of_this_book_say_so(paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_papers_own_data_are_known_data_sets_of_its_exhibits(paper):
-    of_paper, exhibits = claims._file(paper)["data"], {claim["exhibit"] for claim in claims.claims(paper).values()}
-    assert set(of_paper) <= exhibits and {name for names in of_paper.values() for name in names} <= set(sets.names())
-
-
-def test_margins_are_read_from_the_claims_file():
-    assert claims.margin("curvature", "A3", "same") == 0.005
-    with pytest.raises(MiaError, match="Did you mean 'same'"):
-        claims.margin("curvature", "A3", "sam")
+def test_regimes_are_of_exhibits_on_known_data_sets(paper):
+    regimes, exhibits = claims._file(paper).get("regimes", {}), {one["exhibit"] for one in claims.claims(paper).values()}
+    assert set(regimes) <= exhibits and {regime["dataset"] for regime in regimes.values()} <= set(sets.names())
 
 
 @pytest.mark.parametrize("mean, spread, verdict", [
-    (0.001, 0.001, "reproduced"), (0.0, 0.001, "no difference"), (0.0, 0.1, "inconclusive"), (-0.1, 0.001, "contradicted")])
-def test_no_difference_needs_the_whole_interval_within_the_margin(mean, spread, verdict):
-    assert claims.judge("bayes", "C7r", {"a": around(mean, spread), "b": around(max(mean, 0), spread)}).verdict == verdict
+    (1.0, 0.1, "reproduced"), (0.0, 0.1, "inconclusive"), (-1.0, 0.1, "contradicted"), (0.0, 0.001, "no difference"),
+    (0.002, 0.001, "no difference"), (-0.002, 0.001, "no difference"), (0.02, 0.001, "reproduced")])
+def test_a_verdict_follows_from_one_interval(mean, spread, verdict):
+    judged = claims.judge("bayes", "C7r", around(mean, spread))
+    assert judged.verdict == verdict and judged.text == claims.claims("bayes")["C7r"]["text"]
+
+
+def test_no_difference_needs_a_margin_and_an_interval_with_a_width():
     assert claims.judge("bayes", "C7", around(0.0, 0.001)).verdict == "inconclusive"  # has no such margin
-
-
-def test_an_interval_without_width_is_not_taken_for_no_difference():
     flat = metrics.t_interval([0.001, 0.001, 0.001])
-    assert flat.degenerate and claims.judge("bayes", "C7r", {"a": flat, "b": around(0.0, 0.001)}).verdict == "inconclusive"
+    assert flat.degenerate and claims.judge("bayes", "C7r", flat).verdict == "inconclusive"
 
 
-def test_a_claim_without_a_sentence_says_itself_with_its_verdict_and_numbers():
-    record = {**claims.judge("iha", "C1", around(1)).record()}
-    said = claims.sentence(record)
-    assert record["text"] in said and record["brief"] in said and "So it is here" in said
-    assert "because" in claims.sentence(claims.judge("iha", "C3", None, "because").record())
-
-
-def test_verdicts_that_do_not_add_up_are_counted_apart(monkeypatch):
-    monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
-    shown = []
-    claims.show("bayes", [claims.judge_identity("bayes", "C1", 0.0, 0.0), *all_of_bayes()[1:]],
-                {"Table 1": "cifar10", "Table 2": "fashion_mnist_20k"})
-    records = {record["claim"]: record for record in shown[0][claims.MIME]}
-    assert [records[claim]["data"] for claim in ("C7", "C11", "C6")] == [claims.OWN_DATA, claims.STAND_IN, ""]
-    ours = [record for record in records.values() if record["kind"] == "ours"]
-    on_own = [one for one in records.values() if one["exhibit"] == "Table 1" and one["kind"] == "paper"]
-    said = claims.tally(records.values())
-    assert f"own data: {len(on_own)} reproduced" in said and "On other data: 3 reproduced" in said
-    assert f"additions: {len(ours)} reproduced" in said and "identities: 1 checked" in said
-    with pytest.raises(MiaError, match="Table 9"):
-        claims.show("bayes", all_of_bayes(), {"Table 9": "cifar10"})
-
-
-def test_a_run_on_other_data_beside_the_papers_is_one_on_a_stand_in(monkeypatch):
-    monkeypatch.setattr(tables, "display_bundle", lambda bundle: shown.append(bundle))
-    for used, whose in ((["cifar10"], claims.OWN_DATA), (["cifar10", "mnist"], claims.STAND_IN), ([], claims.STAND_IN)):
-        shown = []
-        claims.show("bayes", all_of_bayes(), {"Table 1": used})
-        assert {one["data"] for one in shown[0][claims.MIME] if one["exhibit"] == "Table 1"} == {whose}
-
-
-@pytest.mark.parametrize("parts, verdict", [
-    (around(1), "reproduced"), (around(0), "inconclusive"), (around(-1), "contradicted"),
-    ({"a": around(1), "b": around(2)}, "reproduced"), ({"a": around(1), "b": around(0)}, "inconclusive"),
-    ({"a": around(1), "b": around(-1)}, "contradicted")])
-def test_verdict_by_parts(parts, verdict):
-    judged = claims.judge("bayes", "C7", parts)
-    assert judged.verdict == judged.said == verdict
-    assert judged.text == claims.claims("bayes")["C7"]["text"]
-
-
-def test_estimates_are_listed_by_part():
-    judged = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 1000": around(2)}, points=True)
-    assert re.fullmatch(r"n = 400: 100\.0 \[\S+, \S+\] points; n = 1000: 200\.0 \[\S+, \S+\] points", judged.estimate)
-    assert re.fullmatch(r"1\.000 \[\S+, \S+\]", claims.judge("bayes", "C6", around(1)).estimate)
-
-
-def test_one_part_of_many_below_zero_contradicts_only_beyond_chance():
-    barely = around(-0.08)
-    assert barely.sign == -1
-    assert claims.judge("bayes", "C7", barely).verdict == "contradicted"
-    many = {"bad": barely, **{str(i): around(1) for i in range(19)}}
-    assert claims.judge("bayes", "C7", many).verdict == "inconclusive"
-
-
-def test_level_of_the_verdict_is_honest_under_no_effect():
+def test_under_no_effect_a_verdict_is_wrong_as_often_as_its_level_says():
     rng = np.random.default_rng(0)
-    found = [claims.judge("bayes", "C7", {i: metrics.t_interval(rng.normal(size=6)) for i in "abcde"}).verdict
-             for _ in range(300)]
-    assert found.count("reproduced") == 0
-    assert found.count("contradicted") / 300 < 0.06  # one side of 5 % over all parts
+    verdicts = [claims.judge("bayes", "C7", metrics.t_interval(rng.normal(size=8))).verdict for _ in range(400)]
+    assert verdicts.count("reproduced") / 400 < 0.05 and verdicts.count("contradicted") / 400 < 0.05
 
 
-def test_bootstrap_intervals_are_widened_too():
-    rng = np.random.default_rng(1)
-    members = np.arange(300) < 150
-    good, bad = rng.normal(size=300) + 2 * members, rng.normal(size=300)
-    parts = {"a": metrics.compare("auc", good, bad, members), "b": metrics.compare("auc", bad, good, members)}
-    assert claims.judge("bayes", "C6", parts).verdict == "contradicted"
-    assert claims.judge("bayes", "C6", -parts["b"]).verdict == "reproduced"
+def test_an_identity_is_held_to_its_rounding():
+    off = Interval(0.05, 0.05, 0.05, exact=True)
+    judged = claims.judge("bayes", "C1", off)
+    assert judged.verdict == "contradicted" and ": 0.05, rounding allows 1e-" in judged.estimate
+    assert claims.judge("bayes", "C1", Interval(3e-13, 3e-13, 3e-13, exact=True)).verdict == "checked"
+
+
+def test_numbers_are_text_for_the_reader_and_data_for_programs():
+    judged = claims.judge("bayes", "C7", around(1.5), cases={"n = 400": around(4), "n = 1000": around(-1)})
+    assert re.fullmatch(r"150\.0 \[\S+, \S+\] points; n = 400: 400\.0 \[\S+, \S+\] points; n = 1000: -100.*", judged.estimate)
+    assert judged.brief == judged.estimate.split(";")[0] + "; above zero in 1 of 2 cases"
+    assert [(one["part"], one["unit"]) for one in judged.numbers] == [
+        ("", "points"), ("n = 400", "points"), ("n = 1000", "points")]
+    assert [one["value"] for one in judged.numbers] == pytest.approx([150, 400, -100])
+    assert re.fullmatch(r"1\.000 \[\S+, \S+\]", claims.judge("bayes", "C6", around(1)).brief)
+    bare = claims.judge("bayes", "C6", around(1).without("2 games: too few"))
+    assert bare.numbers == [{"part": "", "value": pytest.approx(1.0), "low": None, "high": None, "unit": ""}]
 
 
 def test_not_run_needs_a_reason():
     judged = claims.judge("bayes", "C14", None, "ImageNet is not here")
-    assert (judged.verdict, judged.said, judged.estimate) == ("not run", "not run", "")
-    for parts in (None, {"a": around(1), "b": None}, {}):
-        with pytest.raises(MiaError, match="reason"):
-            claims.judge("bayes", "C14", parts)
-    assert claims.judge("bayes", "C7", {"a": None}, "later").said == "not run"
-
-
-def test_partial_verdict_says_what_is_missing():
-    judged = claims.judge("bayes", "C7", {"n = 400": around(1), "n = 4000": None, "n = 6000": None}, "too slow")
-    assert judged.verdict == "reproduced"
-    assert judged.said == "reproduced for n = 400; n = 4000, n = 6000 not run"
-    many = claims.judge("bayes", "C7", {**dict.fromkeys("abcde", around(1)), "f": None}, "too slow")
-    assert many.said == "reproduced for the 5 parts run; f not run"
-    against = claims.judge("bayes", "C7", {"a": around(-1), "b": around(1), "f": None}, "too slow")
-    assert against.said == "contradicted; f not run", "not of each part that was run"
-
-
-def test_identity_is_held_to_rounding():
-    assert claims.judge_identity("bayes", "C1", 3e-13, 1e-10).verdict == "checked"
-    off = claims.judge_identity("bayes", "C1", 0.05, 1e-10)
-    assert off.verdict == "contradicted" and "0.05, rounding allows 1e-10" in off.estimate
-    assert claims.judge_identity("bayes", "C2", 3, 0, "cases that disagree").estimate == "cases that disagree: 3"
-    for bad in (np.nan, -1e-3):
-        with pytest.raises(MiaError, match="residual"):
-            claims.judge_identity("bayes", "C1", bad, 1e-10)
+    assert (judged.verdict, judged.estimate, judged.brief, judged.numbers) == ("not run", "", "", [])
+    with pytest.raises(MiaError, match="reason"):
+        claims.judge("bayes", "C14", None)
 
 
 def test_unknown_claims_are_refused():
@@ -178,28 +105,40 @@ def test_unknown_claims_are_refused():
         claims.claims("byes")
 
 
-def all_of_bayes():
-    return [claims.judge("bayes", claim, around(1) if claim != "C14" else None, "no ImageNet")
-            for claim in claims.claims("bayes")]
+def test_a_sentence_says_the_claim_with_its_verdict_and_number():
+    record = claims.judge("iha", "C3", around(1)).record()
+    said = claims.sentence(record)
+    assert record["text"] in said and record["brief"] in said and "So it is here" in said
+    assert "because" in claims.sentence(claims.judge("iha", "C3", None, "because").record())
+
+
+def all_of_bayes(**data):
+    """A verdict on each claim: identities hold, C14 is not run, all else is reproduced; exhibit -> on whose data."""
+    known, judged = claims.claims("bayes"), []
+    for claim, one in known.items():
+        number = None if claim == "C14" else around(0 if "rounding" in one else 1)
+        judged.append(claims.judge("bayes", claim, number, "" if number else "no ImageNet", data=data.get(one["exhibit"], "")))
+    return judged
+
+
+def shown(monkeypatch, verdicts):
+    bundles = []
+    monkeypatch.setattr(tables, "display_bundle", bundles.append)
+    claims.show("bayes", verdicts)
+    return bundles
 
 
 def test_show_hands_every_verdict_to_the_scorecard(monkeypatch):
-    seen = []
-    monkeypatch.setattr(tables, "display_bundle", lambda bundle: seen.append(bundle))
-    claims.show("bayes", reversed(all_of_bayes()))
-    records = seen[0][claims.MIME]
-    assert [record["claim"] for record in records] == list(claims.claims("bayes"))
-    assert ":name: tab-bayes-claims" in seen[0]["text/markdown"]
-    assert seen[0]["text/markdown"].count("\n| **") == len(records)
-    assert "Every part of every claim" in seen[1]["text/markdown"]
+    table, details = shown(monkeypatch, reversed(all_of_bayes()))
+    assert [record["claim"] for record in table[claims.MIME]] == list(claims.claims("bayes"))
+    assert ":name: tab-bayes-claims" in table["text/markdown"]
+    assert table["text/markdown"].count("\n| **") == len(table[claims.MIME])
+    assert "Every case of every claim" in details["text/markdown"]
 
 
 def test_the_table_says_whose_a_claim_is_and_what_was_not_run(monkeypatch):
-    seen = []
-    monkeypatch.setattr(tables, "display_bundle", lambda bundle: seen.append(bundle["text/markdown"]))
-    parts = {"a": around(3), "b": around(0), "c": around(2)}
-    claims.show("bayes", [claims.judge("bayes", "C7", parts) if one.claim == "C7" else one for one in all_of_bayes()])
-    rows = {row.split("**")[1].rstrip("."): row for row in seen[0].splitlines() if row.startswith("| **")}
+    text = shown(monkeypatch, all_of_bayes())[0]["text/markdown"]
+    rows = {row.split("**")[1].rstrip("."): row for row in text.splitlines() if row.startswith("| **")}
     assert "**not run** (no ImageNet)" in rows["C14"]
     ours = {claim for claim, one in claims.claims("bayes").items() if one["kind"] == "ours"}
     assert ours and {claim for claim, row in rows.items() if "(ours) " in row} == ours
@@ -213,16 +152,16 @@ def test_show_refuses_a_claim_left_out_or_given_twice():
         claims.show("bayes", [*verdicts, verdicts[0]])
 
 
-def test_of_many_parts_the_least_is_shown():
-    judged = claims.judge("bayes", "C7", {"a": around(3), "b": around(1), "c": around(2), "d": None}, "too slow")
-    assert judged.brief.startswith("decided by b (of 3): 1.000")
-    wide = Interval(-0.1, -0.6, 0.4, 0.95, "4 targets", se=0.15, dof=3)
-    narrow = Interval(-0.3, -0.35, -0.25, 0.95, "4 targets", se=0.015, dof=3)
-    against = claims.judge("bayes", "C7", {"wide": wide, "narrow": narrow, "above": around(1)})
-    assert against.verdict == "contradicted" and "narrow" in against.brief  # not the one that covers zero
-    assert claims.judge("bayes", "C7", {"a": around(3), "b": around(1)}).brief.count(":") == 2
-    open_ = claims.judge("bayes", "C7", {"a": around(1), "b": around(9).without("2 games: too few"), "c": around(2)})
-    assert open_.verdict == "inconclusive" and "by b" in open_.brief  # which has no interval, and so leaves it open
+def test_verdicts_that_do_not_add_up_are_counted_apart():
+    records = [verdict.record() for verdict in all_of_bayes(**{"Table 1": claims.OWN_DATA, "Table 2": claims.STAND_IN})]
+    theirs = [one for one in records if one["kind"] == "paper" and one["verdict"] == "reproduced"]
+    on = {exhibit: sum(one["exhibit"] == exhibit for one in theirs) for exhibit in ("Table 1", "Table 2")}
+    ours = sum(one["kind"] == "ours" and one["verdict"] == "reproduced" for one in records)
+    checked = sum(one["verdict"] == "checked" for one in records)
+    text = claims.tally(records)
+    assert f"own data: {on['Table 1']} reproduced" in text and f"On other data: {on['Table 2']} reproduced" in text
+    assert f"additions: {ours} reproduced" in text and f"identities: {checked} checked" in text
+    assert "about no data set: " in text.lower() and "1 not run" in text
 
 
 def test_counts_of_nothing():

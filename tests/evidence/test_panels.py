@@ -5,22 +5,15 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 
 from mia_lib.evidence import panels
-from mia_lib.metrics.interval import Interval
 
 
 @pytest.fixture(autouse=True)
 def close_figures():
     yield
     plt.close("all")
-
-
-def lengths(drawn):
-    """Ends of the bars of one `bars`, [n, 2]."""
-    return np.array([segment[:, 1] for segment in drawn[2][0].get_segments()])
 
 
 def test_panels_stand_in_the_order_of_reading_and_places_left_over_are_empty():
@@ -30,23 +23,6 @@ def test_panels_stand_in_the_order_of_reading_and_places_left_over_are_empty():
     assert [axis.axison for axis in axes] == [True, True, True, False]
     assert tuple(figure.get_size_inches()) == (panels.WIDTH, 5.0)
     assert len(panels.grid()[1]) == 1 and len(panels.grid(4)[1]) == 4
-
-
-def test_bars_are_the_intervals_in_the_unit_asked_for():
-    found = [Interval(0.5, 0.4, 0.7), Interval(0.01, 0.0, 0.02)]
-    drawn = panels.bars(panels.grid()[1][0], [1, 2], iter(found), 100)
-    np.testing.assert_allclose(drawn[0].get_ydata(), [50, 1])
-    np.testing.assert_allclose(lengths(drawn), [[40, 70], [0, 2]])
-    low = panels.bars(panels.grid()[1][0], [1, 2], found, floor=0.005)
-    np.testing.assert_allclose(lengths(low), [[0.4, 0.7], [0.005, 0.02]])
-    assert not len(panels.bars(panels.grid()[1][0], [], [])[0].get_ydata())
-
-
-def test_whiskers_never_reach_beyond_the_estimate():
-    """A bootstrap's interval may leave its estimate out."""
-    drawn = panels.whiskers(panels.grid()[1][0], [1.0], [0.5], [0.6], [0.7])
-    np.testing.assert_allclose(lengths(drawn), [[0.5, 0.7]])
-    assert not panels.whiskers(panels.grid()[1][0], [1.0], [0.5])[2]
 
 
 def test_a_legend_names_each_thing_once_and_fits():

@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import plotting, tables, versus
+from mia_lib.evidence import plotting, tables
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +155,7 @@ def drawn():
     yield plotting.histograms({"MALT": (scores, members)}, {"MALT": 0.5})
     frame = pd.DataFrame([{"n": n, "auc": 0.5 + 0.01 * place, "attack": name, "low": 0.4, "high": 0.7}
                           for place, name in enumerate(many) for n in (10, 20)])
-    yield plotting.against(frame, "n", "auc", "attack")
-    yield versus.picture({"a case": (many, members)}, fpr=0.1)
+    yield plotting.lineplot(frame, "n", "auc", "attack")
 
 
 def test_in_a_figure_no_two_lines_look_alike_without_colour_and_what_is_drawn_can_be_seen():
@@ -230,28 +229,32 @@ def table1():
     return frame.assign(low=frame.value - 0.01, high=frame.value + 0.02)
 
 
-def test_against_a_number_with_the_papers_values():
-    fig = plotting.against(table1(), "n", "value", "attack", paper="paper_value", log=True, percent=True,
-                           xlabel="records", ylabel="accuracy", chance=0.5)
+def test_a_lineplot_over_a_number_with_the_papers_values():
+    fig = plotting.lineplot(table1(), "n", "value", "attack", paper="paper_value", log=True, percent=True,
+                            xlabel="records", ylabel="accuracy", chance=0.5)
     assert {"0-1", "MALT", "MATT", "printed in the paper", "400", "6k", "52 %"} <= labels(fig)
     assert_tidy(fig)
     hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "white"]
     assert sorted(y for line in hollow for y in line.get_ydata()) == sorted(table1().paper_value)
 
 
-def test_against_names_in_panels_and_more_than_five_lines():
-    frame = tables.paper("bayes", "table3").assign(x=lambda f: f.setting.str.removeprefix("augmentation: "))
-    fig = plotting.against(frame, "x", "value", "attack", low=None, high=None, panel="model", ylabel="accuracy (%)")
+def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
+    frame = tables.paper("bayes", "table3").assign(
+        x=lambda f: f.setting.str.removeprefix("augmentation: "), low=lambda f: f.value - 1, high=lambda f: f.value + 1)
+    fig = plotting.lineplot(frame, "x", "value", "attack", panel="model", ylabel="accuracy (%)")
     assert [ax.get_title() for ax in fig.axes] == ["ResNet-101", "VGG-16"]
     assert_tidy(fig)
     many = pd.DataFrame({"x": [1, 2] * 6, "y": np.arange(12.0), "who": np.repeat(list("abcdef"), 2)})
-    fig = plotting.against(many, "x", "y", "who", low=None, high=None)
+    many = many.assign(low=many.y + 0.1, high=many.y + 0.3)
+    fig = plotting.lineplot(many, "x", "y", "who")
     assert len(fig.legends[0].get_texts()) == 6
+    ends = np.concatenate([bars.get_segments() for bars in fig.axes[0].collections])[..., 1]
+    np.testing.assert_allclose(sorted(map(tuple, ends)), [(y, y + 0.3) for y in many.y], err_msg="never beyond the estimate")
     assert_tidy(fig)
     uneven = frame[(frame.attack == "0-1") | (frame.model == "ResNet-101")]
-    assert plotting.against(uneven, "x", "value", "attack", low=None, high=None, panel="model").legends
+    assert plotting.lineplot(uneven, "x", "value", "attack", panel="model").legends
     with pytest.raises(MiaError, match="lacks the columns z"):
-        plotting.against(many, "z", "y", "who", low=None, high=None)
+        plotting.lineplot(many, "z", "y", "who")
 
 
 def test_names_move_apart_as_little_as_needed():

@@ -74,40 +74,35 @@ def test_a_cell_is_the_text_of_a_number_and_keeps_it_in_the_units_that_are_print
     for interval in (metrics.Interval(0.5, 0.5, 0.5), metrics.Interval(0.5, np.nan, np.nan)):  # no spread, no interval
         assert (tables.cell(interval).value, tables.cell(interval).low) == (0.5, None)
     assert type(pd.DataFrame({"a": [shown, "not run"]}).set_index("a").reset_index().a[0]) is tables.Cell
-    assert tables.stacked([shown]) is shown and tables.stacked([shown, "x"]) == "57.0 [56.2, 57.8]\nx"
 
 
-def test_wide_says_below_resolution_instead_of_a_number(table):
-    frame = tables.wide(table)
+def test_a_pivot_says_below_resolution_instead_of_a_number(table):
+    frame = tables.pivot_metrics(table)
     assert list(frame.columns) == ["attack", "auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"]
     assert list(frame.attack) == ["MALT", "0-1"]
     assert set(frame["tpr_at_fpr=0.001"]) == {"below resolution"}
     row = table.iloc[0]
     assert frame.auc[0] == f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
-    assert tables.wide(table, 1, percent=True).auc[0].text.startswith(f"{100 * row.value:.1f} [")
-    assert frame["tpr_at_fpr=0.01"][0] != tables.BELOW  # 100 non-members resolve exactly 1 %
+    assert tables.pivot_metrics(table, 1).auc[0].text.startswith(f"{row.value:.1f} [")
+    assert frame["tpr_at_fpr=0.01"][0] != tables.BELOW_RESOLUTION  # 100 non-members resolve exactly 1 %
 
 
-def test_what_a_paper_printed_is_looked_up_by_the_columns_that_identify_it():
-    assert tables.printed("bayes", "table2", "attack") == {
-        "0-1": 69.4, "Shadow models": 73.9, "MALT": 77.1, "MAST": 77.6}
-    frame = tables.paper("bayes", "table3")
-    found = tables.printed("bayes", "table3", "model", "setting", "attack")
-    assert len(found) == len(frame) and all(
-        found[row.model, row.setting, row.attack] == row.value for row in frame.itertuples())
-    with pytest.raises(MiaError, match="does not tell the 12 rows of bayes table3 apart"):
-        tables.printed("bayes", "table3", "attack")
-    with pytest.raises(MiaError, match="Did you mean 'attack'"):
-        tables.printed("bayes", "table2", "attak")
-
-
-def test_ours_beside_the_papers_in_the_papers_unit():
-    ours = metrics.Interval(0.5491, 0.545, 0.5532)
-    assert tables.beside(ours, 0.544) == "0.549 [0.545, 0.553] / 0.544"
-    assert tables.beside(ours, 54.4, percent=True) == "54.9 [54.5, 55.3] / 54.4" and tables.beside(ours, 0.544).paper == 0.544
-    assert tables.beside(0.5491, 54.4, percent=True) == "54.9 / 54.4"
-    assert tables.beside(None, 0.544) == "not run / 0.544"
-    assert tables.beside(ours, None) == "0.549 [0.545, 0.553]" and tables.beside(None, None) == "not run"
+def test_the_papers_numbers_stand_in_columns_of_their_own_beside_ours():
+    intervals = [metrics.Interval(0.5491, 0.545, 0.5532), metrics.Interval(0.6, 0.5, 0.7),
+                 metrics.Interval(np.nan, np.nan, np.nan), None]
+    ours = pd.DataFrame({"n": [400, 400, 1000, 1000], "attack": ["MALT", "0-1", "MALT", "0-1"], "metric": "auc",
+                         "interval": intervals})
+    printed = pd.DataFrame({"n": [400, 4000], "attack": "MALT", "metric": "auc", "value": [54.4, 99.0]})
+    titles = {("MALT", "auc"): "MALT", ("0-1", "auc"): "0-1", ("MAST", "auc"): "MAST"}
+    table = tables.beside_paper(ours, printed, "n", titles)
+    assert list(table.columns) == ["MALT", "MALT, paper", "0-1"] and table.index.name == "n"
+    assert table.map(str).to_numpy().tolist() == [
+        ["54.9 [54.5, 55.3]", "54.4", "60.0 [50.0, 70.0]"], ["below resolution", "–", "–"]]
+    first = table.loc[400, "MALT"]
+    assert (first.value, first.low, first.high, first.paper, first.unit) == pytest.approx((54.91, 54.5, 55.32, 54.4, "%"))
+    several = tables.beside_paper(ours.assign(data="a"), printed.assign(data="b"), ["data", "n"], {("MALT",): "MALT"},
+                                  by=("attack",))
+    assert several.index.names == ["data", "n"] and list(several.columns) == ["MALT"]
 
 
 def test_markdown_table_escapes_pipes_formats_cells_and_aligns_numbers():

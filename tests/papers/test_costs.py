@@ -8,9 +8,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from mia_lib import models
-from mia_lib.attacks.quantile import networks
-from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.errors import MiaError
 from mia_lib.papers import costs
 from mia_lib.signals import hessian
@@ -24,29 +21,6 @@ def test_training_goes_forwards_and_backwards_through_each_record():
     assert one > 0 and costs.training(TrainConfig("strided_cnn:2,4,8", epochs=3), (28, 28, 1), 10, 200) == 6 * one
     with pytest.raises(MiaError, match="records"):
         costs.training(TrainConfig("mlp:3"), (5,), 2, 0)
-
-
-def test_a_regression_learns_from_some_records_and_asks_about_others():
-    config = NetworkConfig("mlp:3", hidden=(), epochs=2)  # 5-3 and the label, (3 + 4)-2
-    forwards, both = 2 * (15 + 14), 4 * (15 + 14) + 2 * 14
-    assert costs.regression(config, (5,), 4, 2, 100, 0) == 2 * 100 * both
-    assert costs.regression(config, (5,), 4, 2, 100, 30) == 2 * (100 * both + 30 * forwards)
-
-
-def test_features_of_a_frozen_backbone_are_counted_once():
-    shape, whole = (28, 28, 1), NetworkConfig("strided_cnn:2,4,8", hidden=(), epochs=1, frozen=True)
-    features = networks.features(whole, np.zeros((1, *shape), np.uint8)).shape[1]
-    body = networks.body_of(NetworkConfig("strided_cnn:2,4,8"), shape).eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        body(torch.zeros(1, *shape, dtype=torch.uint8))
-    head = NetworkConfig("strided_cnn:2,4,8", hidden=(), epochs=6, frozen=True)
-    counted = 15 * counter.get_total_flops() + 6 * (10 * 4 + 5 * 2) * 2 * features
-    assert costs.regression(head, shape, None, 2, 10, 5) == counted
-    assert costs.regression(head, shape, None, 2, 10, 5, kept=True) == counted - 15 * counter.get_total_flops()
-
-
-def test_trees_look_at_every_column_of_a_record_at_every_level():
-    assert costs.growing(TreeConfig(iterations=20, depth=3), 100, 7, 2) == 20 * 3 * 100 * 7 * 2
 
 
 @pytest.mark.parametrize("architecture", ["logistic_regression", "mlp:3"])

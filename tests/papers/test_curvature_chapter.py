@@ -79,14 +79,14 @@ def test_the_log_ratio_is_that_of_two_gaussians_a_view_and_liras_of_another_sign
 
 
 def test_the_frame_has_what_the_functions_of_the_page_say():
-    assert set(SCORES) == {*study.PAPER, *exhibits.OURS, study.CURVATURE} and SCORES["Yeom"].shape == (4, 600)
+    assert list(SCORES)[:8] == list(study.PAPER) and SCORES["Yeom"].shape == (4, 600)  # in the paper's order
     assert (MEMBERS == CURVED.members[:8:2]).all()
     loss, others = signals.loss_of(CURVED.true[..., 0]), GAMES[4]
     assert_allclose(SCORES["MAST"][2], bayes.mast(loss[4], loss[others], CURVED.members[others], "middle"))
     inside, true, top = CURVED.members[others], CURVED.true, CURVED.top
     assert_allclose(SCORES["LiRA, one spread"][2], baselines.lira_online(true[4], true[others], inside, True))
-    released = attack.likelihood_ratio(top[4], top[others], inside, "released_code")
-    assert_allclose(SCORES["LiRA, as released"][2], released)
+    for name, log_odds in (("LiRA, as released", top), ("LiRA, released rule", true)):
+        assert_allclose(SCORES[name][2], attack.likelihood_ratio(log_odds[4], log_odds[others], inside, "released_code"))
     for protocol in study.PROTOCOLS:
         yeom = metrics.estimate(FRAME, "Yeom", "auc", protocol=protocol)
         assert_allclose(yeom.values, metrics.auc(SCORES["Yeom"], MEMBERS))  # one view in either protocol
@@ -98,25 +98,13 @@ def test_the_frame_has_what_the_functions_of_the_page_say():
 
 
 def test_queries_are_counted_and_curvature_is_the_precise_one():
-    frame = study.queries("cifar100", CURVED, BANK, GAMES, 10, draws=20)
+    frame = study.queries("cifar100", CURVED, BANK, GAMES, draws=20)
     of_attack = frame[frame["study"] == "queries"].groupby("attack")["queries"].unique().map(sorted)
     assert of_attack[study.RATIO] == [40, 80] and of_attack[study.TRUE] == [1, 2, 18, 80] and of_attack["RMIA"] == [1]
-    found = metrics.estimate(frame, study.RATIO, "auc", queries=40)
+    auc = metrics.estimate(frame, study.RATIO, "auc", queries=40)
     scores = study.against(GAMES, CURVED.members[:, :300], lambda t, others, inside: study.curvature_attacks(
         CURVED.precise[..., :1], t, others, inside))[0][study.RATIO]
-    assert_allclose(found.values, metrics.auc(scores, MEMBERS[:, :300]))
-    same = bank_of(**CURVED.arrays | {"precise": -CURVED.true[:, :300]})
-    alike, of_one = (metrics.estimate(each, study.RATIO, "rank correlation").value for each in (
-        frame, study.queries("cifar100", same, BANK, GAMES, 10, draws=20)))
-    assert abs(alike) < 0.1 and of_one > 0.9  # of signals whose noise is independent, and of one signal
-    assert 0 <= metrics.estimate(frame, study.RATIO, "overlap").value <= 1
-
-
-def test_overlap_by_hand():
-    members = np.repeat([True, False], 100)
-    one = np.concatenate([np.arange(100) < 10, np.zeros(100)]).astype(float) + 0.001 * np.arange(200) * ~members
-    other = np.concatenate([(np.arange(100) >= 5) & (np.arange(100) < 20), np.zeros(100)]).astype(float)
-    assert study.overlap(one, one, members) == 1 and study.overlap(one, other, members) == 5 / 20
+    assert_allclose(auc.values, metrics.auc(scores, MEMBERS[:, :300]))
 
 
 def test_where_float32_has_nothing_precision_matters_and_the_share_of_nothing_is_told():
@@ -127,27 +115,15 @@ def test_where_float32_has_nothing_precision_matters_and_the_share_of_nothing_is
     assert auc[1] > auc[0] + 0.1
 
 
-def test_ladders_end_at_the_released_scores_and_the_table_has_the_changes():
-    frame = study.ladder("cifar100", CURVED, GAMES, draws=20)
-    scores = study.against(GAMES, CURVED.members[:, :300], lambda t, others, inside: study.curvature_attacks(
-        CURVED.precise, t, others, inside))[0]
-    last = {"NLL": (study.NLL, "variance for standard deviation"), "LR": (study.LR, "1e-22 in the denominator")}
-    for end, (name, step) in last.items():
-        found = metrics.estimate(frame, step, "auc", towards=end).values
-        assert_allclose(found, metrics.auc(scores[name], MEMBERS[:, :300]))
-    table = exhibits.ladder_table(frame)
-    assert len(table) == sum(map(len, study.STEPS.values()))
-    assert sum("\n" in str(cell) for cell in table["CIFAR-100: AUC"]) == len(table) - 2  # both begin with a number alone
-
-
-def test_fewer_references_are_the_first_ones_and_wrong_numbers_are_refused():
-    frame = study.by_references("cifar100", CURVED, GAMES, [4], draws=20)
+def test_fewer_references_are_the_first_ones():
+    frame, metric = study.by_references("cifar100", CURVED, GAMES, draws=20, few=4), "conformal_tpr_at_fpr=0.001"
     assert sorted(frame["references"].unique()) == [4, 8]
-    whole = metrics.estimate(FRAME, study.NLL, "auc", protocol="as released")
-    assert_allclose(metrics.estimate(frame, study.NLL, "auc", references=8).values, whole.values)
-    for counts in ([3], [10]):
-        with pytest.raises(MiaError, match="reference_counts"):
-            study.by_references("cifar100", CURVED, GAMES, counts)
+    fewer = {t: others[:4] for t, others in GAMES.items()}
+    scores = study.methods(CURVED, fewer, 2)[0]
+    for name in (study.LR, study.RELEASED):
+        rates = metrics.by_target({name: scores[name]}, MEMBERS, (metric,), draws=20)["value"]
+        assert_allclose(metrics.estimate(frame, name, metric, references=4).values, rates)
+    assert study.by_references("cifar100", CURVED, GAMES, draws=20)["references"].unique().tolist() == [8]
 
 
 def test_the_distance_of_gaussian_values_is_small_and_of_others_is_not():
@@ -167,25 +143,27 @@ def test_half_precision_moves_no_number_that_is_shown():
         assert abs(np.subtract(*[metrics.tpr_at_fpr(score, members[0], 0.01) for score in found])) < 2e-3
 
 
-def test_the_banks_own_models_stand_among_random_sets_and_unmeasured_sizes_are_left_out():
+def test_the_banks_own_models_stand_among_random_sets():
     other = toy_bank(1.5, 4, seed=5)[0]
     targets = {(kind, size): bank_of(**{name: getattr(other, name)[:3, :, 0] for name in ("released", "true", "top")},
                                      members=other.members[:3]) for kind in ("random", "coreset") for size in (100, 900)}
-    frame = study.sizes(CURVED, targets, GAMES, 300, draws=20)
+    frame = study.sizes(CURVED, 300, targets, GAMES, draws=20)
     assert frame[frame["kind"] == "random"]["size"].unique().tolist() == [100, 300, 900]
-    alone = study.sizes(CURVED, {}, GAMES, 300, draws=20)
     one_view = metrics.estimate(FRAME, study.NLL, "auc", protocol="one view")
-    assert_allclose(metrics.estimate(alone, study.NLL, "auc", size=300).values, one_view.values)
-    assert study.of_other_sizes("fashion_mnist_20k", ["random"], [77], 2, 2, 100, train=False, records=500) == (None, 0, {})
-    assert study.sizes(None, {}, GAMES, 0).empty
-    for figure, panels in ((6, 1), (7, 2)):
-        drawn = exhibits.sizes_figure(frame, figure)
-        assert len(drawn.axes) == panels
+    assert_allclose(metrics.estimate(frame, study.NLL, "auc", kind="random", size=300).values, one_view.values)
+    assert [len(exhibits.sizes_figure(frame, figure).axes) for figure in (6, 7)] == [1, 2]
+
+
+def test_references_of_other_sizes_are_halves_of_cifar_100():
+    references, half, targets = study.of_other_sizes([1000], 8)
+    assert references.members.shape == (8, 4000) and half == 25_000
+    assert {key: bank.members.shape for key, bank in targets.items()} == {
+        ("random", 1000): (8, 4000), ("coreset", 1000): (8, 4000)}
 
 
 def test_tables_stand_beside_the_papers():
     table = exhibits.table_one(FRAME)
-    assert list(table.index.get_level_values("attack")) == [*study.PAPER, *exhibits.OURS] and table.shape == (14, 4)
+    assert list(table.index.get_level_values("attack"))[:8] == list(study.PAPER) and table.shape == (14, 4)
     assert str(table.loc[("CIFAR-100", study.NLL), "AUC, paper"]) == "93.5"
     assert str(table.loc[("CIFAR-100", "RMIA"), "AUC, paper"]) == "–"
     views = exhibits.views_table(FRAME)
@@ -193,21 +171,19 @@ def test_tables_stand_beside_the_papers():
     low = exhibits.table_five(FRAME, "cifar100")
     assert str(low.loc[study.LR, "TPR at 0.1 %, paper"]) == "23.9"
     assert str(low.loc[study.LR, "TPR at 0.01 %"]) == "below resolution"
-    frame = study.queries("cifar100", CURVED, BANK, GAMES, 10, draws=20)
+    frame = study.queries("cifar100", CURVED, BANK, GAMES, draws=20)
     queries = exhibits.queries_table(frame)
     assert len(queries) == len(frame[frame["study"] == "queries"].groupby(["queries", "attack"]))
     assert list(queries.index.get_level_values("queries")) == sorted(queries.index.get_level_values("queries"))
-    assert exhibits.precision_table(study.precisions("cifar100", CURVED, GAMES, draws=20)).shape == (3, 4)
     signals_of = exhibits.signals_table(study.estimators("cifar100", CURVED, GAMES, draws=20))
     assert list(signals_of.index.get_level_values("signal")) == list(study.SIGNALS)
-    lines = exhibits.references_figure(study.by_references("cifar100", CURVED, GAMES, [4], draws=20)).axes[0]
-    assert len(lines.containers) == 6  # a line an attack
 
 
 def test_single_records_are_drawn_with_a_tick_a_model():
-    figure = exhibits.record_figure(CURVED.precise[..., 0], CURVED.members[:, :300])
+    figure = exhibits.figure_3(CURVED)
     ticks = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
     assert len(figure.axes) == 3 and sum(len(line.get_xdata()) for line in ticks) == 12
+    assert len(exhibits.figure_2({"cifar100": CURVED, "cifar10": CURVED}, [0, 2]).axes) == 2
     images = data.load("fashion_mnist_20k").take(np.arange(30))
     assert len(exhibits.extremes(images, np.arange(30.0)).axes) == 16
 
@@ -217,16 +193,16 @@ def test_a_probe_reads_the_hessian_at_small_steps_whatever_the_label():
     layers, images = torch.nn, data.load("fashion_mnist_20k").take(np.arange(2))
     smooth = layers.Sequential(layers.Flatten(), layers.Linear(784, 8), layers.Tanh(), layers.Linear(8, 10))
     linear = layers.Sequential(layers.Flatten(), layers.Linear(784, 10))
-    found = study.probe(models.feed(smooth, "-1 to 1").eval(), images.x[0], [3, 4])
-    assert len(found) == 2 * len(study.STEP_SIZES)
-    small = found[(found["h"] > 9e-5) & (found["h"] < 2e-4)]
+    probed = study.probe(models.feed(smooth, "-1 to 1").eval(), images.x[0], [3, 4])
+    assert len(probed) == 2 * len(study.STEP_SIZES)
+    small = probed[(probed["h"] > 9e-5) & (probed["h"] < 2e-4)]
     assert_allclose(small["q"], small["product"], rtol=0.02)
     both = study.probe(models.feed(linear, "-1 to 1").eval(), images.x[0], [3, 4]).groupby("label")
     (_, one), (_, other) = both
     assert_allclose(one["q"].to_numpy()[10:], other["q"].to_numpy()[10:], atol=1e-6)  # logits are linear: no label at any step
-    chart = exhibits.probe_chart(found, ["the label", "another"], 1e-3).to_dict()
-    assert len(chart["datasets"]["rows"]) == len(found)
-    assert len(exhibits.probe_figure(found, ["the label", "another"], 1e-3).axes) == 2
+    chart = exhibits.probe_chart(probed.astype({"label": str}), 1e-3).to_dict()
+    assert len(chart["datasets"]["rows"]) == len(probed)
+    exhibits.probe_figure(probed, 1e-3)
 
 
 def test_theorems_hold_but_for_the_lemma_as_printed():
@@ -236,7 +212,7 @@ def test_theorems_hold_but_for_the_lemma_as_printed():
 
 
 def test_networks_that_know_their_members_stand_beside_the_papers_cifar_100():
-    curved, bank = study.measured(study.MEMORISED, 12, 0, 0, 0)
+    curved, bank = study.measured(study.MEMORISED, 12, 0)
     assert bank is None and curved.members.shape == (12, 4000)
     assert (curved.true[..., 0] > 0)[curved.members].mean() > 0.999  # log odds of the true class
     frame, scores, members = study.table_1(study.MEMORISED, curved, bank, study.attacked(12, 4, 10), draws=10)

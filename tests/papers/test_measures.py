@@ -12,7 +12,6 @@ from mia_lib.attacks import quantile
 from mia_lib.attacks.baselines import modified_entropy
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.errors import MiaError
-from mia_lib.metrics import auc
 from mia_lib.papers import banks
 from mia_lib.papers.calibration import measure as calibration
 from mia_lib.papers.curvature import measure as curvature
@@ -166,23 +165,15 @@ def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as
         network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
     network = models.feed(network, "-1 to 1").eval()
     labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
-    how = {"iterations": 2, "h": 1e-3, "seed": 0}
+    how = {"variant": "released_code", "iterations": 2, "h": 1e-3, "seed": 0}
 
     def found(dtype: str, precise: bool) -> np.ndarray:
-        return signal._curvature([network], x, labels, "cross_entropy", "released_code", dtype, how, precise)[0]["curvature"]
+        return signal._task([network], x, labels, "cross_entropy", dtype, how, False, precise)[0]["curvature"]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         released, precise = found("float32", False), found("float64", True)
     assert (released == 0).mean() > 0.1 and (precise > 0).all()
-
-
-def test_half_precision_of_the_logarithm_of_curvature_moves_no_area():
-    rng = np.random.default_rng(0)
-    members = rng.random(40_000) < 0.5
-    logarithm = rng.normal(-6, 4, 40_000) - 1.5 * members
-    halved = logarithm.astype(np.float16).astype(float)
-    assert abs(auc(-logarithm, members) - auc(-halved, members)) < 2e-5
 
 
 # --------------------------------------------------------------------------------------------------------------- quantile
@@ -230,11 +221,3 @@ def test_trees_are_grown_on_balanced_halves_and_told_the_label_or_not():
     assert told["mean"].shape == (1, 250) and np.std(rest) < np.std(margin[0, 400:] - blind["mean"][0, 100:-50])
     with pytest.raises(MiaError, match="holds images"):
         regressed.table_of("fashion_mnist_20k", None, None, 0)
-
-
-def test_large_regressors_go_where_there_is_a_card(monkeypatch):
-    from mia_lib.attacks.quantile import networks
-
-    monkeypatch.setattr(networks.devices, "pick", lambda *_: torch.device("meta"))
-    assert networks._where(networks.NetworkConfig("resnet18")).type == "meta"
-    assert networks._where(networks.NetworkConfig("strided_cnn:4,4,8")).type == "cpu"

@@ -14,7 +14,7 @@ from test_explorable import notebook, root  # noqa: F401 - `root` is a fixture
 
 from mia_lib import metrics, plotting
 from mia_lib.errors import MiaError
-from mia_lib.evidence import play, versus
+from mia_lib.evidence import game_cards, two_attacks
 from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, play_page, run_page
 
@@ -51,8 +51,8 @@ def with_game(monkeypatch) -> dict:
     made = notebook(monkeypatch)
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
         {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
-    play.show(play.deal(**DEALT), "tiny-game", "What an attacker sees.")
-    plotting.explore(versus.chart(CASES, fpr=0.05), versus.picture(CASES, fpr=0.05), "fig-versus", "Two attacks.",
+    game_cards.show(game_cards.deal(**DEALT), "tiny-game", "What an attacker sees.")
+    plotting.explore(two_attacks.chart(CASES, fpr=0.05), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
                      "Two curves: and squares", SAYS)
     made["cells"].append({"cell_type": "code", "id": "c", "execution_count": 2, "metadata": {}, "source": "play()",
                           "outputs": json.loads(json.dumps(shown))})
@@ -86,9 +86,9 @@ def soup(html, name: str) -> BeautifulSoup:
 
 
 def test_without_a_deal_the_page_says_how_to_get_one(ran):
-    assert outputs.displayed(ran).deals == [json.loads(json.dumps(play.deal(**DEALT)))]
+    assert outputs.displayed(ran).deals == [json.loads(json.dumps(game_cards.deal(**DEALT)))]
     assert "`mia build`" in play_page.game([]) and "mia-game" not in play_page.game([])
-    assert play.MIME == outputs.GAME
+    assert game_cards.MIME == outputs.GAME
 
 
 def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):
@@ -97,7 +97,7 @@ def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):
     assert len(seen.select("tbody tr")) == len(solved.select("tbody tr")) == COUNT
     assert "member" not in seen.get_text() and not solved.find_parent("details").has_attr("open")
     kinds = [row.select("td")[1].get_text() for row in solved.select("tbody tr")]
-    assert kinds == ["member" if one["member"] else "non-member" for one in play.deal(**DEALT)["records"]]
+    assert kinds == ["member" if one["member"] else "non-member" for one in game_cards.deal(**DEALT)["records"]]
     for image in seen.select("img"):
         assert image["src"].startswith("data:image/png") and len(image["alt"].split()) > 3
     assert "<shoe>" in seen.get_text(), "escaped"
@@ -115,7 +115,7 @@ def test_only_pages_with_something_to_play_load_what_plays_it(html):
 def test_the_chapter_shows_the_records_and_no_solution(html, root, ran):  # noqa: F811
     table = soup(html, "notebooks/tiny").select_one("#tiny-game")
     assert "What an attacker sees." in table.get_text() and "member" not in table.get_text()
-    assert play.MIME not in (html / "notebooks" / "tiny.html").read_text()
+    assert game_cards.MIME not in (html / "notebooks" / "tiny.html").read_text()
     text, warnings = run_page.render(root / "tiny.ipynb", root)
     rerun = BeautifulSoup(text, "html.parser")
     assert not warnings and rerun.select_one("#tiny-game") and not rerun.select_one(".mia-game")
@@ -176,7 +176,7 @@ def rows(page) -> dict[str, list[str]]:
 @pytest.mark.parametrize("answers", [
     [[1, 2, 3, 4, 5, 3], [5, 5, 1, 1, 4, 4]], [[3] * COUNT, [1, 5, 5, 1, 2, 5]]])
 def test_a_whole_game_is_played_by_keyboard_and_judged_as_the_metrics_judge(visit, answers):
-    game = play.deal(**DEALT)
+    game = game_cards.deal(**DEALT)
     held = np.array([one["member"] for one in game["records"]])
 
     def look(page, number):
@@ -278,13 +278,12 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
         page.get_by_label("Case").select_option("tables")
         page.get_by_label("False positive rate allowed").fill("-1")
         page.wait_for_timeout(700)
-        allowed, curves = versus.curves(CASES)
-        found = {one.attack: versus.outcome(one, len(allowed) - 1 - versus.PER_DECADE, 0.5, 0)
-                 for one in curves if one.case == "tables"}
-        told = page.get_by_role("status").text_content()
-        for name, came in found.items():
-            assert f"{name}: net gain {came.gain:+,.1f}" in told
-            assert f"{came.wrong:,.1f} wrong, {came.missed:,.1f} missed" in told
+        allowed, curves = two_attacks.curves(CASES)
+        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - two_attacks.PER_DECADE
+        for row in (row for row in curves if row["case"] == "tables"):
+            tpr, fpr = row["tpr"][place], row["fpr"][place]
+            assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
+            assert f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed" in told
         axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
         response = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response
         assert not [f"{v['id']}: {node['html'][:160]}" for v in response["violations"] for node in v["nodes"]]

@@ -102,9 +102,6 @@ def test_points_stay_between_bounds_and_reach_the_boundary_there():
     assert all(((z >= 0) & (z <= 1)).all() for z in seen)
     ratio = found / [np.hypot(0.1, 0.4), 0.3 / np.sqrt(2), 0.5]
     assert (ratio >= 1 - 1e-12).all() and (ratio < 1.05).all()
-    free = hop_skip_jump(lambda z: (z.sum(1) > 1.7).long(), x, torch.zeros(3), 2500,
-                         initial=torch.ones(1, 2, dtype=torch.float64)).distance
-    np.testing.assert_allclose(free, (1.7 - x.sum(1)).numpy() / np.sqrt(2), rtol=0.01)
 
 
 def test_images_are_walked_in_their_own_shape():
@@ -136,16 +133,6 @@ def test_wrong_records_have_distance_0_for_one_query_or_a_negative_one():
     assert (signed.queries == right.queries).all()
 
 
-def test_the_signed_distance_has_no_jump_where_a_record_becomes_wrong():
-    """Along a line through the plane it is the height over the plane, 0.2, 0.1, 0 and so on; the unsigned one is cut at 0."""
-    heights = np.linspace(-0.2, 0.2, 10)
-    x = X[:1] - ((X[0] @ W + 0.3) / W.norm() - torch.tensor(heights)[:, None]) * W / W.norm()
-    signed = hop_skip_jump(linear, x, torch.ones(10), 3000, low=-9, high=9, signed=True).distance
-    np.testing.assert_allclose(signed, heights, rtol=0.05)
-    cut = hop_skip_jump(linear, x, torch.ones(10), 3000, low=-9, high=9).distance
-    np.testing.assert_allclose(cut, heights.clip(0), rtol=0.05)
-
-
 def test_a_wrong_record_is_measured_to_its_own_class_and_not_to_just_any_other():
     """On a line: class 0 below 0, 1 up to 1, 2 from there. What is 1.5 and labelled 0 has 1 closer by."""
     def predict(z):
@@ -165,41 +152,33 @@ def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_anoth
         return ((z - 3).norm(dim=1) < 0.5).long()
 
     x = torch.tensor(RNG.normal(size=(12, 6)))
-    near = torch.full((2, 6), 3.0, dtype=torch.float64)
-    near[1] = 3.1
-    x[-1] = 3.2
+    x[-1] = 3.1
     true = ((x - 3).norm(dim=1) - 0.5).abs().numpy()
-    for found in (hop_skip_jump(predict, x, predict(x), 2500), hop_skip_jump(predict, x, predict(x), 2500, initial=near)):
-        np.testing.assert_allclose(found.distance[:-1], true[:-1], rtol=0.02)
-        assert (found.queries <= 2500).all()
+    found = hop_skip_jump(predict, x, predict(x), 2500)
+    np.testing.assert_allclose(found.distance[:-1], true[:-1], rtol=0.02)
+    assert (found.queries <= 2500).all()
     nowhere = hop_skip_jump(predict, x[:3], torch.zeros(3), 2500)
     assert np.isinf(nowhere.distance).all() and (nowhere.queries == 101).all()
     assert (hop_skip_jump(predict, x[:3], torch.ones(3), 2500, signed=True).distance == -np.inf).all()
-    starts = []
-    hop_skip_jump(lambda z: starts.append(z) or predict(z), x[:1], [0], 500, initial=near.flip(0), starts=0)
-    middle = (x[:1] + near[:1]) / 2  # the first bisection: 3 is closer to the record than 3.1
-    assert any(torch.allclose(z, middle) for z in starts if len(z) == 1)
+    x[-2], asked = 3.0, []
+    hop_skip_jump(lambda z: asked.append(z) or predict(z), x, predict(x), 500, starts=0)
+    middle = (x[:-2] + torch.where(((x[:-2] - x[-2]).norm(dim=1) < (x[:-2] - x[-1]).norm(dim=1))[:, None], x[-2], x[-1])) / 2
+    assert torch.allclose(asked[1][:len(middle)], middle)  # the first bisection: to the nearer of the two
 
 
 # --------------------------------------------------------------------------------------------------------------- the budget
 
 
-@pytest.mark.parametrize("queries,batch", [(222, None), (400, 7), (1000, None)])
-def test_no_record_is_asked_about_more_than_the_budget_and_the_account_is_exact(queries, batch):
+@pytest.mark.parametrize("queries", [222, 400, 1000])
+def test_no_record_is_asked_about_more_than_the_budget_and_the_account_is_exact(queries):
     x = Counted.records(9)
     low, high = torch.tensor([-400.0, -2.0, -2.0]), torch.tensor([8400.0, 2.0, 2.0])
     model, asked = Counted(9), []
-    total = hop_skip_jump(lambda z: asked.append(len(z)) or model(z), x, Counted(9)(x), queries, low=low, high=high,
-                          batch=batch).queries
-    assert sum(asked) == total.sum() and (total <= queries).all() and (batch is None or max(asked) <= batch)
+    total = hop_skip_jump(lambda z: asked.append(len(z)) or model(z), x, Counted(9)(x), queries, low=low, high=high).queries
+    assert sum(asked) == total.sum() and (total <= queries).all()
     one_by_one = [hop_skip_jump(counter := Counted(9), x[[n]], Counted(9)(x)[[n]], queries, low=low, high=high).queries[0]
                   == counter.calls.sum() for n in range(9)]
     assert all(one_by_one)
-    local = Counted(9)  # starts beside the records themselves, so that each call shows whom it is for
-    pool = x.clone()
-    pool[:, 1] *= -1
-    found = hop_skip_jump(local, x, Counted(9)(x), queries, initial=pool, starts=0)
-    assert (local.calls - 1 == found.queries).all() and found.queries.max() <= queries  # 1 for the class of the pool's point
 
 
 def test_more_queries_never_give_a_longer_distance_and_in_the_end_a_shorter_one():
@@ -228,8 +207,6 @@ def test_the_seed_decides_and_neither_batches_nor_company_do():
     again = hop_skip_jump(linear, X, Y, 900, seed=4)
     assert (again.distance == whole.distance).all() and (again.queries == whole.queries).all()
     assert not np.isclose(hop_skip_jump(linear, X, Y, 900, seed=5).distance, whole.distance, rtol=1e-6).any()
-    for batch in (1, 130, 10**6):
-        np.testing.assert_allclose(hop_skip_jump(linear, X, Y, 900, seed=4, batch=batch).distance, whole.distance, rtol=1e-9)
     bounds = {"low": -5.0, "high": 5.0}  # without, starts have the range of the records
     whole = hop_skip_jump(linear, X, Y, 900, seed=4, **bounds)
     order = RNG.permutation(60)[:25]
@@ -255,19 +232,11 @@ def test_no_records_are_no_trouble():
     assert found.distance.shape == found.queries.shape == (0,)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
-def test_a_graphics_card_finds_the_distances_of_the_cpu():
-    w = W.cuda()
-    found = hop_skip_jump(lambda z: ((z * w).sum(-1) > -0.3).long(), X.cuda(), Y, 900)
-    np.testing.assert_allclose(found.distance, hop_skip_jump(linear, X, Y, 900).distance, rtol=1e-6)
-
-
 # -------------------------------------------------------------------------------------------------------------- the toolbox
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["table", "image"])
-def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brought_to_the_boundary(kind):
+def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brought_to_the_boundary():
     """The Adversarial Robustness Toolbox with 10 steps asks for about 2,380 predictions a record. It returns the point after
     the last step, 1 + 1 / sqrt(10) times as far where the walk has settled.
 
@@ -277,15 +246,9 @@ def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brou
     from art.attacks.evasion import HopSkipJump
     from art.estimators.classification import BlackBoxClassifierNeuralNetwork
 
-    shape, classes, bound = {"table": ((20,), 2, 4.0), "image": ((1, 12, 12), 3, 1.0)}[kind]
-    draws = torch.Generator().manual_seed(1)
-    if kind == "table":
-        x = torch.randn(200, 20, generator=draws)
-        y, architecture = (x.square().sum(1) > 20).long(), models.build("mlp:40", shape, classes, seed=0)
-    else:
-        y = torch.arange(120) % 3
-        x = 0.4 * torch.randn(3, *shape, generator=draws)[y] + 0.3 * torch.randn(120, *shape, generator=draws)
-        architecture = models.build("tanh_cnn:4,6,8", (12, 12, 1), classes, seed=0)
+    bound = 4.0
+    x = torch.randn(200, 20, generator=torch.Generator().manual_seed(1))
+    y, architecture = (x.square().sum(1) > 20).long(), models.build("mlp:40", (20,), 2, seed=0)
     x = x.clamp(-bound, bound)
     optimiser = torch.optim.Adam(architecture.parameters(), 0.01)
     for _ in range(100):
@@ -303,24 +266,21 @@ def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brou
 
     state = np.random.get_state()
     np.random.seed(0)
-    classifier = BlackBoxClassifierNeuralNetwork(scores, shape, classes, clip_values=(-bound, bound))
+    classifier = BlackBoxClassifierNeuralNetwork(scores, (20,), 2, clip_values=(-bound, bound))
     attack = HopSkipJump(classifier, batch_size=1000, norm=2, max_iter=10, init_eval=100, init_size=100, verbose=False)
     theirs = torch.as_tensor(attack.generate(x.numpy()))
     np.random.set_state(state)
     far, y = torch.ones(len(x)), predict(x)
     for k in range(1, 16):  # bisection
         closer = far - 0.5 ** k
-        far = torch.where(predict(x + closer.view(-1, *[1] * len(shape)) * (theirs - x)) != y, closer, far)
+        far = torch.where(predict(x + closer[:, None] * (theirs - x)) != y, closer, far)
     raw = (theirs - x).flatten(1).norm(dim=1)
     ours = hop_skip_jump(predict, x, y, 2500, low=-bound, high=bound)
     queries = sum(asked) / len(x)
     assert 2300 < queries < 2500 and abs(ours.queries.mean() / queries - 1) < 0.05
-    print(f"{kind}: their queries {queries:.0f}, ours {ours.queries.mean():.0f}; medians: theirs {raw.median():.4f}, at the "
-          f"boundary {(far * raw).median():.4f}, ours {np.median(ours.distance):.4f}")
     assert np.median(ours.distance / (far * raw).numpy()) == pytest.approx(1, abs=0.05)
     assert np.corrcoef(ours.distance, far * raw)[0, 1] > 0.5
-    if kind == "table":
-        assert far.median() == pytest.approx(1 / (1 + 10 ** -0.5), rel=0.02)
+    assert far.median() == pytest.approx(1 / (1 + 10 ** -0.5), rel=0.02)
 
 
 # -------------------------------------------------------------------------------------------------------------- an ensemble
@@ -377,9 +337,7 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     (lambda e: hop_skip_jump(linear, X.half(), Y, 500), "float16"),
     (lambda e: hop_skip_jump(linear, X[0], Y, 500), r"shape \(20,\): give float32"),
     (lambda e: hop_skip_jump(linear, X, Y[:5], 500), r"labels have shape \(5,\): give \[60\]"),
-    (lambda e: hop_skip_jump(linear, X, Y, 500, initial=X[:, :3]), r"initial has shape \(60, 3\): give .* \(60, 20\)"),
     (lambda e: hop_skip_jump(linear, torch.where(X == X[3, 2], math.nan, X), Y, 500), "x holds 1 values that are not finite"),
-    (lambda e: hop_skip_jump(linear, X, Y, 500, initial=torch.where(X == X[3, 2], math.inf, X)), "initial holds 1 values"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, low=0.0), "low = 0.0 and high = None: give both"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, low=-1.0, high=1.0), "leave records outside, whose values run from -"),
     (lambda e: hop_skip_jump(linear, X, Y, 500, evaluations=1), "evaluations = 1 is out of range"),

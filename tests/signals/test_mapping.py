@@ -18,7 +18,6 @@ ASKED = """
 from mia_lib import signals
 def asked(networks, x, labels, loss, scale, shift=0.0):
     return [{"top": scale * signals.model_outputs(network, x).max(1) + shift, "labels": labels} for network in networks]
-def counted(first, count): return {"sum": sum(range(first, first + count))}
 """
 
 
@@ -73,14 +72,3 @@ def test_results_are_kept_one_by_one_under_the_code_of_the_functions_file(own, m
 def test_who_is_asked_fits_the_models_and_records(own, models, wrong, words):
     with pytest.raises(MiaError, match=words):
         signals.map_models(own.asked, models, {"kind": "top"}, "tops", judged=np.ones((4, 40), bool), scale=1.0, **wrong)
-
-
-def test_what_needs_no_network_is_mapped_over_its_specs(own, isolated_cache, monkeypatch):
-    calls = []
-    monkeypatch.setattr(mapping.pool, "run_tasks", lambda function, tasks, finished, *_: [
-        calls.append(task) or finished(place, function(*task)) for place, task in enumerate(tasks)])
-    for firsts in ((3, 5), (5, 8)):
-        specs = [{"kind": "sums", "first": first, "code": "a"} for first in firsts]
-        results = signals.map_models(own.counted, None, specs, "sums", each=lambda k, of=firsts: {"first": of[k]}, count=2)
-        assert [int(arrays["sum"]) for arrays in results] == [2 * first + 1 for first in firsts]
-    assert [call.keywords["first"] for call, in calls] == [3, 5, 8]

@@ -34,7 +34,7 @@ def group(stacked: bool = True, recipe: str = "mlp", **changes) -> loop.Group:
     records, config = ways.recipes()[recipe]
     rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)][:2 if stacked else 1]
     config, numbers = replace(config, **changes), list(range(len(rows)))
-    return loop.Group(records.x, records.y, rows, 3, config, numbers, devices.pick(), stacked)
+    return loop.Group(loop.Task(records.x, records.y, 3, config, rows, numbers), devices.pick(), stacked)
 
 
 def waits(run, card: cards.Fake) -> int:
@@ -56,7 +56,7 @@ def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatc
 
 @pytest.mark.parametrize("name", sorted(published.catalogue()))
 def test_each_measurement_gives_its_numbers_on_a_card(name, monkeypatch):
-    monkeypatch.setattr(gpu, "at_once", lambda *_: 1)  # else the clock decides, and with it the rounding
+    monkeypatch.setattr(gpu, "stack_size", lambda *_: 1)  # else the clock decides, and with it the rounding
     with cards.fake(monkeypatch):
         assert published.catalogue()[name].check_probe() == ""
 
@@ -82,18 +82,20 @@ def test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(stacked,
 
 @pytest.mark.parametrize("stacked, recipe", [(True, "mlp"), (False, "cnn"), (True, "dropout")])
 def test_a_group_renewed_trains_its_next_models_as_a_new_one_would(stacked, recipe, monkeypatch):
-    monkeypatch.setattr(loop, "record", lambda step, device, pool: [step() for _ in range(4)] and step)
+    monkeypatch.setattr(loop, "capture_graph", lambda step, device, pool: [step() for _ in range(4)] and step)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     monkeypatch.setattr(devices, "replays", lambda device: True)
     with cards.fake(monkeypatch):
         new, old = (group(stacked, recipe, optimizer="sgd", momentum=0.9, batch_size=7) for _ in range(2))
         assert old.size % 7 > 1, "a last batch of another size"
-        rows, numbers = [np.arange(10, 31)] * len(old.indices), [7, 8][:len(old.indices)]
-        new._begin(rows, numbers, None)
-        new.network.load_state_dict(new._fresh(numbers, None).state_dict())
+        count = len(old.indices)
+        records, config = ways.recipes()[recipe][0], old.config
+        task = loop.Task(records.x, records.y, 3, config, [np.arange(10, 31)] * count, [7, 8][:count])
+        new._begin(task)
+        new.network.load_state_dict(new._fresh(task).state_dict())
         old.run_epoch()
         recorded = dict(old._recorded)
-        assert len(recorded) == 2 and old.renew(rows, numbers)
+        assert len(recorded) == 2 and old.renew(task)
         for one in (new, old):
             one.run_epoch()
             one.run_epoch()
@@ -102,7 +104,7 @@ def test_a_group_renewed_trains_its_next_models_as_a_new_one_would(stacked, reci
         for a, b in zip(old.outcomes(0.0), new.outcomes(0.0), strict=True):
             for name in a.arrays:
                 np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-        assert not old.renew(rows[:1] * 3, [1, 2, 3]), "three where one or two were"
+        assert not old.renew(replace(task, rows=task.rows[:1] * 3, indices=[1, 2, 3])), "three where one or two were"
 
 
 def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatch):
@@ -139,26 +141,3 @@ def test_a_wait_within_the_loop_is_found(monkeypatch):
     monkeypatch.setattr(loop.Group, "step", step)
     with pytest.raises(AssertionError, match="the sums of the loss"):
         test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(True, "mlp", monkeypatch)
-
-
-def test_a_type_that_a_card_lacks_is_found(monkeypatch):
-    monkeypatch.setattr(loop, "record_loss", lambda outputs, labels, kind: outputs.double().square().sum(-1))
-    with cards.fake(monkeypatch, refused=(torch.float64,)), pytest.raises(TypeError, match="does not have it"):
-        group().run_epoch()
-    with cards.fake(monkeypatch), pytest.raises(NotImplementedError, match="whole numbers"):
-        torch.ones(2, 2, dtype=torch.long, device=cards.DEVICE) @ torch.ones(2, 2, dtype=torch.long, device=cards.DEVICE)
-
-
-@pytest.mark.parametrize("fault, counted", [
-    (lambda x: x.item(), "_local_scalar_dense"), (lambda x: x.cpu(), "_to_copy"), (lambda x: x.nonzero(), "nonzero"),
-    (lambda x: x[x > 0], "index"), (lambda x: bool(x > 0), "_local_scalar_dense")])
-def test_what_makes_a_host_wait_is_counted(fault, counted, monkeypatch):
-    with cards.fake(monkeypatch) as card:
-        x = torch.ones((), device=cards.DEVICE)
-        fault(x[None] if counted in ("index", "nonzero") else x)
-    assert card.syncs.total() == 1, card.syncs
-
-
-def test_numbers_drawn_with_a_generator_of_the_processor_are_refused(monkeypatch):
-    with cards.fake(monkeypatch), pytest.raises(RuntimeError, match="for generator"):
-        torch.randperm(4, generator=torch.Generator(), device=cards.DEVICE)

@@ -40,8 +40,12 @@ def halves(records, count):
     return [np.flatnonzero(row) for row in membership.balanced_halves(len(records), count)]
 
 
-def fitted(records, config, rows, indices, **how):
-    return loop.fit_group(records.x, records.y, rows, len(records.classes), config, indices, **how)
+def task_of(records, config, rows, indices, **more):
+    return loop.Task(records.x, records.y, len(records.classes), config, rows, indices, **more)
+
+
+def fitted(records, config, rows, indices, start=None, validation=None, **how):
+    return loop.fit_group(task_of(records, config, rows, indices, start=start, validation=validation), **how)
 
 
 def losses(records, config, outcome):
@@ -91,16 +95,6 @@ def test_in_double_precision_stacked_training_is_exact(architecture):
         torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
 
 
-def test_stacked_networks_answer_each_for_itself():
-    networks = [models.build("resnet18", (8, 8, 3), 3, seed=seed).eval() for seed in range(3)]
-    x = torch.randn(3, 5, 3, 8, 8)
-    with torch.no_grad():
-        np.testing.assert_allclose(Stacked(networks)(x), torch.stack([n(b) for n, b in zip(networks, x, strict=True)]),
-                                   atol=1e-5)
-    states = Stacked(networks).states()
-    assert all((states[g][name] == value).all() for g in range(3) for name, value in networks[g].state_dict().items())
-
-
 @pytest.mark.parametrize("config", [
     TrainConfig("mlp:7", epochs=10), TrainConfig("logistic_regression", epochs=10, batch_size=7),
     TrainConfig("mlp:5,3", epochs=10, batch_size=16, optimizer="sgd", momentum=0.9, weight_decay=1e-3)])
@@ -124,7 +118,7 @@ def test_groups_share_the_work_and_hold_equally_large_training_sets():
     assert sorted(sum(groups, [])) == list(range(11))
     assert all(len(set(members[group].sum(1))) == 1 for group in groups) and [len(g) for g in groups] == [3, 8]
     assert ensemble._groups([4, 9]) == [[9], [4]]
-    store.keep(loop.slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
+    store.keep(loop.checkpoint_slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
     assert ensemble._groups([4, 9]) == [[9], list(range(8))]  # what was stopped goes on as the group it was
     large = training.train(IMAGES, np.ones((3, 60), bool), TrainConfig("tanh_cnn"), workers=2)
     assert [len(g) for g in large._groups([0, 1, 2])] == [1, 1, 1]
@@ -184,7 +178,7 @@ def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
     monkeypatch.setattr(loop.Group, "run_epoch", run)
     with pytest.raises(Stop):
         fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
-    [latest] = [s for s in loop.slots(spec) if store.look_up(s).arrays["epoch"] == 4]
+    [latest] = [s for s in loop.checkpoint_slots(spec) if store.look_up(s).arrays["epoch"] == 4]
     path, _ = store._paths(store.cache_dir(), latest, store.key(latest))
     path.write_bytes(b"half a file")  # killed while it was written
     ran.clear()
@@ -321,18 +315,18 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     config, rows = TrainConfig("tanh_cnn:2,3,4", epochs=2, batch_size=8), halves(IMAGES, 6)
     real, sizes, kept = gpu.fit_group, [], {}
 
-    def small_memory(x, y, rows, *arguments, **options):
-        sizes.append(len(rows))
-        if len(rows) > 2:
+    def small_memory(task, *how):
+        sizes.append(len(task))
+        if len(task) > 2:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
-        return real(x, y, rows, *arguments, **options)
+        return real(task, *how)
 
     monkeypatch.setattr(gpu, "fit_group", small_memory)
-    monkeypatch.setattr(gpu, "at_once", lambda *_: 6)
+    monkeypatch.setattr(gpu, "stack_size", lambda *_: 6)
     others, before = halves(IMAGES, 6)[::-1], fitted(IMAGES, config, rows, list(range(6)), stacked=True)
     start = [ensembles.weights_among(outcome.arrays) for outcome in before]
-    most = gpu.fit_on(CPU, IMAGES.x, IMAGES.y, rows, 3, config, list(range(6)), kept.__setitem__, "models",
-                       lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""}, start, others)
+    most = gpu.fit_on_gpu(task_of(IMAGES, config, rows, list(range(6)), start=start, validation=others), CPU, kept.__setitem__,
+                          "models", lambda numbers: {"kind": "checkpoint", "models": numbers, "code": ""})
     assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
     np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
@@ -343,27 +337,24 @@ def test_a_card_too_small_for_one_model_is_said(monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(gpu, "fit_group", none)
-    monkeypatch.setattr(gpu, "at_once", lambda *_: 1)
+    monkeypatch.setattr(gpu, "stack_size", lambda *_: 1)
     with pytest.raises(MiaError, match="too little memory for one mlp:4 with batch_size = 64"):
-        gpu.fit_on(CPU, TABLE.x, TABLE.y, halves(TABLE, 2), 2, TrainConfig("mlp:4"), [0, 1], dict().__setitem__, "models",
-                    lambda numbers: {"kind": "checkpoint", "code": ""})
+        gpu.fit_on_gpu(task_of(TABLE, TrainConfig("mlp:4"), halves(TABLE, 2), [0, 1]), CPU, dict().__setitem__, "models",
+                       lambda numbers: {"kind": "checkpoint", "code": ""})
 
 
 @pytest.mark.parametrize("speeds,expected", [
     ({1: 10, 2: 19, 4: 35, 8: 38}, 4), ({1: 10, 2: 10}, 1), ({1: 1, 2: 2, 4: 4, 8: 8, 16: 16, 32: 32, 64: 64}, 64),
     ({1: 10, 2: None}, 1), ({1: None, 2: None}, 1)])
 def test_as_many_models_at_once_as_pays(monkeypatch, speeds, expected):
-    def speed(x, y, rows, *_):
-        if speeds[len(rows)] is None:
+    def speed(task, device):
+        if speeds[len(task)] is None:
             raise RuntimeError("CUDA error: out of memory")
-        return speeds[len(rows)]
+        return speeds[len(task)]
 
     monkeypatch.setattr(gpu, "_models_per_second", speed)
-    assert gpu.at_once(TABLE.x, TABLE.y, [np.arange(4)] * 100, 2, TrainConfig("mlp:4"), CPU) == expected
-
-
-def test_the_number_at_once_is_found_by_trying():
-    assert gpu.at_once(TABLE.x, TABLE.y, halves(TABLE, 4), 2, TrainConfig("mlp:4"), CPU) in (1, 2, 4)
+    task = task_of(TABLE, TrainConfig("mlp:4"), [np.arange(4)] * 100, list(range(100)))
+    assert gpu.stack_size(task, CPU) == expected
 
 
 @pytest.mark.parametrize("config", [TrainConfig("mlp:4"), TrainConfig("mlp:4", optimizer="sgd", momentum=0.9)])
@@ -374,26 +365,14 @@ def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
             step()
         return step
 
-    monkeypatch.setattr(loop, "record", fake)
-    groups = [loop.Group(TABLE.x, TABLE.y, halves(TABLE, 2), 2, config, [0, 1], CPU, True) for _ in range(2)]
+    monkeypatch.setattr(loop, "capture_graph", fake)
+    groups = [loop.Group(task_of(TABLE, config, halves(TABLE, 2), [0, 1]), CPU, True) for _ in range(2)]
     for k in range(3):
         picked, views = groups[0].rows[:, 8 * k:8 * k + 8], torch.zeros(2, 8, 0)
         groups[0].step(picked, views)
         groups[1].recorded_step(picked, views)
     for one, two in zip(*(g._tensors() for g in groups), strict=True):
         torch.testing.assert_close(one, two)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
-@pytest.mark.parametrize("records,config", RECIPES, ids=lambda value: getattr(value, "architecture", ""))
-def test_a_graphics_card_gives_the_models_of_the_cpu(records, config, tmp_path, monkeypatch):
-    members = membership.balanced_halves(len(records), 4)
-    found = []
-    for device in ("cpu", "cuda"):
-        monkeypatch.setenv("MIA_CACHE", str(tmp_path / device))
-        ensemble = training.train(records, members, config, device=device).fit()
-        found.append([losses(records, config, loop.Outcome(ensemble.arrays(m), 0.0)) for m in range(4)])
-    np.testing.assert_allclose(*found, rtol=10 * TOLERANCE, atol=10 * TOLERANCE)
 
 
 def test_a_machine_without_a_card_says_so(monkeypatch):
@@ -458,18 +437,10 @@ def test_streams_halve_their_batch_when_memory_runs_out():
 
 def test_losses_by_hand():
     z, y = torch.tensor([[0.0, np.log(3.0)]]), torch.tensor([1])  # p = (1/4, 3/4)
+    assert record_loss(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([0, 0]), "squared_error").tolist() == [0, 0.25]
     assert record_loss(z, y, "brier").item() == pytest.approx((1 - 0.75) ** 2)
     assert record_loss(z, y, "cross_entropy").item() == pytest.approx(-np.log(0.75))
     assert record_loss(z, y, "double_softmax").item() == pytest.approx(np.log(1 + np.exp(0.25 - 0.75)))
-
-
-def test_a_sigmoid_regression_has_one_weight_a_column():
-    network = models.build("sigmoid_regression", (5,), 2, seed=0)
-    assert models.parameter_count(network) == 6
-    z = network(torch.ones(3, 5))
-    assert (z[:, 0] == 0).all() and z.shape == (3, 2)
-    with pytest.raises(MiaError, match="two classes"):
-        models.build("sigmoid_regression", (5,), 3)
 
 
 def test_dropout_follows_from_its_key_alone():
@@ -485,23 +456,11 @@ def test_dropout_follows_from_its_key_alone():
     assert (one.eval()(x) == x).all()
 
 
-@pytest.mark.parametrize("architecture,shape", [("leino_cnn", (28, 28, 1)), ("vgg16", (32, 32, 3)), ("resnet18", (8, 8, 3))])
-def test_no_architecture_draws_masks_from_the_global_generator(architecture, shape):
-    layers = models.build(architecture, shape, 3, seed=0).modules()
-    assert not any(isinstance(layer, torch.nn.modules.dropout._DropoutNd) for layer in layers)
-
-
 def test_history_counts_the_records_it_has_seen():
     x, y = np.repeat([[-9.0], [9.0]], [9, 8], 0).astype(np.float32), np.repeat([0, 1], [9, 8])
     easy = data.Dataset("easy", x, y, 17, ("a", "b"))
     [one] = fitted(easy, TrainConfig("logistic_regression", epochs=30, batch_size=16, learning_rate=0.5), [np.arange(17)], [0])
     assert one.arrays["history"][-1, 1] == 1
-
-
-@pytest.mark.parametrize("given,words", [({"seed": -1}, "seed = -1"), ({"epochs": 2.5}, "epochs = 2.5: a whole number")])
-def test_a_recipe_takes_whole_numbers(given, words):
-    with pytest.raises(MiaError, match=words):
-        TrainConfig("mlp:4", **given)
 
 
 def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
@@ -526,7 +485,7 @@ def test_tf32_is_allowed_while_models_train_whose_recipe_says_so(monkeypatch):
     seen = []
     monkeypatch.setattr(devices, "plain_float32", lambda tf32=False: seen.append(tf32) or nullcontext())
     for precision in ("float32", "tf32", "bfloat16"):
-        loop.fit_group(TABLE.x, TABLE.y, [np.arange(80)], 2, TrainConfig("mlp:4", epochs=1, precision=precision), [0])
+        fitted(TABLE, TrainConfig("mlp:4", epochs=1, precision=precision), [np.arange(80)], [0])
     assert seen == [False, True, False]
     cut, full = (training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=1, precision=precision))
                  for precision in ("tf32", "float32"))
@@ -535,13 +494,6 @@ def test_tf32_is_allowed_while_models_train_whose_recipe_says_so(monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------------------- sharing
-
-
-def test_an_ensemble_wanted_twice_is_trained_once():
-    first = training.train(TABLE, membership.balanced_halves(80, 4, seed=3), TrainConfig("mlp:4", epochs=1))
-    first.fit()
-    longer = training.train(TABLE, membership.balanced_halves(80, 8, seed=3), TrainConfig("mlp:4", epochs=1))
-    assert longer.missing() == [4, 5, 6, 7]
 
 
 SHARER = """
@@ -566,14 +518,6 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
     assert sum("waiting for another process" in text and "training shared models" in text for text in said) == 1
     dates = sorted(p.stat().st_mtime for p in (store.cache_dir() / "model").rglob("*.safetensors"))
     assert len(dates) == 6
-
-
-def test_calibration_splits_keep_references_out_of_the_private_half():
-    members, private = membership.calibration_splits(40, repeats=3, references=2, seed=1)
-    assert members.shape == (9, 40) and (members.sum(1) == 10).all() and (private.sum(1) == 20).all()
-    for t in range(3):
-        assert (members[3 * t] <= private[t]).all() and not (members[3 * t + 1:3 * t + 3] & private[t]).any()
-    assert (membership.calibration_splits(40, 5, 2, seed=1)[0][:9] == members).all()
 
 
 # ------------------------------------------------------------------------------------------------------ other machines
@@ -615,30 +559,6 @@ def dask(tmp_path):
         process.wait()
 
 
-def test_a_cluster_that_loses_a_worker_still_trains_every_model_to_the_last_bit(dask, tmp_path, monkeypatch):
-    address, workers = dask
-    records = data.Dataset("t", RNG.normal(size=(1500, 20)).astype(np.float32), RNG.integers(0, 2, 1500), 1500, ("a", "b"))
-    members = membership.balanced_halves(1500, 10)
-    config = TrainConfig("mlp:2000", epochs=3, batch_size=16)  # too large to be stacked
-    here = training.train(records, members, config).fit()
-    expected = [here.parameters(m) for m in range(10)]
-    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
-    monkeypatch.setenv("MIA_CLUSTER", address)
-    assert pool.at_once() == 3
-    real, done = store.keep, []
-
-    def keep(*arguments, **notes):
-        done.append(1)
-        if len(done) == 2:
-            workers[0].send_signal(signal.SIGKILL)
-        return real(*arguments, **notes)
-
-    monkeypatch.setattr(store, "keep", keep)
-    there = training.train(records, members, config).fit()
-    assert workers[0].wait(10) == -signal.SIGKILL and len(done) == 10
-    assert all((there.parameters(m) == expected[m]).all() for m in range(10))
-
-
 def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machine_publishes(dask, tmp_path, monkeypatch):
     from mia_lib import published
 
@@ -649,6 +569,7 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
     monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
     monkeypatch.setenv("MIA_CLUSTER", address)
+    assert pool.at_once() == 3
     monkeypatch.setattr(published.Measurement, "keep_probe", lambda self: None)
     real, trained = store.keep, []
 
@@ -703,15 +624,15 @@ def test_a_cluster_that_is_not_there_is_said(monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra `cluster`")
     monkeypatch.setattr(pool, "CONNECT_SECONDS", 1)
     with pytest.raises(MiaError, match="No dask scheduler answers at 'tcp://127.0.0.1:9'"):
-        pool.cluster("tcp://127.0.0.1:9")
+        pool.connect("tcp://127.0.0.1:9")
     with pytest.raises(MiaError, match="No dask scheduler answers at 'nonsense://x'"):
-        pool.cluster("nonsense://x")
+        pool.connect("nonsense://x")
 
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MiaError, match=r"mia_lib\[cluster\]"):
-        pool.cluster("tcp://127.0.0.1:9")
+        pool.connect("tcp://127.0.0.1:9")
     assert pool.cluster() is None
 
 

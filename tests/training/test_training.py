@@ -4,17 +4,15 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
-from mia_lib import data, membership, models, signals, store, training
+from mia_lib import data, membership, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig, recipe
 from mia_lib.training.backends import pool
-from mia_lib.training.losses import record_loss
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
@@ -57,7 +55,6 @@ def test_labels_that_do_not_fit_train_nothing(x, y, words):
         training.fit(IMAGES.x[x], IMAGES.y[y], 3, TrainConfig("mlp:4", epochs=1))
     with pytest.raises(MiaError, match="whole"):
         training.fit(IMAGES.x[:5], IMAGES.y[:5] + 0.7, 3, TrainConfig("mlp:4", epochs=1))
-
 
 
 def test_training_leaves_the_global_random_state_alone():
@@ -109,24 +106,11 @@ def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
     assert history[-1, 0] < history[0, 0]
 
 
-@pytest.mark.parametrize("config", [
-    TrainConfig("mlp:4", epochs=1, optimizer="sgd", momentum=0.9, nesterov=True, loss="squared_error"),
-    TrainConfig("mlp:4", epochs=1, schedule="cosine"), TrainConfig("mlp:4", epochs=1, schedule="step", step_epochs=1)])
-def test_every_optimiser_loss_and_schedule_trains(config):
-    _, history = training.fit(TABLE.x, TABLE.y, 2, config)
-    assert np.isfinite(history).all()
-
-
 def test_schedules_by_hand():
     step = TrainConfig("mlp:4", epochs=9, learning_rate=1.0, schedule="step", step_epochs=3)
     assert [recipe.learning_rate(step, e) for e in (0, 2, 3, 8)] == pytest.approx([1, 1, 0.1, 0.01])
     cosine = TrainConfig("mlp:4", epochs=4, learning_rate=1.0, schedule="cosine")
     assert [recipe.learning_rate(cosine, e) for e in (0, 2)] == pytest.approx([1, 0.5])
-
-
-def test_squared_error_by_hand():
-    outputs = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
-    assert record_loss(outputs, torch.tensor([0, 0]), "squared_error").tolist() == [0, 0.25]
 
 
 def test_flips_and_shifts_only_move_pixels():
@@ -138,14 +122,6 @@ def test_flips_and_shifts_only_move_pixels():
     moved = {recipe.augment(x, "crop:1")[0, 0, 2, 2].item() for _ in range(60)}
     assert moved == {x[0, 0, r, c].item() for r in (1, 2, 3) for c in (1, 2, 3)}
     assert recipe.augment(x, "none") is x
-
-
-def test_resized_crops_stay_within_the_image_and_the_whole_image_is_one_of_them():
-    x = torch.rand(200, 1, 8, 8)
-    view = recipe.augment(x, "flip_resized_crop:0.25")
-    assert view.shape == x.shape and view.min() >= x.min() and view.max() <= x.max()
-    constant = torch.ones(4, 3, 8, 8)
-    assert torch.allclose(recipe.augment(constant, "flip_resized_crop"), constant, atol=1e-5)
 
 
 def test_resized_crops_have_the_areas_and_shapes_that_they_should():
@@ -160,19 +136,6 @@ def test_resized_crops_have_the_areas_and_shapes_that_they_should():
     assert 0.74 < shape.min() < 0.8 and 1.25 < shape.max() < 1.35
     middle = both[:, 0, 32, 31:33].mean(1)  # where its centre lies
     assert (middle - 31.5).abs().max() > 10 and (middle - 31.5).mean().abs() < 1
-
-
-
-def test_any_executor_will_do():
-    with ThreadPoolExecutor(1) as executor:
-        ensemble = bank(executor=executor).fit()
-    assert ensemble.missing() == []
-    assert (ensemble.parameters(0) == bank().parameters(0)).all()
-
-
-def test_history_shows_the_training_of_every_model():
-    history = bank().history()
-    assert history.shape == (4, 2, 2) and (history[:, :, 1] <= 1).all()
 
 
 def test_a_loss_that_is_no_number_names_model_epoch_and_what_to_lower():
@@ -211,16 +174,10 @@ def test_a_stopped_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path
     assert 0 < int(again[0]) <= 12 - kept + 1 and again[1] == "done"
 
 
-def test_a_script_without_a_guard_is_told_so_instead_of_waiting_for_itself(tmp_path):
-    script = tmp_path / "run.py"
-    script.write_text(SLOW.replace('if __name__ == "__main__":', "if True:"))
-    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    assert ended.returncode and "if __name__ == '__main__':" in ended.stderr
-
-
 def test_a_process_that_dies_is_reported_and_the_pool_recovers():
-    with pytest.raises(MiaError, match="died"):
-        pool.run_tasks(exec, [("import os; os._exit(3)",)], lambda k, r: None, "dying", workers=1)
+    for code, words in (("os._exit(3)", r"died.*\(exit code 3\)"), ("os.kill(os.getpid(), 9)", r"died.*\(out of memory\?\)")):
+        with pytest.raises(MiaError, match=words):
+            pool.run_tasks(exec, [(f"import os; {code}",)], lambda k, r: None, "dying", workers=1)
     bank(workers=1).fit()
 
 
@@ -254,7 +211,3 @@ ONE_CLASS = data.Dataset("one", TABLE.x, np.zeros(80, int), 80, ("only",))
 def test_bad_input_is_refused_before_any_work(call, words):
     with pytest.raises(MiaError, match=words):
         call()
-
-
-def test_models_can_be_named():
-    assert "tanh_cnn" in models.names()

@@ -1,10 +1,11 @@
-"""Each way of this library onto a graphics card, with small models: what `test_ways.py` compares with the processor, on a card
-that is not there (`tests/cards.py`) and on one where there is one."""
+"""Each way of this library onto a graphics card, with small models: what `test_cards.py` compares with the processor on a card
+that is not there (`tests/cards.py`), and `tests/publish/test_doctor.py` on one where there is one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from mia_lib.publish import doctor
 
@@ -68,15 +69,15 @@ def _loss(records, config, arrays: dict[str, np.ndarray]) -> np.ndarray:
 def _trained(device: str, stacked: bool, precision: str = "float32") -> dict[str, np.ndarray]:
     from mia_lib import membership
     from mia_lib.training import devices
-    from mia_lib.training.backends.loop import fit_group
+    from mia_lib.training.backends.loop import Task, fit_group
 
     found = {}
     for name, (records, config) in recipes().items():
         config = replace(config, precision=precision)
         rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)]
         for part in ([[0, 1]] if stacked else [[0], [1]]):
-            for m, outcome in zip(part, fit_group(records.x, records.y, [rows[m] for m in part], 3, config, part,
-                                                  devices.pick(device), stacked), strict=True):
+            task = Task(records.x, records.y, 3, config, [rows[m] for m in part], part)
+            for m, outcome in zip(part, fit_group(task, devices.pick(device), stacked), strict=True):
                 found[f"{name} {m}"] = _loss(records, config, outcome.arrays)
     return found
 
@@ -101,11 +102,12 @@ def _stopped(device: str) -> dict[str, np.ndarray]:
     """A run that is stopped after an epoch, kept, and goes on in another group."""
     from mia_lib import membership
     from mia_lib.training import devices
-    from mia_lib.training.backends.loop import Group
+    from mia_lib.training.backends.loop import Group, Task
 
     records, config = recipes()["mlp"]
     rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)]
-    first, second = (Group(records.x, records.y, rows, 3, config, [0, 1], devices.pick(device), True) for _ in range(2))
+    task = Task(records.x, records.y, 3, config, rows, [0, 1])
+    first, second = (Group(task, devices.pick(device), True) for _ in range(2))
     with devices.plain_float32():
         first.run_epoch()
         second.load(first.state())
@@ -149,11 +151,21 @@ def _boundary(device: str) -> dict[str, np.ndarray]:
 
 
 def _curvature(device: str) -> dict[str, np.ndarray]:
-    from mia_lib.signals import curvature
+    from mia_lib.signals import curvature, outputs
+    from mia_lib.training import devices
+    from mia_lib.training.losses import precise_loss
 
     models, records = _bank(device)
-    records = records.take(range(8))
-    found = {name: curvature.of(models, records, name, 2, warn=False) for name in curvature.ESTIMATORS}
+    records, where = records.take(range(8)), devices.pick(device)
+    network = outputs.in_precision(models.model(0).to(where), "float64")
+    inputs = outputs.inputs(records.x, 0, 8, where, torch.float64)
+
+    def loss(x, y):
+        return precise_loss(network(x), y)
+
+    found = {name: curvature.of(models, records, name, 2, warn=False) for name in curvature.VARIANTS}
+    found |= {"hutchinson": curvature.hutchinson_trace(loss, inputs, 2, y=records.y),
+              "exact": curvature.exact_trace(loss, inputs, y=records.y)}
     return found | dict(zip(("trace", "norm"), curvature.between_kinks(models, records), strict=True))
 
 

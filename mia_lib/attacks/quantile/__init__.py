@@ -3,9 +3,6 @@
 from mia_lib.attacks.quantile.thresholds import (
     GaussianQuantile,
     PinballQuantile,
-    by_group,
-    check_splits,
-    crossings,
     gaussian_position,
     gaussian_thresholds,
     marginal,
@@ -13,5 +10,5 @@ from mia_lib.attacks.quantile.thresholds import (
     pinball_thresholds,
 )
 
-__all__ = ["GaussianQuantile", "PinballQuantile", "by_group", "check_splits", "crossings", "gaussian_position",
-           "gaussian_thresholds", "marginal", "pinball_position", "pinball_thresholds"]
+__all__ = ["GaussianQuantile", "PinballQuantile", "gaussian_position", "gaussian_thresholds", "marginal", "pinball_position",
+           "pinball_thresholds"]

@@ -25,6 +25,7 @@ import torch
 from torch import nn
 
 from mia_lib import models
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.training import devices
 
@@ -302,13 +303,7 @@ def _records(x, labels, classes: int | None, shape: tuple | None = None) -> tupl
         raise MiaError("labels are missing: this network is told the label of each record." if labels is None else
                        "labels were given to a network that sees none: leave them out, or give classes.")
     if labels is not None:
-        labels = np.asarray(labels)
-        if labels.shape != x.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
-            raise MiaError(f"labels have shape {labels.shape} and type {labels.dtype}: whole numbers [{len(x)}] are needed, "
-                           "one for each record.")
-        for label in (labels.min(), labels.max()):
-            check_range("labels", int(label), 0, classes - 1)
-        labels = torch.as_tensor(labels.astype(np.int64))
+        labels = torch.as_tensor(check_labels("labels", labels, classes, len(x)))
     if x.ndim == 2:
         x = x.astype(np.float32)
     return torch.as_tensor(x if x.flags.writeable and x.flags.c_contiguous else np.array(x)), labels
@@ -373,16 +368,16 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
     x, labels = _records(x, labels, classes)
-    target, held = _target(target, len(x)), None
+    target, validation_set = _target(target, len(x)), None
     if validation is not None:
         if len(validation) not in (2, 3):
             raise MiaError(f"validation has {len(validation)} parts: (x, target) or (x, target, labels) is needed.")
-        held = _records(validation[0], validation[2] if len(validation) == 3 else None, classes, x.shape[1:])
-        held = (*held, _target(validation[1], len(held[0])))
+        validation_set = _records(validation[0], validation[2] if len(validation) == 3 else None, classes, x.shape[1:])
+        validation_set = (*validation_set, _target(validation[1], len(validation_set[0])))
     where = _where(config)
     model = build(config, tuple(x.shape[1:]), classes, outputs).to(where)
-    x, target, labels = (None if one is None else one.to(where) for one in (x, target, labels))
-    held = held and tuple(None if one is None else one.to(where) for one in held)
+    x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))
+    validation_set = validation_set and tuple(None if array is None else array.to(where) for array in validation_set)
     parameters = list(model.parameters())
     groups = [{"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
               {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0}]
@@ -401,12 +396,12 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
             optimizer.step()
             total += value.detach() * len(rows)
         model.eval()
-        if held is not None:
-            total = _loss_of(model, loss, *held)
+        if validation_set is not None:
+            total = _loss_of(model, loss, *validation_set)
         if not torch.isfinite(total):
             raise MiaError(f"The loss stopped being a finite number in epoch {epoch + 1} of {config.epochs}: lower "
                            f"learning_rate = {config.learning_rate:g}.")
-        if held is not None and float(total) < lowest:
+        if validation_set is not None and float(total) < lowest:
             best, lowest = copy.deepcopy(model.state_dict()), float(total)
     if best is not None:
         model.load_state_dict(best)

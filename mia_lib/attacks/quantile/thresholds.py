@@ -10,8 +10,8 @@ here: the Gaussian, mean + spread * Phi^-1(1 - alpha) with mean and spread of th
 loss at a grid of levels. A record's position, where its score lies on the scale of Phi^-1 of its own quantiles, ranks records
 for a ROC: position >= Phi^-1(1 - alpha) if and only if score >= threshold.
 
-What is used for fitting, for selection and for measuring must be kept apart, see `check_splits`: quantiles of records that
-the regression was fitted to are too low.
+What is used for fitting, for selection and for measuring must be kept apart: quantiles of records that the regression was
+fitted to are too low.
 """
 
 from __future__ import annotations
@@ -47,18 +47,6 @@ def _scores(score, argument: str = "score") -> np.ndarray:
     return score
 
 
-def _order_statistics(score: np.ndarray, levels: np.ndarray, of: str = "") -> np.ndarray:
-    n = len(score)
-    if n < 2:
-        raise MiaError(f"{of or 'score'} has {n} public scores: at least 2 are needed for a threshold.")
-    place = np.ceil((n + 1) * levels - 1e-9).astype(int)  # less the rounding of 1 - alpha
-    if place.max() > n:
-        raise MiaError(f"level {levels.max():g} is above what {n} public scores{' of ' + of if of else ''} resolve: the "
-                       f"smallest alpha = 1 - level is 1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower "
-                       "level.")
-    return np.sort(score)[place - 1]
-
-
 @needs("output vector", "none", PUBLIC)
 def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     """One threshold for all records, from public scores: the marginal baseline.
@@ -79,54 +67,15 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
         MiaError: fewer than 2 scores, scores not finite, levels outside (0, 1), or above n / (n + 1), which n scores do not
             resolve.
     """
-    return _order_statistics(_scores(score), check_levels(levels))
-
-
-def by_group(score: np.ndarray, groups: np.ndarray, levels: Sequence[float], count: int) -> np.ndarray:
-    """The thresholds of `marginal` within each group: the shifts of Theorem 2, which make the rate alpha in each.
-
-    Args:
-        score: [n]. groups: number of each record's group, int [n].
-        levels: [L].
-        count: number G of groups.
-
-    Returns:
-        thresholds [L, G].
-
-    Raises:
-        MiaError: as `marginal`, naming the group that is too small; lengths that differ, groups out of range.
-    """
-    score, groups, levels = _scores(score), np.asarray(groups), check_levels(levels)
-    check_range("count", count, 1)
-    if groups.shape != score.shape or not np.issubdtype(groups.dtype, np.integer):
-        raise MiaError(f"groups have shape {groups.shape} and type {groups.dtype}: whole numbers {score.shape} are "
-                       "needed, one for each score.")
-    for group in (groups.min(initial=0), groups.max(initial=0)):
-        check_range("groups", int(group), 0, count - 1)
-    return np.stack([_order_statistics(score[groups == g], levels, f"group {g}") for g in range(count)], 1)
-
-
-def check_splits(**rows: np.ndarray) -> None:
-    """Refuse splits that share records.
-
-    Args:
-        rows: by name, indices of records int [n], or bool [N].
-
-    Raises:
-        MiaError: an empty split, or two that share records; it names both and counts the records.
-    """
-    found: dict[str, np.ndarray] = {}
-    for name, given in rows.items():
-        given = np.asarray(given)
-        given = np.flatnonzero(given) if given.dtype == bool else given.ravel()
-        if not len(given):
-            raise MiaError(f"split {name!r} is empty: it needs at least one record.")
-        for other, taken in found.items():
-            shared = len(np.intersect1d(given, taken))
-            if shared:
-                raise MiaError(f"splits {other!r} and {name!r} share {shared} records: a threshold measured on what it was "
-                               "fitted to flatters itself. Draw them from one permutation.")
-        found[name] = given
+    score, levels = _scores(score), check_levels(levels)
+    n = len(score)
+    if n < 2:
+        raise MiaError(f"score has {n} public scores: at least 2 are needed for a threshold.")
+    place = np.ceil((n + 1) * levels - 1e-9).astype(int)  # less the rounding of 1 - alpha
+    if place.max() > n:
+        raise MiaError(f"level {levels.max():g} is above what {n} public scores resolve: the smallest alpha = 1 - level is "
+                       f"1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower level.")
+    return np.sort(score)[place - 1]
 
 
 # ---------------------------------------------------------------------------------------- thresholds of each record
@@ -231,11 +180,6 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     return np.where(short, np.minimum(position, np.nextafter(z[np.minimum(reached, len(z) - 1)], -np.inf)), position)
 
 
-def crossings(quantiles: np.ndarray) -> float:
-    """Share of records whose predicted quantiles [L0, N] cross, that is fall anywhere as the level rises."""
-    return float((np.diff(np.asarray(quantiles), axis=0) < 0).any(0).mean())
-
-
 # ---------------------------------------------------------------------------------------- regressions
 
 
@@ -270,11 +214,7 @@ class _Regression:
                                  self.classes is None else
                                  f"labels are missing: with classes = {self.classes} the regression is q(x, y)."))
         if labels is not None:
-            labels = np.asarray(labels)
-            if labels.shape != x.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
-                raise MiaError(f"{of}labels have shape {labels.shape} and type {labels.dtype}, x has {len(x)} records: a "
-                               "whole number for each is needed.")
-            check_labels(f"{of}labels", labels, self.classes)
+            labels = check_labels(f"{of}labels", labels, self.classes, len(x))
         if score is not None:
             score = _scores(score, f"{of}score")
             if score.shape != x.shape[:1]:
@@ -310,27 +250,27 @@ class _Regression:
         centre, scale = float(score.mean()), float(score.std())
         if not scale > 1e-12 * abs(centre):
             raise MiaError(f"score is {centre:g} for all {len(score)} public records: there is nothing to regress.")
-        held = None
+        validation_set = None
         if validation is not None:
             if len(validation) not in (2, 3):
                 raise MiaError(f"validation has {len(validation)} parts: (x, score) or (x, score, labels) is needed.")
-            held_x, held_labels, held_score = self._checked(
+            validation_x, validation_labels, validation_score = self._checked(
                 validation[0], validation[2] if len(validation) == 3 else None, validation[1], "validation")
-            held = held_x, (held_score - centre) / scale, held_labels
-        self.fitted = (self._grow if self._trees else self._train)(x, (score - centre) / scale, labels, held)
+            validation_set = validation_x, (validation_score - centre) / scale, validation_labels
+        self.fitted = (self._grow if self._trees else self._train)(x, (score - centre) / scale, labels, validation_set)
         self.centre, self.scale = centre, scale
         return self
 
-    def _grow(self, x, target, labels, held):
-        held = held and (self._columns(held[0], held[2]), held[1])
-        return self._fit_trees(self._columns(x, labels), target, held)
+    def _grow(self, x, target, labels, validation):
+        validation = validation and (self._columns(validation[0], validation[2]), validation[1])
+        return self._fit_trees(self._columns(x, labels), target, validation)
 
-    def _train(self, x, target, labels, held):
+    def _train(self, x, target, labels, validation):
         from mia_lib.attacks.quantile import networks
 
         outputs, loss = self._network_loss()
-        held = held if held is None or held[2] is not None else held[:2]
-        return networks.fit(x, target, self.model, outputs, loss, labels, self.classes, held)
+        validation = validation if validation is None or validation[2] is not None else validation[:2]
+        return networks.fit(x, target, self.model, outputs, loss, labels, self.classes, validation)
 
     def _ask(self, x, labels):
         """What the model itself predicts, standardised: of trees as they give it, of networks [N, outputs]."""
@@ -372,8 +312,8 @@ class GaussianQuantile(_Regression):
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the score, float64 [N] each, in its units."""
-        found = self._ask(x, labels)
-        mean, spread = found if self._trees else (found[:, 0], np.exp(found[:, 1]))
+        outputs = self._ask(x, labels)
+        mean, spread = outputs if self._trees else (outputs[:, 0], np.exp(outputs[:, 1]))
         return self.centre + self.scale * mean, self.scale * spread
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
@@ -418,9 +358,9 @@ class PinballQuantile(_Regression):
         return trees.predict_quantiles(self.fitted, x)
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
-        """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross, see `crossings`."""
-        found = self._ask(x, labels)
-        return self.centre + self.scale * (found if self._trees else found.T)
+        """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross."""
+        outputs = self._ask(x, labels)
+        return self.centre + self.scale * (outputs if self._trees else outputs.T)
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha within the fitted ones, see `pinball_thresholds`."""

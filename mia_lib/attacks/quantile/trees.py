@@ -19,10 +19,10 @@ from mia_lib.errors import MiaError, check_range
 def lacking() -> str:
     """Why boosted trees cannot be fitted here; "" where they can."""
     try:
-        found = find_spec("catboost") is not None
+        installed = find_spec("catboost") is not None
     except ValueError:  # a module without a specification, or None in its place
-        found = False
-    return "" if found else "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
+        installed = False
+    return "" if installed else "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class TreeConfig:
 
 
 def _arguments(config: TreeConfig) -> dict:
-    given = dict(iterations=int(config.iterations), depth=int(config.depth), l2_leaf_reg=float(config.l2_leaf_reg),
+    arguments = dict(iterations=int(config.iterations), depth=int(config.depth), l2_leaf_reg=float(config.l2_leaf_reg),
                  random_seed=int(config.seed), thread_count=1, verbose=False, allow_writing_files=False)
     if config.learning_rate is not None:
-        given["learning_rate"] = float(config.learning_rate)
+        arguments["learning_rate"] = float(config.learning_rate)
     if config.subsample is not None:
-        given |= {"bootstrap_type": "Bernoulli", "subsample": float(config.subsample)}
-    return given
+        arguments |= {"bootstrap_type": "Bernoulli", "subsample": float(config.subsample)}
+    return arguments
 
 
 def _catboost():
@@ -77,12 +77,12 @@ def _catboost():
     return catboost
 
 
-def _fitted(model, x, target, **given):
+def _fitted(model, x, target, **options):
     """The model, fitted; CatBoost's own errors cannot leave a process that did not import it from its package."""
     import catboost
 
     try:
-        return model.fit(x, target, **given)
+        return model.fit(x, target, **options)
     except catboost.CatBoostError as error:
         raise MiaError(f"CatBoost could not fit {len(x)} records with {model.get_params()}: {error}") from None
 
@@ -114,29 +114,29 @@ def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeCo
     """
     catboost, x = _catboost(), _table(x)
     check_range("classes", classes, 2)
-    others = [_table(one, x.shape[1]) for one in others]
+    others = [_table(table, x.shape[1]) for table in others]
     y = check_labels("y", y, classes, len(x))
     lost = np.setdiff1d(np.arange(classes), y)
     if len(lost):
         raise MiaError(f"y has no record of {len(lost)} of {classes} classes, the first is {lost[0]}: each needs one.")
     loss = {"loss_function": "Logloss"} if classes == 2 else {"loss_function": "MultiClass", "classes_count": classes}
     model = _fitted(catboost.CatBoostClassifier(**loss, **_arguments(config)), x, y)
-    raw = [np.asarray(model.predict(one, prediction_type="RawFormulaVal"), np.float64) for one in others]
+    raw = [np.asarray(model.predict(table, prediction_type="RawFormulaVal"), np.float64) for table in others]
     return [np.stack([np.zeros(len(s)), s], 1) for s in raw] if classes == 2 else raw
 
 
 def _regression(loss: str, x, target, config: TreeConfig, validation):
     catboost, x, target = _catboost(), _table(x), np.asarray(target, np.float64)
-    given = {}
+    options = {}
     if validation is not None:
-        held = _table(validation[0], x.shape[1]), np.asarray(validation[1], np.float64)
-        given = {"eval_set": held, "use_best_model": True}
-    for one, wanted in [(x, target), *([given["eval_set"]] if given else [])]:
-        if wanted.shape != one.shape[:1]:
-            raise MiaError(f"x has {len(one)} records and target the shape {wanted.shape}: one number a record is needed.")
+        validation_set = _table(validation[0], x.shape[1]), np.asarray(validation[1], np.float64)
+        options = {"eval_set": validation_set, "use_best_model": True}
+    for records, wanted in [(x, target), *([options["eval_set"]] if options else [])]:
+        if wanted.shape != records.shape[:1]:
+            raise MiaError(f"x has {len(records)} records and target the shape {wanted.shape}: one number a record is needed.")
         if not np.isfinite(wanted).all():
             raise MiaError("target holds values that are not finite numbers; nothing can be fitted to them.")
-    return _fitted(catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **given)
+    return _fitted(catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **options)
 
 
 def fit_gaussian(x: np.ndarray, target: np.ndarray, config: TreeConfig, validation: tuple | None = None):
@@ -186,5 +186,5 @@ def fit_quantiles(x: np.ndarray, target: np.ndarray, levels: Sequence[float], co
 
 def predict_quantiles(model, x: np.ndarray) -> np.ndarray:
     """Quantiles, float64 [L, N], of a model of `fit_quantiles`; they may cross."""
-    found = np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64)
-    return np.atleast_2d(found.T)
+    quantiles = np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64)
+    return np.atleast_2d(quantiles.T)

@@ -10,10 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_lib import metrics
-from mia_lib.audit import Report, figures, words
+from mia_lib.audit import figures, report_text
 from mia_lib.audit.attacks import ATTACKS
-from mia_lib.audit.planning import BLIND
-from mia_lib.audit.report import NUMBERS, PAGE
+from mia_lib.audit.command import NUMBERS, PAGE
+from mia_lib.audit.plans import CONTROL
+from mia_lib.audit.report import Report
 from mia_lib.evidence import plotting, tables
 from mia_lib.evidence.tables import Cell
 
@@ -24,7 +25,7 @@ TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy
 def show_report(report: Report, name: str) -> None:
     """Display a report whole: in JupyterLab in a frame, in the book as a page of its own behind a link."""
     tables.check_name(name)
-    page, title = report.html(), report.given.name
+    page, title = report.html(), report.inputs.options.name
     numbers = json.dumps(report.data(), allow_nan=False)
     frame = (f'<details><summary>The whole report on {html.escape(title)}</summary><iframe title="{html.escape(title)}" '
              f'srcdoc="{html.escape(page)}" style="width:100%;height:80vh;border:1px solid #888"></iframe></details>')
@@ -35,44 +36,43 @@ def show_report(report: Report, name: str) -> None:
 
 def roc_figure(report: Report) -> Figure:
     """The report's own ROC."""
-    one = report.judged
-    return figures.roc(one.attacks, one.headline.name, len(report.given.members), len(report.given.non_members))
+    inside = report.members
+    return figures.roc(report.result.attacks, report.result.best.attack, int(inside.sum()), int((~inside).sum()))
 
 
 def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     """Each attack of the audit, and whether each report could run it, or why not."""
-    steps = {title: {step.name: step for step in report.plan.steps} for title, report in reports.items()}
-    said = {title: {name: "**ran**" if name in reports[title].scores else one.why or one.state for name, one in of.items()}
-            for title, of in steps.items()}
-    return pd.DataFrame([{"attack": name, **{title: of[name] for title, of in said.items()}} for name in ATTACKS])
+    cells = {title: {step.name: "**ran**" if step.name in report.scores else step.why or step.state
+                     for step in report.plan.steps} for title, report in reports.items()}
+    return pd.DataFrame(cells).loc[list(ATTACKS)].rename_axis("attack").reset_index()
 
 
 def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     """What each attack found on all records, the one that speaks first, and the control without the model."""
     rows = []
     for title, report in reports.items():
-        judged, of = report.judged, {"model": title} if len(reports) > 1 else {}
-        for one in sorted((one for one in judged.attacks if not one.audits),
-                          key=lambda one: (one.name != judged.headline.name, -one.auc.value)):
-            found = {f"TPR at {words.percent(each.fpr)} FPR": words.rate(each) for each in one.rates}
-            rows.append({**of, "attack": one.name, "AUC": _span(one.auc), **found, "p, corrected": f"{one.p:.2g}",
-                         "epsilon, at least": tables.cell(one.epsilon.bound, ".2f")})
-        alone = judged.blind
-        rows.append({**of, "attack": f"*{BLIND}*", "AUC": _span(alone.auc), "p, corrected": f"{alone.p:.2g}, alone"})
-    return pd.DataFrame(rows).fillna(tables.NOTHING)
+        result, of = report.result, {"model": title} if len(reports) > 1 else {}
+        for attack in sorted((attack for attack in result.attacks if not attack.audits),
+                             key=lambda attack: (attack.name != result.best.attack, -attack.auc.value)):
+            rates = {f"TPR at {report_text.percent(rate.fpr)} FPR": report_text.tpr(rate) for rate in attack.rates}
+            rows.append({**of, "attack": attack.name, "AUC": _span(attack.auc), **rates, "p, corrected": f"{attack.p:.2g}",
+                         "epsilon, at least": tables.cell(attack.epsilon.bound, ".2f")})
+        rows.append({**of, "attack": f"*{CONTROL}*", "AUC": _span(result.control.auc),
+                     "p, corrected": f"{result.control.p:.2g}, alone"})
+    return pd.DataFrame(rows).fillna(tables.DASH)
 
 
-def _span(found: metrics.Interval) -> Cell:
-    return Cell(words.span(found), found.value, found.low, found.high)
+def _span(interval: metrics.Interval) -> Cell:
+    return Cell(report_text.span(interval), interval.value, interval.low, interval.high)
 
 
 def prices_table(report: Report) -> pd.DataFrame:
     """What changes of the recipe brought, in the words of the report, and the model that was audited."""
-    rows = [{"recipe": "the model that is audited", "AUC of the loss": _span(report.judged.loss.auc),
+    rows = [{"recipe": "the model that is audited", "AUC of the loss": _span(report.result.loss.auc),
              "accuracy on non-members": f"{report.accuracy[1]:.3f}", "which": "was trained once, too"}]
-    rows += [{"recipe": one.name, "AUC of the loss": tables.NOTHING if one.auc is None else _span(one.auc),
-              "accuracy on non-members": tables.NOTHING if one.accuracy is None else _span(one.accuracy),
-              "which": words.remedy(one)} for one in report.prices]
+    rows += [{"recipe": price.name, "AUC of the loss": tables.DASH if price.auc is None else _span(price.auc),
+              "accuracy on non-members": tables.DASH if price.accuracy is None else _span(price.accuracy),
+              "which": price.effect} for price in report.prices]
     return pd.DataFrame(rows)
 
 
@@ -91,8 +91,8 @@ def leaves_figure(frame: pd.DataFrame) -> Figure:
     rows = frame[(frame["study"] == "forests") & frame["leaf"].notna() & frame["metric"].isin(["auc", "accuracy"])]
     shown = metrics.summary(rows, ["leaf", "attack", "metric"])
     shown = shown.assign(panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}), by="forest")
-    return plotting.against(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
-                            xlabel="least records of a leaf", ylabel="")
+    return plotting.lineplot(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
+                             xlabel="least records of a leaf", ylabel="")
 
 
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:

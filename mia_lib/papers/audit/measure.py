@@ -16,9 +16,6 @@ from mia_lib.published import measurement
 if TYPE_CHECKING:
     from mia_lib.data import Dataset
 
-SURER = 0.9  # of what is missing to certainty, a planted leak adds
-CALL = 0.01  # false positive rate at which few accusations are asked about
-LEVEL = 0.95
 BANK = {"epochs": 20, "batch_size": 64, "learning_rate": 0.15, "weight_decay": 5e-4, "schedule": "one_cycle",
         "optimizer": "sgd", "momentum": 0.9, "nesterov": True}  # the recipe of the small published banks, on smaller batches
 
@@ -48,14 +45,14 @@ def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) 
         MiaError: the data set has too few.
     """
     from mia_lib import data, membership
-    from mia_lib.audit.given import digests
+    from mia_lib.audit.inputs import digests
 
-    found = data.load(dataset)
-    once = np.unique(digests(found), return_index=True)[1]
+    whole = data.load(dataset)
+    once = np.unique(digests(whole), return_index=True)[1]
     check_range("members", 2 * members + apart, 100, len(once))
-    order = np.random.default_rng([61, seed]).permutation(len(found))
+    order = np.random.default_rng([61, seed]).permutation(len(whole))
     order = order[np.isin(order, once)]
-    return Records(found.take(order[:2 * members]), found.take(order[2 * members:2 * members + apart]),
+    return Records(whole.take(order[:2 * members]), whole.take(order[2 * members:2 * members + apart]),
                    membership.balanced_halves(2 * members, models + models % 2, seed))
 
 
@@ -78,21 +75,24 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
         of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
     """
     from mia_lib import signals
-    from mia_lib.audit import blind
-    from mia_lib.audit.given import given
+    from mia_lib.audit.control import score_inputs
+    from mia_lib.audit.inputs import check_inputs
+    from mia_lib.audit.options import AuditOptions
 
     dealt, rows = records(dataset, members, 300, index.stop, seed), {"loss": [], "right": [], "blind": []}
     for k in index:
         inside = dealt.members[k]
         fitted = [forest(dealt.sides(k)[0], trees, leaf, seed + k) for leaf in leaves or [1, 5, 20]]
-        each = [signals.scalars(_logs(one.predict_proba(dealt.pool.x)), dealt.pool.y) for one in fitted]
-        rows["loss"].append([one["loss"] for one in each])
-        rows["right"].append([one["correctness"][~inside].mean() for one in each])
-        looked, found = blind.scores(given(fitted[0].predict_proba, *dealt.sides(k), outputs="probabilities"))
+        each = [signals.from_probabilities(model.predict_proba(dealt.pool.x), dealt.pool.y,
+                                           floor=float(np.finfo(np.float64).tiny)) for model in fitted]
+        rows["loss"].append([values["loss"] for values in each])
+        rows["right"].append([values["correctness"][~inside].mean() for values in each])
+        looked, alone = score_inputs(check_inputs(fitted[0].predict_proba, *dealt.sides(k),
+                                                  AuditOptions(outputs="probabilities")))
         score = np.zeros(len(inside))
-        score[np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])[looked]] = found
+        score[np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])[looked]] = alone
         rows["blind"].append(score)
-    return {**{name: np.array(one, np.float32) for name, one in rows.items()}, "members": dealt.members[list(index)]}
+    return {**{name: np.array(values, np.float32) for name, values in rows.items()}, "members": dealt.members[list(index)]}
 
 
 def twins(index: range, dataset: str = "fashion_mnist_20k", members: int = 800, architecture: str = "mlp:32", epochs: int = 20,
@@ -136,44 +136,19 @@ def tested(index: range, kind: str = "forest", dataset: str = "german_credit", m
         share of the games that find something, [M, 2], without a leak and with one; and members of the first, bool [M, N].
     """
     from mia_lib import signals, training
+    from mia_lib.audit.rehearsal import count_alarms
 
     dealt = records(dataset, members, apart, index.stop, seed)
     if choose("kind", kind, ("forest", "network")) == "forest":
-        said = [forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index]
+        answers = [forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index]
     else:
         recipe = training.TrainConfig("mlp:32", 20, 64, "sgd", 0.1, 0.9, seed=seed)
         everyone = np.ones((index.stop, len(dealt.apart)), bool)
         strangers = training.train(dealt.apart, everyone, recipe, label="strangers").part(index)
-        said = list(signals.probabilities(strangers, dealt.pool))
-    alarms = [[share_of_alarms(p, dealt.pool.y, games, seed + k, leak) for leak in (0.0, share)]
-              for k, p in zip(index, said, strict=True)]
+        answers = list(signals.probabilities(strangers, dealt.pool))
+    alarms = [[count_alarms(p, dealt.pool.y, games, seed + k, leak) / games for leak in (0.0, share)]
+              for k, p in zip(index, answers, strict=True)]
     return {"alarms": np.array(alarms, np.float32), "members": dealt.members[list(index)]}
-
-
-def share_of_alarms(probabilities: np.ndarray, y: np.ndarray, games: int, seed: int, share: float = 0.0) -> float:
-    """Share of audits by outputs that find something in a model [N, K], where half of the records are drawn as "members" anew
-    each time, and the model is made surer of a `share` of these."""
-    from mia_lib import metrics, signals
-    from mia_lib.attacks import baselines
-    from mia_lib.audit import judging
-
-    chance, leak, count = np.random.default_rng([71, seed]), np.random.default_rng([73, seed]), 0
-    for _ in range(games):
-        inside = np.zeros(len(y), bool)
-        inside[chance.permutation(len(y))[:len(y) // 2]] = True
-        known = np.flatnonzero(inside & (leak.random(len(y)) < share))
-        told = np.array(probabilities, np.float64)
-        told[known] *= 1 - SURER
-        told[known, y[known]] += SURER
-        found = signals.scalars(_logs(told), y)
-        scores = [-found["loss"], baselines.modified_entropy(told, y), -found["least_loss"], found["correctness"]]
-        count += bool(metrics.holm(judging.tests(scores, inside, CALL)).min() < 1 - LEVEL)
-    return count / games
-
-
-def _logs(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms, in which a probability of zero counts as the smallest number."""
-    return np.log(np.maximum(np.asarray(probabilities, np.float64), np.finfo(np.float64).tiny))
 
 
 forest_models = measurement("audit/forests", block=8, probe={

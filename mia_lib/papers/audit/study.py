@@ -7,7 +7,7 @@ import pandas as pd
 
 from mia_lib import audit, membership, signals, training
 from mia_lib.attacks import baselines, bayes, calibration
-from mia_lib.audit.given import halves, reseeded
+from mia_lib.audit.inputs import halves, reseeded
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
@@ -42,10 +42,10 @@ def tested(held: Bank, kind: str) -> pd.DataFrame:
 
 def references(report: audit.Report) -> pd.DataFrame:
     """Study "references": attacks on each of an audit's own references by the others but its complement."""
-    given, count = report.given, report.plan.references
-    members = halves(given, count)
-    models = training.train(given.pool, members, reseeded(given.recipe), label="references")
-    loss, odds = (one(models, given.pool).astype(float) for one in (signals.loss, signals.logit_scaled_confidence))
+    inputs, count = report.inputs, report.plan.references
+    members = halves(inputs, count)
+    models = training.train(inputs.pool, members, reseeded(inputs.recipe), label="references")
+    loss, odds = (signal(models, inputs.pool).astype(float) for signal in (signals.loss, signals.logit_scaled_confidence))
     scores: dict[str, list] = {"MALT": list(bayes.malt(loss)), "calibrated loss": [], "LiRA": []}
     for target in range(count):
         others = membership.references_of(target, count)

@@ -16,7 +16,6 @@ fashion_small = measurement("bank/fashion-small", probe=PROBE, dataset="fashion_
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}
 cifar10_weights = measurement("bank/cifar10-small-weights", **TENSORS, dataset="cifar10")(weights)
 cifar100_weights = measurement("bank/cifar100-small-weights", **TENSORS, dataset="cifar100")(weights)
-fashion_weights = measurement("bank/fashion-small-weights", **TENSORS, dataset="fashion_mnist")(weights)
 
 
 def networks(bank: str, models: int, **parameters) -> list:

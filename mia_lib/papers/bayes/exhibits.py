@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_lib import metrics, signals
-from mia_lib.evidence import panels, plotting
+from mia_lib.evidence import explore, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.bayes import theory
 from mia_lib.published import Bank
@@ -64,9 +64,8 @@ def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records:
             for i, row in enumerate(shares.iloc[drawn].itertuples())]
     shown = [row[side] for row in rows for side in ("out", "in")]
     ends = [min(shown) / 2, 2 * max(shown)]
-    power = alt.param("power", value=round(float(np.log10(np.clip(threshold, *ends))), 2), bind=alt.binding_range(
-        min=round(np.log10(ends[0]), 2), max=round(np.log10(ends[1]), 2), step=0.02,
-        name="Threshold for all, power of ten (nats) "))
+    power = explore.slider("power", round(float(np.log10(np.clip(threshold, *ends))), 2), round(np.log10(ends[0]), 2),
+                           round(np.log10(ends[1]), 2), 0.02, "Threshold for all, power of ten (nats)")
     hover = alt.selection_point("record", on="pointerover", empty=False)
     sides = ["told apart by it", "always called a member", "never called one", "the wrong way round"]
     dots = alt.Chart(alt.NamedData("records")).transform_calculate(t="pow(10, power)").transform_calculate(
@@ -93,10 +92,8 @@ def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records:
     lines = ["'One threshold of ' + format(pow(10, power), '.2~g') + ' nats for all:'",
              f"datum.s0 + ' of {len(rows)} records told apart, ' + datum.s1 + ' always called, ' + datum.s2 + ' never'"]
     counted = dots.transform_calculate(**flags).transform_aggregate(**{f"s{k}": f"sum(n{k})" for k in range(3)})
-    said = counted.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
-        align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=440, height=17 * len(lines))
-    return alt.vconcat(said, picture, spacing=8, datasets={"records": rows}).add_params(power)
+    return alt.vconcat(explore.words(counted, lines, width=440), picture, spacing=8,
+                       datasets={"records": rows}).add_params(power)
 
 
 def figure_one(played: theory.Games) -> Figure:

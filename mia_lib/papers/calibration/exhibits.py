@@ -10,14 +10,15 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from mia_lib import metrics
-from mia_lib.evidence import panels, plotting, tables
+from mia_lib.evidence import explore, panels, plotting, tables
 from mia_lib.papers.calibration import study
 from mia_lib.published import Bank
 
 ATTACKS = ("Orig", "Cal.", "Cal.-F")
 SCORES = {"Gap": "gap", "Loss": "loss", "GN": "gradient norm", "Confidence": "confidence", "HopSkipJump": "distance"}
-TITLES = {"german_credit": "German Credit", "hepatitis": "Hepatitis", "adult": "Adult", "location30": "Location-30",
-          "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}  # the paper's, where it has them
+TITLES = {"german_credit": "German Credit", "hepatitis": "Hepatitis", "adult": "Adult", "mnist": "MNIST",
+          "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}  # the paper's
+RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
 PRINTED_METRICS = {"auc": "auc", "attack_accuracy": "accuracy", "train_accuracy": "train_accuracy",
                    "test_accuracy": "test_accuracy"}
 
@@ -57,31 +58,6 @@ def today(frame: pd.DataFrame) -> pd.DataFrame:
         for attack, name in attacks.items()})
 
 
-def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of the loss at three thresholds, in percent: from a rehearsal, zero, and the best for the records judged."""
-    rows = metrics.summary(frame[(frame["score"] == "loss") & frame["attack"].isin(ATTACKS)],
-                           ["data", "score", "attack", "metric"])
-    rows = rows.assign(interval=[one.without("a peak") if metric == "peak accuracy" else one
-                                 for one, metric in zip(rows["interval"], rows["metric"], strict=True)])
-    table = printed("table3").query("score == 'loss'")
-    return tables.beside_paper(rows, table.assign(metric="accuracy"), ["data", "attack"], {
-        ("accuracy",): "rehearsed", ("accuracy at zero",): "at zero", ("peak accuracy",): "best for these records"},
-        by=("metric",))
-
-
-def not_measured(measured: Sequence[str], cost: dict[str, str]) -> pd.DataFrame:
-    """What Table 2 of the paper prints of the loss for data without a number of ours, and what measuring it would take.
-
-    Args:
-        measured: sets with a number of ours, by the paper's names. cost: set -> words.
-    """
-    frame = printed("table2")
-    frame = frame[~frame["data"].isin(measured) & (frame["score"] == "loss")]
-    wide = frame.pivot_table(index="data", columns="attack", values="value", sort=False)[list(ATTACKS)]
-    wide = wide.map(lambda value: tables.cell(value, ".1f", "%")).rename(columns=lambda attack: f"{attack}, paper")
-    return wide.assign(**{"to measure it": [cost.get(data, tables.NOTHING) for data in wide.index]})
-
-
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 4: the label-only attack, a row a set and attack; distances of wrongly classified records negative."""
     frame = frame[frame["reading"].isin(["", "negative"])]
@@ -90,28 +66,13 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
                                {("auc",): "AUC", ("accuracy",): "accuracy"}, by=("metric",))
 
 
-def readings(frame: pd.DataFrame) -> pd.DataFrame:
-    """AUC of the label-only score in each reading of what is subtracted, in percent."""
-    rows = metrics.summary(frame[frame["metric"] == "auc"], ["data", "attack", "reading", "metric"])
-    plain = rows[rows["attack"] == "Orig"]
-    each = [plain.assign(attack=attack, reading="not calibrated") for attack in rows["attack"].unique() if attack != "Orig"]
-    rows = pd.concat([*each, rows[rows["attack"] != "Orig"]])
-    rows = rows[rows.groupby(["data", "attack"])["reading"].transform("nunique") > 1]
-    columns = {(reading,): reading for reading in ("not calibrated", "negative", "zero", "as released", "ranks")}
-    return tables.beside_paper(rows, printed("table4").iloc[:0].assign(reading=""), ["data", "attack"], columns,
-                               by=("reading",))
-
-
 def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
     """Spread of difficulty and noise of training in nats, and AUC of the loss with one reference, a row a set."""
-    rows = []
-    for data, part in frame[frame["study"] == "stopping"].groupby("data", sort=False):
-        found = {(one.attack, one.metric): one.interval for one in metrics.summary(part).itertuples()}
-        rows.append({"data": data, "difficulty σ_D": found["law", "difficulty"].value,
-                     "noise σ_ε": found["law", "noise"].value})
-        for title, attack in (("AUC, Orig", "Orig"), ("stopped", "Cal."), ("never stopped", "Cal., never stopped")):
-            rows[-1][title] = tables.cell(100 * found[attack, "auc"], ".1f", "%")
-    return pd.DataFrame(rows).set_index("data")
+    rows = metrics.summary(frame[frame["study"] == "stopping"], ["data", "attack", "metric"])
+    law = rows[rows["attack"] == "law"].pivot(index="data", columns="metric", values="value")
+    table = tables.beside_paper(rows, printed("table2").iloc[:0], "data", {
+        ("Orig", "auc"): "AUC, Orig", ("Cal.", "auc"): "stopped", ("Cal., never stopped", "auc"): "never stopped"})
+    return pd.concat([law.loc[table.index].set_axis(["difficulty σ_D", "noise σ_ε"], axis=1), table], axis=1)
 
 
 # --------------------------------------------------------------------------------------------------------------------- figures
@@ -163,7 +124,7 @@ def idea_chart(plays: Bank, records: int = 800):
     rows = [{"t": round(row["target rank"], 1), "r": round(row["reference rank"], 1), "c": round(row["calibrated rank"], 1),
              "loss": float(f"{row['target']:.2g}"), "usual": float(f"{row['reference']:.2g}"),
              "who": "member" if row["member"] else "non-member"} for _, row in frame.iterrows()]
-    share = alt.param("share", value=10, bind=alt.binding_range(min=1, max=50, step=1, name="Records called members (%) "))
+    share = explore.slider("share", 10, 1, 50, 1, "Records called members (%)")
     rules = ["by both", "by the loss alone", "by the calibrated loss alone", "by neither"]
     dots = alt.Chart(alt.NamedData("records")).transform_calculate(
         called=f"datum.t < share ? (datum.c < share ? '{rules[0]}' : '{rules[1]}') : (datum.c < share ? '{rules[2]}' : "
@@ -185,36 +146,30 @@ def idea_chart(plays: Bank, records: int = 800):
         lt="sum(lt)", lc="sum(lc)", mt="sum(mt)", mc="sum(mc)")
     lines = ["'Members among those with the lowest loss: ' + datum.mt + ' of ' + datum.lt",
              "'and among those with the lowest calibrated loss: ' + datum.mc + ' of ' + datum.lc"]
-    text = counted.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
-        align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=420, height=34)
-    return alt.vconcat(text, alt.layer(cloud, line).properties(width=420, height=400), spacing=8,
-                       datasets={"records": rows}).add_params(share)
+    return alt.vconcat(explore.words(counted, lines, width=420), alt.layer(cloud, line).properties(width=420, height=400),
+                       spacing=8, datasets={"records": rows}).add_params(share)
 
 
 def figure_1(plays: Bank) -> Figure:
     """Figure 1: the loss of members and non-members of all plays as a score, before and after calibration."""
-    found, drawn = study.scores(plays), {}
+    scores, panel = study.scores(plays), {}
     for attack, title in (("Orig", "before: minus the loss"), ("Cal.", "after: less the reference's")):
-        each = found["loss", attack].ravel()
-        drawn[title] = np.clip(each, *np.quantile(each, [0.01, 0.99])), plays.members.ravel()
-    return plotting.histograms(drawn, xlabel="score in nats, ends clipped")
+        values = scores["loss", attack].ravel()
+        panel[title] = np.clip(values, *np.quantile(values, [0.01, 0.99])), plays.members.ravel()
+    return plotting.histograms(panel, xlabel="score in nats, ends clipped")
 
 
 def figure_2(plays: Bank) -> Figure:
     """Figure 2: precision against recall of the loss, before and after calibration, means over plays."""
-    found, recalls = study.scores(plays), np.linspace(0.005, 1, 200)
+    scores, members = study.scores(plays), plays.members
     figure, (axis,) = panels.grid(1, 4.0, width=5.8)
     for attack in ATTACKS:
-        rows, best, look = [], [], plotting.style_of(attack)
-        for score, inside in zip(found["loss", attack], plays.members, strict=True):
-            fpr, tpr, _ = metrics.roc_curve(score, inside)
-            at = np.searchsorted(tpr, recalls)
-            rows.append(metrics.precision(tpr[at], fpr[at], inside.mean()))
-            place = np.argmax(tpr - fpr)
-            best.append((tpr[place], metrics.precision(tpr[place], fpr[place], inside.mean())))
-        axis.plot(recalls, np.mean(rows, 0), color=look["color"], ls=look["linestyle"], label=attack)
-        axis.plot(*np.mean(best, 0), "o", ms=9, mfc="none", mew=2, color=look["color"])
+        score, look = scores["loss", attack], plotting.style_of(attack)
+        axis.plot(RECALLS, study.precision_at_recall(score, members, 1, RECALLS).mean(0), color=look["color"],
+                  ls=look["linestyle"], label=attack)
+        called = score >= study.best_thresholds(score, members)[:, None]
+        tpr, fpr = ((called & side).sum(1) / side.sum(1) for side in (members, ~members))
+        axis.plot(tpr.mean(), np.mean(metrics.precision(tpr, fpr, 0.5)), "o", ms=9, mfc="none", mew=2, color=look["color"])
     axis.axhline(0.5, **panels.CHANCE)
     axis.set(xlim=(0, 1), ylim=(0.4, 1.02), xlabel="recall: share of the members that are called",
              ylabel="precision: members among those called")
@@ -226,22 +181,19 @@ def figure_3(frame: pd.DataFrame) -> Figure:
     """Figure 3: AUC and accuracy of the loss against the size of the training set."""
     rows = metrics.summary(frame, ["attack", "metric", "n"])
     rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"}))
-    return plotting.against(rows, "n", "value", by="attack", panel="panel", log=True, percent=True, chance=0.5,
-                            xlabel="training records", ylabel="rate")
+    return plotting.lineplot(rows, "n", "value", by="attack", panel="panel", log=True, percent=True, chance=0.5,
+                             xlabel="training records", ylabel="rate")
 
 
 def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
     """Figure 4: precision of the loss against recall with several non-members to each member, by the formula."""
-    found, recalls = study.scores(plays), np.linspace(0.005, 1, 200)
+    scores = study.scores(plays)
     figure, axes = panels.grid([f"1 member : {ratio}" for ratio in ratios], 3.6, "precision", sharey=True)
     for axis, ratio in zip(axes, ratios, strict=True):
         for attack in ATTACKS[:2]:
-            rows, look = [], plotting.style_of(attack)
-            for score, inside in zip(found["loss", attack], plays.members, strict=True):
-                fpr, tpr, _ = metrics.roc_curve(score, inside)
-                at = np.searchsorted(tpr, recalls)
-                rows.append(metrics.precision(tpr[at], fpr[at], 1 / (1 + ratio)))
-            axis.plot(recalls, np.mean(rows, 0), color=look["color"], ls=look["linestyle"], label=attack)
+            precision = study.precision_at_recall(scores["loss", attack], plays.members, ratio, RECALLS).mean(0)
+            look = plotting.style_of(attack)
+            axis.plot(RECALLS, precision, color=look["color"], ls=look["linestyle"], label=attack)
         axis.axhline(1 / (1 + ratio), **panels.CHANCE)
         axis.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall")
     panels.legend(figure, 2)
@@ -250,9 +202,9 @@ def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
 
 def figure_5(frame: pd.DataFrame) -> Figure:
     """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks, a row a bank."""
-    frame = frame[(frame["score"] == "loss") & frame["references"].notna() & (frame["metric"] != "tpr_at_fpr=0.001")]
+    frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
     title = rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"})
-    return plotting.against(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
-                            log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
-                            rows=rows["data"].nunique())
+    return plotting.lineplot(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
+                             log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
+                             rows=rows["data"].nunique())

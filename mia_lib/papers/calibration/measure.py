@@ -96,7 +96,7 @@ def on_tables(index: range, dataset: str, epochs: int = 200, batch_size: int = 1
         wrong, of at most `WALKED` members and as many others, "walked_members".
     """
     from mia_lib import data, signals, training
-    from mia_lib.signals.given import log_odds
+    from mia_lib.signals import log_odds
 
     pool = data.load(dataset)
     pool = pool.take(np.arange(pool.n_train))
@@ -202,7 +202,7 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
 def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     """`SIGNALS` of the judged records, each float32 [T, N'], from means over views; of all records where None are judged."""
     from mia_lib import signals
-    from mia_lib.signals.given import log_odds
+    from mia_lib.signals import log_odds
     from mia_lib.signals.views import augmented
 
     augmentation = models.config.augmentation
@@ -240,9 +240,8 @@ def _halved(array: np.ndarray) -> np.ndarray:
 # Of each table: how its networks are trained, in the place of `on_tables`' defaults; and plays that pay, at most.
 RECIPES: dict[str, dict] = {
     "german_credit": {}, "hepatitis": {"batch_size": 4},
-    "adult": {"batch_size": 64, "epochs": 100, "judged": 1000, "ended": 4},
-    "location30": {"batch_size": 64, "epochs": 100, "loss": "cross_entropy", "ended": 2}}
-PLAYS = {"german_credit": 40, "hepatitis": 40, "adult": 8, "location30": 8}
+    "adult": {"batch_size": 64, "epochs": 100, "judged": 1000, "ended": 4}}
+PLAYS = {"german_credit": 40, "hepatitis": 40, "adult": 8}
 
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "watson_cnn:4,4,4,8", "records": 240,
          "epochs": 2, "batch_size": 30, "learning_rate": 0.02, "forgetting_epochs": 1, "augmentation": "flip_crop:2",

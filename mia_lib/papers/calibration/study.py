@@ -10,21 +10,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from mia_lib import membership, metrics
 from mia_lib.attacks import baselines, calibration, registry
 from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
-from mia_lib.papers.calibration import theory
 from mia_lib.published import Bank
-from mia_lib.signals.given import loss_of
+from mia_lib.signals import loss_of
 
 SIGNALS = {"loss": "margin", "gradient norm": "gradient", "confidence": "top"}  # score -> what was measured
 MODELS = {"Cal.": "scratch", "Cal.-F": "forgetting"}  # what calibrates
 RATIO, RECALL = 10, 0.05  # non-members to a member, and the recall, at which precision is judged
-METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
-RMIA_A = registry.OFFLINE_A
+METRICS = ("auc", "tpr_at_fpr=0.01")
 
 
 def score(name: str, signal: np.ndarray) -> np.ndarray:
@@ -49,13 +46,13 @@ def scores(plays: Bank, prefix: str = "") -> dict[tuple[str, str], np.ndarray]:
     Args:
         plays: of `measure`. prefix: "rehearsal_" for the attacker's own game.
     """
-    found = {}
+    by_attack = {}
     for name, signal in SIGNALS.items():
         own = score(name, plays.arrays[f"{prefix}target_{signal}"])
-        found[name, "Orig"] = own
+        by_attack[name, "Orig"] = own
         for attack, kind in MODELS.items():
-            found[name, attack] = calibrated(own, score(name, plays.arrays[f"{prefix}{kind}_{signal}"]))
-    return found
+            by_attack[name, attack] = calibrated(own, score(name, plays.arrays[f"{prefix}{kind}_{signal}"]))
+    return by_attack
 
 
 def with_one_reference(plays: Bank) -> dict[str, np.ndarray]:
@@ -63,78 +60,67 @@ def with_one_reference(plays: Bank) -> dict[str, np.ndarray]:
 
     RMIA's population is the judged records: its score is a rank among them, so that which they are moves no rank."""
     target, references = plays.target_margin.astype(np.float64), plays.scratch_margin.astype(np.float64)
-    out, found = np.zeros(references.shape[1:], bool), {"LiRA, offline": [], "RMIA, offline": []}
+    out, lira, rmia = np.zeros(references.shape[1:], bool), [], []
     for own, others in zip(target, references, strict=True):
         p, q = np.exp(-loss_of(own)), np.exp(-loss_of(others))
-        found["LiRA, offline"].append(baselines.lira_offline(own, others, out, fixed_variance=True))
-        found["RMIA, offline"].append(baselines.rmia(p, q, out, p, q, gamma=1.0, a=RMIA_A))
-    return {attack: np.stack(rows) for attack, rows in found.items()}
+        lira.append(baselines.lira_offline(own, others, out, fixed_variance=True))
+        rmia.append(baselines.rmia(p, q, out, p, q, gamma=1.0, a=registry.OFFLINE_A))
+    return {"LiRA, offline": np.stack(lira), "RMIA, offline": np.stack(rmia)}
 
 
-def attack_plays(plays: Bank, data: str, study: str = "plays") -> pd.DataFrame:
-    """Tables 1 to 3 and Figures 2 and 4 for one set: a row for each score, attack, metric and play.
+def attack_plays(plays: Bank, data: str) -> pd.DataFrame:
+    """Tables 1 to 3 and Figures 2 and 4 for one set, study "plays": a row for each score, attack, metric and play.
 
     Returns:
         columns study, data, score. Metrics of ranking; "accuracy" at the threshold from the rehearsal, "accuracy at zero",
-        "peak accuracy", "FPR of it"; "precision" at `RECALL` with `RATIO` non-members to a member; attack "model" with
+        "FPR at the best accuracy"; "precision" at `RECALL` with `RATIO` non-members to a member; attack "model" with
         "train_accuracy" and "test_accuracy"; score "any" with "best calibrated" and "best other", picked on the other half of
         the plays; attack "Gap".
     """
-    members, where = plays.members, {"study": study, "data": data}
-    found, frames = scores(plays), []
-    ranks = {**found, **{("loss", attack): each for attack, each in with_one_reference(plays).items()}}
+    members, where = plays.members, {"study": "plays", "data": data}
+    by_attack, frames = scores(plays), []
+    ranked = {**by_attack, **{("loss", attack): each for attack, each in with_one_reference(plays).items()}}
     for name in SIGNALS:
-        each = {attack: of_attack for (of, attack), of_attack in ranks.items() if of == name}
-        frames.append(by_target(each, members, METRICS, shared=False, score=name, **where))
+        of_score = {attack: each for (of, attack), each in ranked.items() if of == name}
+        frames.append(by_target(of_score, members, METRICS, shared=False, score=name, **where))
     frames.append(by_target({"Gap": baselines.gap(plays.correct)}, members, ("auc",), shared=False, score="gap", **where))
     rehearsed = scores(plays, "rehearsal_") if "rehearsal_members" in plays.arrays else {}
-    for (name, attack), of_attack in found.items():
-        peak, alarms = best_accuracy(of_attack, members)
-        values = {"peak accuracy": peak, "FPR of it": alarms,
-                  "precision": precision_at_recall(of_attack, members, RATIO, RECALL)}
+    for (name, attack), each in by_attack.items():
+        called = each >= best_thresholds(each, members)[:, None]
+        values = {"FPR at the best accuracy": (called & ~members).sum(1) / (~members).sum(1),
+                  "precision": precision_at_recall(each, members, RATIO, RECALL)}
         if attack != "Orig":
-            values["accuracy at zero"] = metrics.auc(of_attack > 0, members)
+            values["accuracy at zero"] = metrics.auc(each > 0, members)
         if rehearsed:
-            thresholds = thresholds_of(rehearsed[name, attack], plays.rehearsal_members)
-            values["accuracy"] = metrics.auc(of_attack >= thresholds[:, None], members)
+            thresholds = best_thresholds(rehearsed[name, attack], plays.rehearsal_members)
+            values["accuracy"] = metrics.auc(each >= thresholds[:, None], members)
         frames.append(by_repetition({attack: values}, score=name, **where))
-    right = plays.correct
-    fit = {"train_accuracy": [row[inside].mean() for row, inside in zip(right, members, strict=True)],
-           "test_accuracy": [row[~inside].mean() for row, inside in zip(right, members, strict=True)]}
+    fit = {f"{part}_accuracy": (plays.correct & side).sum(1) / side.sum(1)
+           for part, side in (("train", members), ("test", ~members))}
     frames += [by_repetition({"model": fit}, score="none", **where),
-               by_repetition(best_of_both(found, plays), score="any", **where)]
+               by_repetition(best_of_both(by_attack, plays), score="any", **where)]
     return pd.concat(frames, ignore_index=True)
 
 
-def thresholds_of(rehearsed: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """The threshold of best accuracy in each of T rehearsals, [T]."""
-    return np.array([metrics.best_threshold(*pair) for pair in zip(rehearsed, members, strict=True)])
+def best_thresholds(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """The threshold of best accuracy in each of T games, [T]."""
+    return np.array([metrics.best_threshold(*game) for game in zip(scores, members, strict=True)])
 
 
-def best_accuracy(scores: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The best balanced accuracy of any threshold, chosen on the records judged, and its false positive rate, each [T]."""
-    found = []
-    for row, inside in zip(scores, members, strict=True):
-        fpr, tpr, _ = metrics.roc_curve(row, inside)
-        place = np.argmax(tpr - fpr)
-        found.append(((1 + tpr[place] - fpr[place]) / 2, fpr[place]))
-    accuracy, alarms = np.transpose(found)
-    return accuracy, alarms
-
-
-def precision_at_recall(scores: np.ndarray, members: np.ndarray, ratio: float, recall: float) -> np.ndarray:
-    """Precision of the highest threshold that finds a share `recall` of the members, with `ratio` non-members to each, [T]."""
-    found = []
+def precision_at_recall(scores: np.ndarray, members: np.ndarray, ratio: float, recall: float | np.ndarray) -> np.ndarray:
+    """Precision of the highest threshold that finds a share `recall` of the members, with `ratio` non-members to each; [T], or
+    [T, Q] for Q recalls."""
+    rows = []
     for row, inside in zip(scores, members, strict=True):
         fpr, tpr, _ = metrics.roc_curve(row, inside)
         place = np.searchsorted(tpr, recall)
-        found.append(metrics.precision(tpr[place], fpr[place], 1 / (1 + ratio)))
-    return np.array(found, float)
+        rows.append(metrics.precision(tpr[place], fpr[place], 1 / (1 + ratio)))
+    return np.array(rows, float)
 
 
-def best_of_both(found: Mapping[tuple[str, str], np.ndarray], plays: Bank) -> dict[str, dict[str, np.ndarray]]:
+def best_of_both(by_attack: Mapping[tuple[str, str], np.ndarray], plays: Bank) -> dict[str, dict[str, np.ndarray]]:
     """AUC of the best calibrated attack and of the best other one, each play's picked on the other half of the plays."""
-    auc = {key: metrics.auc(of_attack, plays.members) for key, of_attack in found.items()}
+    auc = {key: metrics.auc(of_attack, plays.members) for key, of_attack in by_attack.items()}
     auc["gap", "Gap"] = metrics.auc(baselines.gap(plays.correct), plays.members)
     half, best = np.arange(len(plays)) % 2, {}
     for name, wanted in (("best calibrated", True), ("best other", False)):
@@ -148,43 +134,39 @@ def never_stopped(plays: Bank, data: str) -> pd.DataFrame:
     """Study "stopping": the loss calibrated by one reference that is never stopped, as the released code has it, beside one
     that was; attack "law" has the spread of difficulty and the noise of training."""
     own, others = score("loss", plays.target_margin), score("loss", plays.ended_margin)
-    where, law = {"study": "stopping", "data": data, "score": "loss"}, law_of(own, others, plays.members)
     stopped = {"Orig": own, "Cal.": calibrated(own, score("loss", plays.scratch_margin)),
                "Cal., never stopped": calibrated(own, others[:, :1])}
+    law = dict(zip(("difficulty", "noise"), difficulty_and_noise(others), strict=True))
+    where = {"study": "stopping", "data": data, "score": "loss"}
     return pd.concat([by_target(stopped, plays.members, ("auc",), shared=False, **where),
-                      by_repetition({"law": {name: law[name] for name in ("difficulty", "noise")}}, **where)],
-                     ignore_index=True)
+                      by_repetition({"law": law}, **where)], ignore_index=True)
 
 
-def law_of(own: np.ndarray, others: np.ndarray, members: np.ndarray) -> dict:
-    """The law's ingredients from scores of targets [T, N] and of references [T, R, N]: spread of difficulty over records,
-    noise of training, and what members gain; and the AUCs that it expects.
+def difficulty_and_noise(scores: np.ndarray) -> tuple[float, float]:
+    """Standard deviations of difficulty over records and of the noise of training, from scores of references [T, R, N].
 
     Raises:
         MiaError: fewer than two references, of which the noise could be told.
     """
-    if others.shape[1] < 2:
-        raise MiaError(f"{others.shape[1]} reference tells nothing of the noise of training: at least 2 are needed.")
-    noise = others.var(1, ddof=1).mean()
-    spread = others.mean(1).var(1, ddof=1).mean() - noise / others.shape[1]
-    lead = own - others.mean(1)
-    gain = np.mean([row[inside].mean() - row[~inside].mean() for row, inside in zip(lead, members, strict=True)])
-    found = {"difficulty": float(np.sqrt(max(spread, 0.0))), "noise": float(np.sqrt(noise)), "gain": float(gain)}
-    return found | theory.calibration_auc(**found, references=others.shape[1])
+    references = scores.shape[1]
+    if references < 2:
+        raise MiaError(f"{references} reference tells nothing of the noise of training: at least 2 are needed.")
+    noise = scores.var(1, ddof=1).mean()
+    spread = scores.mean(1).var(1, ddof=1).mean() - noise / references
+    return float(np.sqrt(max(spread, 0.0))), float(np.sqrt(noise))
 
 
 # ---------------------------------------------------------------------------------------------------------- label-only attacks
 
 
-def readings(target: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
-    """Distances to the decision boundary [T, N] calibrated by those of references [T, N], in four readings.
+def subtracted(target: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
+    """Signed distances to the decision boundary [T, N], calibrated by those of references [T, N]: as the paper has it, and by
+    the released code's slip.
 
-    Distances are negative where a model is wrong. The released code's slip: where the reference is wrong it takes minus the
-    size of the target's own distance d for the reference's, so that the calibrated score is ``d + |d|``."""
+    Distances are negative where a model is wrong. Where the reference is wrong that code takes minus the size of the target's
+    own distance d for the reference's, so that the calibrated score is ``d + |d|``."""
     target, others = np.asarray(target, np.float64), np.asarray(others, np.float64)
-    ranks = rankdata(target, axis=1) - rankdata(others, axis=1)
-    return {"negative": target - others, "zero": np.maximum(target, 0) - np.maximum(others, 0),
-            "as released": np.where(others < 0, target + np.abs(target), target - others), "ranks": ranks}
+    return {"negative": target - others, "as released": np.where(others < 0, target + np.abs(target), target - others)}
 
 
 def label_only(plays: Bank, data: str) -> pd.DataFrame:
@@ -194,12 +176,12 @@ def label_only(plays: Bank, data: str) -> pd.DataFrame:
     own, rehearsed = (plays.arrays[f"{prefix}target_distance"].astype(np.float64) for prefix in ("", "rehearsal_"))
     pairs = {("Orig", ""): (np.maximum(own, 0), np.maximum(rehearsed, 0))}
     for attack, kind in MODELS.items():
-        each = readings(own, plays.arrays[f"{kind}_distance"])
-        again = readings(rehearsed, plays.arrays[f"rehearsal_{kind}_distance"])
-        pairs |= {(attack, reading): (each[reading], again[reading]) for reading in each}
-    for (attack, reading), (found, again) in pairs.items():
-        frames.append(by_target({attack: found}, members, ("auc",), shared=False, reading=reading, **where))
-        called = found >= thresholds_of(again, plays.rehearsal_walked_members)[:, None]
+        judged, again = (subtracted(distance, plays.arrays[f"{prefix}{kind}_distance"])
+                         for prefix, distance in (("", own), ("rehearsal_", rehearsed)))
+        pairs |= {(attack, reading): (judged[reading], again[reading]) for reading in judged}
+    for (attack, reading), (judged, again) in pairs.items():
+        frames.append(by_target({attack: judged}, members, ("auc",), shared=False, reading=reading, **where))
+        called = judged >= best_thresholds(again, plays.rehearsal_walked_members)[:, None]
         frames.append(by_repetition({attack: {"accuracy": metrics.auc(called, members)}}, reading=reading, **where))
     return pd.concat(frames, ignore_index=True)
 
@@ -208,16 +190,14 @@ def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100)
     """The same for models of a bank, each calibrated by all others that were not trained on the record, its complement put
     aside; no rehearsal, so no accuracy."""
     distance, members = further.distance.astype(np.float64), further.members
-    attacked, found = range(0, 2 * targets, 2), {}
-    for t in attacked:
-        others = membership.references_of(t, len(members))
-        mean = np.average(distance[others], 0, ~members[others])
-        for reading, of_target in readings(distance[t][None], mean[None]).items():
-            found.setdefault(("Cal.", reading), []).append(of_target[0])
-    found["Orig", ""] = list(np.maximum(distance[list(attacked)], 0))
-    return pd.concat([by_target({attack: np.stack(rows)}, members[list(attacked)], ("auc",), draws=draws,
-                                study="label-only, bank", data=data, score="distance", reading=reading)
-                      for (attack, reading), rows in found.items()], ignore_index=True)
+    attacked = list(range(0, 2 * targets, 2))
+    references = {t: membership.references_of(t, len(members)) for t in attacked}
+    usual = np.stack([np.average(distance[rows], 0, ~members[rows]) for rows in references.values()])
+    by_reading = {("Orig", ""): np.maximum(distance[attacked], 0), **{
+        ("Cal.", reading): each for reading, each in subtracted(distance[attacked], usual).items()}}
+    return pd.concat([by_target({attack: each}, members[attacked], ("auc",), draws=draws, study="label-only, bank", data=data,
+                                score="distance", reading=reading) for (attack, reading), each in by_reading.items()],
+                     ignore_index=True)
 
 
 # ---------------------------------------------------------------------------------------------------- many references: a bank
@@ -272,9 +252,9 @@ def by_size(plays: Mapping[int, Bank]) -> pd.DataFrame:
     """Figure 3, study "sizes": column n, the number of training records. Accuracy has the threshold of the other plays."""
     frames = []
     for n, each in plays.items():
-        found, where = scores(each), {"study": "sizes", "score": "loss", "n": n}
-        loss = {attack: of_attack for (name, attack), of_attack in found.items() if name == "loss"}
+        where = {"study": "sizes", "score": "loss", "n": n}
+        loss = {attack: of_attack for (name, attack), of_attack in scores(each).items() if name == "loss"}
         frames += [by_target(loss | {"Gap": baselines.gap(each.correct)}, each.members, ("auc",), shared=False, **where),
                    by_repetition({attack: {"accuracy": metrics.rehearsed_accuracy(of_attack, each.members)}
                                   for attack, of_attack in loss.items()}, **where)]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["study", *metrics.estimates.COLUMNS])
+    return pd.concat(frames, ignore_index=True)

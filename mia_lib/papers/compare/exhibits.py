@@ -23,8 +23,8 @@ BESIDE = ("MALT", "RMIA", "LiRA", "MAST (softmin)", "Curv, log ratio")  # that a
 
 def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str]) -> pd.DataFrame:
     """Results in percent, a row each value of `index`, a column each of `columns`, values of `by` -> title."""
-    kept = [index] if isinstance(index, str) else index
-    rows = metrics.summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))
+    columns_of_index = [index] if isinstance(index, str) else index
+    rows = metrics.summary(frame, list(dict.fromkeys([*columns_of_index, *by, "attack", "metric"])))
     return results.beside_paper(rows, rows.iloc[:0], index, columns, by)
 
 
@@ -43,10 +43,10 @@ def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) 
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count])]
     rows = rows.astype({"queries": int, "references": int})
-    found = table(rows, ["attack", "references", "queries"], ("data", "metric"), {
+    made = table(rows, ["attack", "references", "queries"], ("data", "metric"), {
         (data, metric): data for data in rows["data"].unique()})
-    knows = [KNOWS[ATTACKS[name].kind] for name in found.index.get_level_values("attack")]
-    return found.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels([0, 3, 1, 2])
+    knows = [KNOWS[ATTACKS[name].kind] for name in made.index.get_level_values("attack")]
+    return made.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels([0, 3, 1, 2])
 
 
 def references_figure(frame: pd.DataFrame) -> Figure:
@@ -59,27 +59,27 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     shown = pd.concat([shown[shown["attack"] == name] for name in DRAWN]).sort_values("references", kind="stable")
     order = {data: place for place, data in enumerate(rows["data"].unique())}
     shown = shown.sort_values("data", key=lambda data: data.map(order), kind="stable")
-    return plotting.against(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                            xlabel="references of a record", ylabel="TPR at 1 % FPR")
+    return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
+                             xlabel="references of a record", ylabel="TPR at 1 % FPR")
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
     """How many points of TPR at 1 % FPR each attack is from one of them, paired, with as many references, a panel each set."""
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count]) & (rows["metric"] == study.METRICS[1])]
-    found: dict[str, dict] = {}
+    leads: dict[str, dict] = {}
     for data, part in rows.groupby("data", sort=False):
         first = metrics.estimate(part, rival, study.METRICS[1])
-        found[data] = {name: 100 * (metrics.estimate(part, name, study.METRICS[1]) - first).interval()
+        leads[data] = {name: 100 * (metrics.estimate(part, name, study.METRICS[1]) - first).interval()
                        for name in part["attack"].unique() if name != rival}
-    first = next(iter(found.values()))
+    first = next(iter(leads.values()))
     names = sorted(first, key=lambda name: first[name].value)
-    figure, axes = panels.grid(list(found), 0.28 * len(names) + 1.2)
-    for axis, one in zip(axes, found.values(), strict=True):
+    figure, axes = panels.grid(list(leads), 0.28 * len(names) + 1.2)
+    for axis, of_panel in zip(axes, leads.values(), strict=True):
         for place, name in enumerate(names):
-            if name in one:
+            if name in of_panel:
                 look = plotting.style_of(name, place)
-                value, low, high = one[name].value, one[name].low, one[name].high
+                value, low, high = of_panel[name].value, of_panel[name].low, of_panel[name].high
                 axis.errorbar(value, place, xerr=[[value - low], [high - value]], fmt=look["marker"], color=look["color"])
         axis.axvline(0, **panels.CHANCE)
         axis.set(yticks=range(len(names)), yticklabels=names if axis is axes[0] else [""] * len(names),
@@ -127,19 +127,19 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
 
 def access_table() -> pd.DataFrame:
     """The threat models, as declared where the attacks are computed, and whose attacks they are."""
-    known: dict[str, Needs] = {name: one.attack.needs for name, one in ATTACKS.items() if one.reads is None}
-    found = threat_model({**known, "quantile regression": registry.REGRESSION,
+    known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items() if entry.reads is None}
+    made = threat_model({**known, "quantile regression": registry.REGRESSION,
                           "gradient norm": registry.ATTACKS["gradient norm"].needs})
-    sources = {name: one.attack.source for name, one in ATTACKS.items()} | {
+    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {
         "quantile regression": registry.BERTRAN, "gradient norm": registry.WATSON}
-    return found.assign(source=[f"{{cite}}`{sources[name]}`" for name in found["attack"]])
+    return made.assign(source=[f"{{cite}}`{sources[name]}`" for name in made["attack"]])
 
 
 def beside(cases: Iterable[Case], scores: Iterable[Scores], count: int) -> dict[str, tuple[dict, np.ndarray]]:
     """Scores of `BESIDE` and who is a member, by set, for the picture of two attacks."""
-    found = {}
-    for case, one in zip(cases, scores, strict=True):
-        known = {**one[0], **one[count]}
-        targets = len(next(iter(known.values())))
-        found[case.name] = ({name: known[name] for name in BESIDE if name in known}, case.members[:2 * targets:2])
-    return found
+    pairs = {}
+    for case, of_case in zip(cases, scores, strict=True):
+        by_name = {**of_case[0], **of_case[count]}
+        targets = len(next(iter(by_name.values())))
+        pairs[case.name] = ({name: by_name[name] for name in BESIDE if name in by_name}, case.members[:2 * targets:2])
+    return pairs

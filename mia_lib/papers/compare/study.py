@@ -59,8 +59,8 @@ ATTACKS: dict[str, Entry] = {
         "0-1", "MALT", "confidence")},
     "modified entropy": Entry(_ENTROPY),
     **{name: Entry(registry.ATTACKS[name]) for name in (
-        "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline", "MAST (best split)", "LiRA",
-        "LiRA, own spreads", "RMIA")},
+        "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "LiRA, offline, as released", "RMIA, offline",
+        "MAST (best split)", "LiRA", "LiRA, own spreads", "RMIA")},
     **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
     "LiRA, 18 views": Entry(registry.ATTACKS["LiRA"], 18, ("18 views", LOG_ODDS)),
     "LiRA, 80 views": Entry(registry.ATTACKS["LiRA"], 80, ("80 views", LOG_ODDS)),
@@ -105,22 +105,22 @@ def of_bank(dataset: str, records: int, models: int | None = None) -> Case:
 
 def by_heart(records: int, models: int | None = None) -> Case:
     """Networks that know their 2,000 members by heart; no record is left over, so RMIA compares with those that are judged."""
-    held = load("curvature/memorised", models)
-    odds, right = held.true[:, :records, 0].astype(float), (held.true == held.top)[:, :records, 0]
-    members = held.members[:, :records]
+    curved = load("curvature/memorised", models)
+    odds, right = curved.true[:, :records, 0].astype(float), (curved.true == curved.top)[:, :records, 0]
+    members = curved.members[:, :records]
     fit = [(row[inside].mean(), row[~inside].mean()) for row, inside in zip(right, members, strict=True)]
-    values = {LOG_ODDS: odds, "correctness": right, **_curved(held, records)}
+    values = {LOG_ODDS: odds, "correctness": right, **_curved(curved, records)}
     return Case(BY_HEART, "by heart", members, values, odds, np.array(fit))
 
 
 def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
     bent = np.maximum(np.exp(curved.released[:, :records].astype(float)) - FLOOR, 0)
-    found = {"curvature": bent[..., 0], "least_loss": signals.loss_of(curved.top[:, :records, 0]),
+    values = {"curvature": bent[..., 0], "least_loss": signals.loss_of(curved.top[:, :records, 0]),
              "probabilities": curved.entropy[:, :records].astype(float)}
     if "shifted" in curved.arrays:
         views = curved.shifted[:, :records].astype(float)
-        found |= {"two curvatures": bent, "18 views": views[..., 0], "80 views": views[..., 1]}
-    return found
+        values |= {"two curvatures": bent, "18 views": views[..., 0], "80 views": views[..., 1]}
+    return values
 
 
 def references(target: int, pairs: int, models: int, first: int) -> np.ndarray:
@@ -190,12 +190,12 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
                        f"{case.fewest // 2} at most.")
     attacked, scores = range(0, 2 * targets, 2), {}
     for count in (0, *counts):
-        able = [name for name, one in ATTACKS.items() if fits(one, case, count) and (one.kind == "none") == (count == 0)]
+        able = [name for name, entry in ATTACKS.items() if fits(entry, case, count) and (entry.kind == "none") == (count == 0)]
         scores[count] = {name: np.stack([score(ATTACKS[name], case, target, count) for target in attacked]) for name in able}
     members = case.members[list(attacked)]
-    frame = pd.concat([by_target(found, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
-                       for count, found in scores.items() if found], ignore_index=True)
-    return frame.assign(queries=frame["attack"].map({name: one.queries for name, one in ATTACKS.items()})), scores
+    frame = pd.concat([by_target(by_name, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
+                       for count, by_name in scores.items() if by_name], ignore_index=True)
+    return frame.assign(queries=frame["attack"].map({name: entry.queries for name, entry in ATTACKS.items()})), scores
 
 
 def softmin_is_rmia(case: Case, count: int = 8) -> pd.DataFrame:
@@ -219,20 +219,20 @@ def called_again(case: Case, scores: Mapping[str, np.ndarray], count: int, rate:
         scores: [T, N], of models 0, 2, 4, ... with so many references.
     """
     frames = []
-    for name, found in scores.items():
-        targets = range(0, 2 * len(found), 2)
+    for name, of_attack in scores.items():
+        targets = range(0, 2 * len(of_attack), 2)
         used = {t: set(references(t, pairs_for(ATTACKS[name], count), len(case.members), case.fewest)) for t in targets}
         members, values = case.members[list(targets)], {"members": [], "others": []}
         called = np.stack([row > np.sort(row[~inside])[::-1][int(rate * (~inside).sum())]
-                           for row, inside in zip(found, members, strict=True)])
+                           for row, inside in zip(of_attack, members, strict=True)])
         for side, of_side in (("members", members), ("others", ~members)):
             for k, t in enumerate(targets):
                 apart = [j for j, u in enumerate(targets) if u != t and u not in used[t] and t not in used[u]]
                 both = [of_side[k] & of_side[j] for j in apart]
-                values[side].append(np.mean([called[j][kept & called[k]].mean() - called[j][kept].mean()
-                                             for j, kept in zip(apart, both, strict=True) if (kept & called[k]).any()]))
-        frames += [by_repetition({name: {"again": np.array(one)}}, study="again", data=case.name, side=side)
-                   for side, one in values.items()]
+                values[side].append(np.mean([called[j][alike & called[k]].mean() - called[j][alike].mean()
+                                             for j, alike in zip(apart, both, strict=True) if (alike & called[k]).any()]))
+        frames += [by_repetition({name: {"again": np.array(of_targets)}}, study="again", data=case.name, side=side)
+                   for side, of_targets in values.items()]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -270,9 +270,9 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
         for overlap, reference in (("half", target + 2), ("nothing", target + 1)):
             scores[overlap].append(out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float)))
     members = np.tile(np.arange(len(rows[0])) < size, (targets, 1))
-    return pd.concat([by_target({name: np.stack([one[name] for one in found]) for name in WITHOUT}, members, SHARP,
+    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in WITHOUT}, members, SHARP,
                                 draws=draws, records=np.stack(rows), study="sharing", data=TITLES[dataset], references=1,
-                                overlap=overlap) for overlap, found in scores.items()], ignore_index=True)
+                                overlap=overlap) for overlap, each in scores.items()], ignore_index=True)
 
 
 def find(name: str, **parameters) -> Bank | None:
@@ -310,9 +310,9 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
         if further is not None:
             scores[4].append(out_only(np.concatenate([odds, further.margin[k].astype(float)])))
     members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
-    return pd.concat([by_target({name: np.stack([one[name] for one in found]) for name in found[0]}, members, SHARP,
+    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, SHARP,
                                 draws=draws, records=np.stack(rows), study="public", data=TITLES[dataset], references=count)
-                      for count, found in scores.items() if found], ignore_index=True)
+                      for count, each in scores.items() if each], ignore_index=True)
 
 
 TABLES = {"german_credit": {"loss": "cross_entropy"}, "adult": {}}
@@ -320,15 +320,15 @@ TABLES = {"german_credit": {"loss": "cross_entropy"}, "adult": {}}
 
 def tables(dataset: str, plays: int) -> pd.DataFrame:
     """Study "tables": the plays of the calibration chapter, whose references are trained on public halves, by their number."""
-    held = load("calibration/tables", dataset=dataset, **TABLES[dataset])
-    plays, where = min(plays, len(held)), {"study": "tables", "data": TITLES[dataset]}
-    target, others = held.target_margin[:plays].astype(float), held.ended_margin[:plays].astype(float)
-    alone = {"0-1": baselines.gap(held.correct[:plays]), "MALT": bayes.malt(signals.loss_of(target))}
-    frames = [by_target(alone, held.members[:plays], METRICS, shared=False, references=0, **where)]
+    published = load("calibration/tables", dataset=dataset, **TABLES[dataset])
+    plays, where = min(plays, len(published)), {"study": "tables", "data": TITLES[dataset]}
+    target, others = published.target_margin[:plays].astype(float), published.ended_margin[:plays].astype(float)
+    alone = {"0-1": baselines.gap(published.correct[:plays]), "MALT": bayes.malt(signals.loss_of(target))}
+    frames = [by_target(alone, published.members[:plays], METRICS, shared=False, references=0, **where)]
     for count in (n for n in (1, 2, 4, 8) if n <= others.shape[1]):
         each = [out_only(np.concatenate([own[None], these[:count]])) for own, these in zip(target, others, strict=True)]
         scores = {name: np.stack([one[name] for one in each]) for name in WITHOUT}
-        frames.append(by_target(scores, held.members[:plays], METRICS, shared=False, references=count, **where))
+        frames.append(by_target(scores, published.members[:plays], METRICS, shared=False, references=count, **where))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -343,12 +343,12 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
         frame: of `attack_case`, of all cases. count: of a few references.
     """
     rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1]) & (frame["repetition"] % 2 == 0)]
-    mean, found = rows.groupby(["references", "attack"])["value"].mean(), {}
+    mean, best = rows.groupby(["references", "attack"])["value"].mean(), {}
     for means, (access, kinds, references) in means_of(frame, count).items():
         able = [name for name, one in ATTACKS.items() if one.kind in kinds and (references, name) in mean.index
                 and ACCESS.index(one.attack.needs.access) <= ACCESS.index(access)]
-        found[means] = max(able, key=lambda name: mean[references, name])
-    return found
+        best[means] = max(able, key=lambda name: mean[references, name])
+    return best
 
 
 def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str, ...], int]]:

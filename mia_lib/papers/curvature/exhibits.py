@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,12 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
-from mia_lib.evidence import panels, plotting
+from mia_lib.evidence import explore, panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.curvature import study
+from mia_lib.published import Bank
 
 SETS = {"CIFAR100": "cifar100", "CIFAR10": "cifar10", "ImageNet": "imagenet"}  # of the paper's tables
-OURS = ("Curv, log ratio", "LiRA, largest class", "LiRA, released rule", "LiRA, true class", "LiRA, one spread", "RMIA")
 TITLE_OF = {"auc": "AUC", "balanced_accuracy": "accuracy", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %",
             "tpr_at_fpr=0.0001": "TPR at 0.01 %"}
 
@@ -29,12 +29,12 @@ def name_of(data: str) -> str:
 
 def printed(*tables: str) -> pd.DataFrame:
     """Numbers of the paper's tables in our terms: columns attack, data, metric, protocol, value."""
-    theirs = {name: ours for ours, name in study.PAPER.items()}
-    found = pd.concat([results.paper("curvature", table) for table in tables], ignore_index=True)
+    rows = pd.concat([results.paper("curvature", table) for table in tables], ignore_index=True)
+    names = {name: ours for ours, name in study.PAPER.items()}
     renamed = {"auroc": "auc", "tpr_at_fpr_0.1pct": "tpr_at_fpr=0.001", "tpr_at_fpr_0.01pct": "tpr_at_fpr=0.0001"}
-    single = found["setting"].str.startswith("1 augmentation")
-    return found.assign(attack=found["attack"].map(theirs), data=found["dataset"].map(SETS),
-                        metric=found["metric"].replace(renamed), protocol=np.where(single, "one view", "as released"))
+    single = rows["setting"].str.startswith("1 augmentation")
+    return rows.assign(attack=rows["attack"].map(names), data=rows["dataset"].map(SETS),
+                       metric=rows["metric"].replace(renamed), protocol=np.where(single, "one view", "as released"))
 
 
 def stand_in(paper: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -60,15 +60,20 @@ def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str
             for data in frame["data"].dropna().unique() for metric in measures}
 
 
+def figure_4(scores: Mapping[str, np.ndarray], members: np.ndarray) -> Figure:
+    """Figure 4: ROC of all eight methods as released and of LiRA as in its own paper, with the points of Table 5."""
+    theirs = printed("table5").query("protocol == 'as released' and metric == 'tpr_at_fpr=0.001'")
+    points = {row.attack: [(0.001, row.value / 100)] for row in theirs.itertuples() if row.attack in plotting.STYLE}
+    return plotting.roc({name: scores[name] for name in (*study.PAPER, study.FIXED)}, members, points,
+                        "paper, TPR at 0.1 %", band=False)
+
+
 def table_one(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 1: the paper's eight methods, then ours, AUC and balanced accuracy at the best threshold, a row a data set and an
     attack."""
     rows = frame[(frame["study"] == "methods") & (frame["protocol"] == "as released")]
-    rows = rows[rows["metric"].isin(["auc", "balanced_accuracy"])]
-    order = [name for name in (*study.PAPER, *OURS) if name in set(rows["attack"])]
-    rows = pd.concat([rows[(rows["data"] == data) & (rows["attack"] == name)]
-                      for data in rows["data"].unique() for name in order])
     columns = {(metric,): TITLE_OF[metric] for metric in ("auc", "balanced_accuracy")}
+    rows = rows[rows["attack"] != study.CURVATURE]
     made = table(rows, ["data", "attack"], ("metric",), columns, stand_in(printed("table1"), rows))
     return made.rename(index=name_of, level="data")
 
@@ -86,24 +91,15 @@ def views_table(frame: pd.DataFrame) -> pd.DataFrame:
 def table_five(frame: pd.DataFrame, data: str) -> pd.DataFrame:
     """Table 5 on one data set: TPR at low FPR, as released; the paper's with two views."""
     rows = frame[(frame["study"] == "methods") & (frame["data"] == data) & (frame["protocol"] == "as released")]
-    rows = rows[rows["attack"].isin([*study.PAPER, *OURS])]
-    theirs = printed("table5")
+    theirs = printed("table5").query("protocol == 'as released'")
     columns = {(metric,): TITLE_OF[metric] for metric in study.METRICS if metric.startswith("tpr")}
-    return table(rows, "attack", ("metric",), columns, theirs[theirs["protocol"] == "as released"])
+    return table(rows[rows["attack"] != study.CURVATURE], "attack", ("metric",), columns, theirs)
 
 
 def queries_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What attacks find for so many queries of a record, from few queries to many."""
     rows = frame[frame["study"] == "queries"].sort_values("queries", kind="stable").astype({"queries": int})
-    return table(rows, ["queries", "attack"], ("data", "metric"), by_data(rows, ("auc", "tpr_at_fpr=0.01")))
-
-
-def precision_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The curvature attacks in float32 and in float64 on the same records."""
-    rows = frame[(frame["study"] == "precision") & (frame["metric"] != "zero")]
-    columns = {(precision, metric): f"{precision}: {TITLE_OF[metric]}" for metric in ("auc", "tpr_at_fpr=0.01")
-               for precision in ("float32", "float64")}
-    return table(rows, ["data", "attack"], ("precision", "metric"), columns).rename(index=name_of, level="data")
+    return table(rows, ["queries", "attack"], ("data", "metric"), by_data(rows, study.FEW))
 
 
 def signals_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -113,47 +109,20 @@ def signals_table(frame: pd.DataFrame) -> pd.DataFrame:
     return made.set_index(pd.Index([study.SIGNALS[name][1] for name in made.index], name="needs"), append=True)
 
 
-def ladder_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The steps from the log-likelihood ratio to the released scores: AUC and TPR at 1 % FPR, in percent, and in brackets the
-    paired change against the step before, of a control against the first step."""
-    frame, rows = frame[frame["study"] == "ladder"], []
-    for end, steps in study.STEPS.items():
-        for place, step in enumerate(steps):
-            row = {"towards": end, "step": f"{step} = {end}" if place == len(steps) - 1 and end != "control" else step}
-            before = list(steps)[place - 1] if place else "log-likelihood ratio" if end == "control" else None
-            for data, metric in by_data(frame, study.FEW[:2]):
-                own = metrics.estimate(frame, step, metric, data=data, towards=end)
-                cells = [results.cell(100 * own.value, ".1f", "%")]
-                if before:
-                    other = metrics.estimate(frame, before, metric, data=data, towards=end if place else "LR")
-                    cells.append(f"({100 * (own - other).interval():+.1f})")
-                row[f"{name_of(data)}: {TITLE_OF[metric]}"] = results.stacked(cells)
-            rows.append(row)
-    return pd.DataFrame(rows).set_index(["towards", "step"])
-
-
-def references_figure(frame: pd.DataFrame) -> Figure:
-    """Appendix A.8: TPR at 1 % FPR against the number of references, a panel a data set."""
-    rows = frame[(frame["study"] == "references") & (frame["metric"] == "tpr_at_fpr=0.01")].astype({"references": int})
-    shown = metrics.summary(rows, ["data", "references", "attack", "metric"])
-    shown = shown.assign(panel=shown["data"].map(name_of))
-    return plotting.against(shown, "references", "value", "attack", panel="panel", log=True, percent=True,
-                            xlabel="reference models", ylabel="TPR at 1 % FPR", chance=0.01)
-
-
 def notebooks() -> pd.DataFrame:
     """What the authors' notebooks hold behind Figures 6 and 7: columns kind, size, attack, metric and paper, a fraction."""
-    found = pd.concat([results.paper("curvature", f"{one}_authors_code").assign(kind=kind) for one, kind in (
+    printed = pd.concat([results.paper("curvature", f"{figure}_authors_code").assign(kind=kind) for figure, kind in (
         ("fig6", "random"), ("fig7", "coreset"))], ignore_index=True)
     names = {name: ours for ours, name in study.PAPER.items()}
-    found = found.assign(attack=found["attack"].map(names), metric=found["metric"].replace({"auroc": "auc"}), size=found[
-        "setting"].str.extract(r"m = (\d+)")[0].astype(int), paper=found["value"] / 100)
-    return found[["kind", "size", "attack", "metric", "paper"]]
+    size = printed["setting"].str.extract(r"m = (\d+)")[0].astype(int)
+    printed = printed.assign(attack=printed["attack"].map(names), metric=printed["metric"].replace({"auroc": "auc"}),
+                             size=size, paper=printed["value"] / 100)
+    return printed[["kind", "size", "attack", "metric", "paper"]]
 
 
 def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
     """Figure 6, AUC of attacks against the size of random training sets, or Figure 7, NLL on random sets and on coresets, with
-    what the authors' notebooks hold as hollow marks; of sizes that are not measured these alone."""
+    what the authors' notebooks hold as hollow marks; of their other sizes these alone."""
     key = ["kind", "size", "attack", "metric"]
     ours = metrics.summary(frame[frame["study"] == "sizes"], key).astype({"size": int})
     rows = ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
@@ -161,11 +130,11 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
     if figure == 6:
         rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc") & rows["attack"].isin(
             [study.NLL, study.LR, study.RELEASED, "Yeom"])]
-        drawn = plotting.against(rows, by="attack", ylabel="AUC", **how)
+        drawn = plotting.lineplot(rows, by="attack", ylabel="AUC", **how)
     else:
         rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
         rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
-        drawn = plotting.against(rows, by="kind", panel="panel", ylabel="NLL", **how)
+        drawn = plotting.lineplot(rows, by="kind", panel="panel", ylabel="NLL", **how)
     for axis in drawn.axes:
         panels.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
     for text in [text for legend in drawn.legends for text in legend.get_texts() if text.get_text() == panels.PRINTED]:
@@ -190,13 +159,26 @@ def extremes(records: Dataset, curvature: np.ndarray, count: int = 8) -> Figure:
     return figure
 
 
-def record_figure(log: np.ndarray, members: np.ndarray, percentiles: Sequence[float] = (10, 50, 90)) -> Figure:
-    """Log curvature [M, N] of single records over all models, a tick a model, with the two Gaussians (Figure 3).
+def figure_2(curved: Mapping[str, Bank], targets: Sequence[int]) -> Figure:
+    """Log curvature of members and of non-members, all targets and images together, a panel a data set (Figure 2).
 
     Args:
-        percentiles: of how far the two means of a record lie apart, in standard deviations.
+        curved: name of a data set -> of `study.measured`.
     """
-    log = log.astype(float)
+    shown = {name_of(name): (bank.precise[targets, :, 0].astype(float), bank.members[targets, :bank.precise.shape[1]])
+             for name, bank in curved.items()}
+    return plotting.histograms({name: (log.ravel(), members.ravel()) for name, (log, members) in shown.items()},
+                               xlabel="log curvature")
+
+
+def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figure:
+    """Log curvature of single records over all models, a tick a model, with the two Gaussians (Figure 3).
+
+    Args:
+        curved: of `study.measured`. percentiles: of how far the two means of a record lie apart, in standard deviations.
+    """
+    log = curved.precise[..., 0].astype(float)
+    members = curved.members[:, :log.shape[1]]
     mean, spread = ([function(np.where(side, log, np.nan), axis=0) for side in (members, ~members)]
                     for function in (np.nanmean, np.nanstd))
     ranked = np.argsort((mean[1] - mean[0]) / np.hypot(*spread))
@@ -216,52 +198,40 @@ def record_figure(log: np.ndarray, members: np.ndarray, percentiles: Sequence[fl
     return figure
 
 
-LINES = {"near": "along u + v", "far": "along u - v"}
-COLOURS = {"near": plotting.BLUE, "far": plotting.RED}
 TINY = 1e-12  # of what a logarithmic axis shows
 
 
-def probe_figure(found: pd.DataFrame, labels: Sequence[str], h: float) -> Figure:
-    """Left: how much the mean loss of two opposite points lies above the loss of the record, along the two lines of a probe;
-    right: the size of the estimate against the step.
+def probe_figure(probed: pd.DataFrame, h: float) -> Figure:
+    """The size of the estimate against the step.
 
     Args:
-        found: of `study.probe`. labels: what to call its labels, in order. h: the step that is marked.
+        probed: of `study.probe_of_stranger`. h: the step that is marked.
     """
-    figure, (left, right) = panels.grid(["two points on each line", "what four losses say"], 4.0)
-    styles = ("-", ":")
-    for style, name, (_, rows) in zip(styles, labels, found.groupby("label", sort=False), strict=False):
-        for line, title in LINES.items():
-            left.plot(rows["h"], rows[line].abs().clip(lower=TINY), color=COLOURS[line], ls=style, label=f"{title}, {name}")
-        right.plot(rows["h"], rows["q"].abs().clip(lower=TINY), color=plotting.INK, ls=style, label=f"|q|, {name}")
-    right.axhline(max(abs(found["product"].iloc[0]), TINY), color=plotting.GREEN, lw=1.2, label="Hessian of the piece")
-    for axis, title in ((left, "mean loss less that of the record"), (right, "|q|")):
-        axis.axvline(h, color=plotting.INK, lw=1, ls=":")
-        axis.set(xscale="log", yscale="log", xlabel="step h", ylabel=title)
+    figure, (axis,) = panels.grid(1, 4.0, width=5.8)
+    for style, (name, rows) in zip(("-", ":"), probed.groupby("label", sort=False), strict=False):
+        axis.plot(rows["h"], rows["q"].abs().clip(lower=TINY), color=plotting.INK, ls=style, label=f"|q|, {name}")
+    axis.axhline(max(abs(probed["product"].iloc[0]), TINY), color=plotting.GREEN, lw=1.2, label="Hessian of the piece")
+    axis.axvline(h, color=plotting.INK, lw=1, ls=":")
+    axis.set(xscale="log", yscale="log", xlabel="step h", ylabel="|q|")
     panels.legend(figure, 2)
     return figure
 
 
-def probe_chart(found: pd.DataFrame, labels: Sequence[str], h: float):
+def probe_chart(probed: pd.DataFrame, h: float):
     """The same for readers to move: the step and the label."""
     alt = plotting.altair()
-    rows = [{"label": name, "k": k, "h": one.h, "near": one.near, "far": one.far, "q": one.q, "product": one.product,
-             "size": max(abs(one.q), TINY)}
-            for name, (_, part) in zip(labels, found.groupby("label", sort=False), strict=False)
-            for k, one in enumerate(part.itertuples())]
+    rows = [{"label": name, "k": k, "h": row.h, "q": row.q, "product": row.product, "size": max(abs(row.q), TINY)}
+            for name, part in probed.groupby("label", sort=False) for k, row in enumerate(part.itertuples())]
+    labels = list(probed["label"].unique())
     steps = sorted({row["h"] for row in rows})
     start = float(np.log10(min(steps, key=lambda step: abs(np.log(step / h)))))
-    power = alt.param("power", value=round(start, 1), bind=alt.binding_range(
-        min=round(np.log10(steps[0]), 1), max=round(np.log10(steps[-1]), 1), step=0.1, name="Step h, power of ten "))
-    label = alt.param("given", value=labels[0], bind=alt.binding_select(options=list(labels), name="Loss for "))
+    power = explore.slider("power", round(start, 1), round(np.log10(steps[0]), 1), round(np.log10(steps[-1]), 1), 0.1,
+                           "Step h, power of ten")
+    label = explore.choice("given", labels[0], labels, "Loss for")
     asked = alt.Chart(alt.NamedData("rows")).transform_filter("datum.label == given")
     chosen = asked.transform_filter(f"datum.k == round((power - {np.log10(steps[0]):.1f}) * 10)")
-    words = ["'Step ' + format(datum.h, '.2~g') + ': losses rise by ' + format(datum.near, '.2~e') + ' along u + v and by ' + "
-             "format(datum.far, '.2~e') + ' along u - v'",
-             "'Four losses: q = ' + format(datum.q, '.3~g') + '; Hessian of the piece: ' + format(datum.product, '.3~g')"]
-    text = chosen.transform_calculate(lines=f"[{', '.join(words)}]").mark_text(
-        align="left", baseline="top", lineHeight=17).encode(
-        x=alt.value(0), y=alt.value(0), text="lines:N").properties(name="said", width=440, height=17 * len(words))
+    lines = ["'Step ' + format(datum.h, '.2~g') + ', four losses: q = ' + format(datum.q, '.3~g')",
+             "'Hessian of the piece: ' + format(datum.product, '.3~g')"]
     scale = alt.Scale(type="log", nice=False)
     x = alt.X("h:Q", title="step h", scale=scale, axis=alt.Axis(format=".0e", tickCount=5, grid=False))
     y = alt.Y("size:Q", title="|q|", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=5, grid=False))
@@ -271,4 +241,5 @@ def probe_chart(found: pd.DataFrame, labels: Sequence[str], h: float):
         color=plotting.GREEN, strokeDash=[5, 4], strokeWidth=1.5, aria=False).encode(
         y=alt.Y("level:Q", scale=alt.Scale(type="log")))
     picture = alt.layer(level, curve, point).properties(width=440, height=280)
-    return alt.vconcat(text, picture, spacing=8, datasets={"rows": rows}).add_params(power, label)
+    return alt.vconcat(explore.words(chosen, lines, width=440), picture, spacing=8,
+                       datasets={"rows": rows}).add_params(power, label)

@@ -46,8 +46,7 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
     from mia_lib import signals
     from mia_lib.attacks.baselines import modified_entropy
     from mia_lib.attacks.curvature import log_curvature
-    from mia_lib.signals import curvature
-    from mia_lib.signals.given import log_odds
+    from mia_lib.signals import curvature, log_odds
     from mia_lib.signals.views import augmented
 
     check_range("views", check_whole("views", views, 1), 1, 2)
@@ -117,8 +116,7 @@ def sized(index: range, kind: str, size: int, steps: int = 1000, asked: int = 40
 
     from mia_lib import signals, training
     from mia_lib.attacks.curvature import log_curvature
-    from mia_lib.signals import curvature
-    from mia_lib.signals.given import log_odds
+    from mia_lib.signals import curvature, log_odds
 
     choose("kind", kind, KINDS)
     models, pool = models_of(range(2), **bank)

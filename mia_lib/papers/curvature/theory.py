@@ -1,7 +1,7 @@
 """What differential privacy lets any score of a model reveal, and what Ravikumar et al. (2024) prove of input curvature.
 
 A score is a function of the trained model, so what privacy says of the models trained with and without a record, it says of
-their scores: `kl_cap` and `auc_cap` bind loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds.
+their scores: `kl_cap` binds loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds.
 Divergences are in nats; epsilon is that of pure differential privacy, between training sets with and without one record.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, ndtr, rel_entr
+from scipy.special import rel_entr
 
 from mia_lib.errors import MiaError, check_range
 
@@ -49,25 +49,6 @@ def kl_cap(epsilon: float | np.ndarray) -> np.ndarray:
     """
     epsilon = _at_least("epsilon", epsilon, 0.0)
     return epsilon * np.tanh(epsilon / 2)
-
-
-def auc_cap(epsilon: float | np.ndarray, delta: float = 0.0) -> np.ndarray:
-    """``1 - (1 - delta)^2 / (1 + e^epsilon)``: the largest AUC of any score of an (epsilon, delta)-private model.
-
-    Privacy keeps the ROC below ``TPR = min(e^epsilon FPR + delta, 1 - e^-epsilon (1 - delta - FPR), 1)``. Its corner is at
-    ``FPR = 1 - TPR = (1 - delta) / (1 + e^epsilon)``, and above it lie two triangles of area ``(1 - delta) FPR / 2`` each.
-    With delta = 0 the cap is ``e^epsilon / (1 + e^epsilon)``, which binary `randomised_response` attains.
-
-    Args:
-        epsilon: at least 0, [...]. delta: from 0 to 1.
-    """
-    check_range("delta", delta, 0.0, 1.0)
-    return 1 - (1 - delta) ** 2 * expit(-_at_least("epsilon", epsilon, 0.0))
-
-
-def gaussian_auc_of_kl(divergence: float | np.ndarray) -> np.ndarray:
-    """AUC of two normal laws with one variance whose divergence is so many nats, [...]: ``Phi(sqrt(divergence))``."""
-    return ndtr(np.sqrt(_at_least("divergence", divergence, 0.0)))
 
 
 def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
@@ -152,25 +133,6 @@ class CurvatureWorld:
         it says nothing that privacy did not.
         """
         return np.square(self.mean_bound(m, epsilon)) / (2 * self.sigma**2)
-
-
-def probe_variance(hessian: np.ndarray) -> dict[str, float]:
-    """Variance of one probe of two unbiased estimators of the trace, with entries of u and v +1 or -1 at even odds.
-
-    Args:
-        hessian: symmetric H, [n, n].
-
-    Returns:
-        In "zero_order" that of ``(v^T H u)(u^T v)`` with independent u and v (Eq. 11 without its n^2),
-        ``(n + 2) |H|^2 + tr(H)^2 - 4 sum H_ii^2``; in "hutchinson" that of ``v^T H v``, ``2 (|H|^2 - sum H_ii^2)``. Here
-        ``|H|^2`` is the sum of squared entries.
-    """
-    h = np.asarray(hessian, float)
-    if h.ndim != 2 or h.shape[0] != h.shape[1] or not np.allclose(h, h.T, rtol=0, atol=1e-5 * np.abs(h).max()):
-        raise MiaError(f"hessian of shape {h.shape} must be a symmetric matrix; (H + H.T) / 2 has the same quadratic form.")
-    total, diagonal = np.square(h).sum(), np.square(np.diag(h)).sum()
-    return {"zero_order": float((len(h) + 2) * total + np.trace(h) ** 2 - 4 * diagonal),
-            "hutchinson": float(2 * (total - diagonal))}
 
 
 def _at_least(name: str, value, low: float) -> np.ndarray:

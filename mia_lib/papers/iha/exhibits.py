@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,11 +25,11 @@ EVERYTHING = "all other records and their membership, and how the model was trai
 
 def printed(table: str) -> pd.DataFrame:
     """Numbers of one of the paper's tables in our terms, in percent: columns attack, data, setting, metric, value."""
-    found = results.paper("iha", table)
-    found = found[found["metric"].isin(METRIC_OF)]
-    return found.assign(attack=found["attack"].str.replace(" (Exact)", ""), data=found["dataset"],
-                        metric=found["metric"].map(METRIC_OF),
-                        value=found["value"].astype(float) * np.where(found["unit"] == "fraction", 100, 1))
+    rows = results.paper("iha", table)
+    rows = rows[rows["metric"].isin(METRIC_OF)]
+    return rows.assign(attack=rows["attack"].str.replace(" (Exact)", ""), data=rows["dataset"],
+                       metric=rows["metric"].map(METRIC_OF),
+                       value=rows["value"].astype(float) * np.where(rows["unit"] == "fraction", 100, 1))
 
 
 def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str],
@@ -39,25 +40,20 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
     return results.beside_paper(rows, rows.iloc[:0] if paper is None else paper, index, columns, by)
 
 
-def by_data(frame: pd.DataFrame, measures: Sequence[str] = ("auc", "tpr_at_fpr=0.01")) -> dict[tuple[str, str], str]:
-    """(data, metric) -> title of a column."""
-    return {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in frame["data"].unique() for metric in measures}
-
-
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
 def access_table() -> pd.DataFrame:
     """Table 1: what each attack needs, as the functions declare it, and as the paper has it."""
     needs = attacks.threat_model({
-        LOSS: Needs("loss", "none", "nothing"), SIF: iha.self_influence.needs, LIRA: baselines.lira_online,
+        LOSS: Needs("loss", "none", "nothing"), SIF: baselines.self_influence.needs, LIRA: baselines.lira_online,
         "L-attack": replace(baselines.attack_r.needs, knows=EVERYTHING),
         "LiRA-L": replace(baselines.lira_offline.needs, knows=EVERYTHING), IHA: iha.combine, ALONE: iha.stationarity})
-    theirs = results.printed("iha", "table1", "attack", "metric")
+    theirs = results.paper("iha", "table1").set_index(["attack", "metric"])["value"]
     for word, metric in (("white-box", "white_box_access"), ("references", "uses_reference_models"),
                          ("leave-one-out", "leave_one_out_knowledge")):
-        said = [theirs.get((name, metric)) for name in needs["attack"]]
-        needs[f"paper: {word}"] = [results.NOTHING if one is None else "yes" if one else "no" for one in said]
+        marks = [theirs.get((name, metric)) for name in needs["attack"]]
+        needs[f"paper: {word}"] = [results.DASH if mark is None else "yes" if mark else "no" for mark in marks]
     return needs
 
 
@@ -70,38 +66,27 @@ def table_2(frame: pd.DataFrame) -> pd.DataFrame:
     return table(rows, ["data", "attack"], ("metric",), columns, printed("table2"))
 
 
-def told_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """What the audit finds by what it is told, IHA and I1 + I2."""
-    rows = frame[frame["study"] == "told"]
-    return table(rows, ["told", "judged", "attack"], ("data", "metric"), by_data(rows, ("auc",))).rename_axis(
-        ["told", "judged by", "score"])
-
-
 def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 3: the exact inverse and conjugate gradients; how many iterations these took."""
     rows = frame[frame["study"] == "solver"]
     made = table(rows[rows["metric"] == "auc"], ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3"))
     taken = rows[rows["metric"] == "iterations"].groupby("data")["value"].mean()
-    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.NOTHING
+    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.DASH
                                    for data, name in made.index])
 
 
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 4: parts of the score on each data set, and the paper's on Purchase-100(S)."""
+    """Table 4: parts of the score on each data set, then what is no part of it, and the paper's on Purchase-100(S)."""
     rows = frame[frame["study"] == "terms"]
     theirs = printed("table4")
     theirs = theirs.assign(attack=theirs["setting"].str.removeprefix("terms used: ").replace("All", "all"))
-    made = table(rows, "attack", ("data", "metric"), by_data(rows)).rename_axis("terms")
-    for metric in ("auc", "tpr_at_fpr=0.01"):
+    columns = {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS[:2]}
+    made = table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
+    for metric in study.METRICS[:2]:
         values = theirs[theirs["metric"] == metric].set_index("attack")["value"]
-        made[f"Purchase-100(S): {TITLE_OF[metric]}, paper"] = [results.cell(values[name], ".1f", "%") for name in made.index]
+        made[f"Purchase-100(S): {TITLE_OF[metric]}, paper"] = [
+            results.cell(values[name], ".1f", "%") if name in values else results.DASH for name in made.index]
     return made
-
-
-def ingredients_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The audit with the weight decay where it belongs, with nothing taken out, and without a Hessian."""
-    rows = frame[frame["study"] == "ingredients"]
-    return table(rows, "attack", ("data", "metric"), by_data(rows))
 
 
 def table_6(frame: pd.DataFrame) -> pd.DataFrame:
@@ -129,14 +114,14 @@ def table_8(frame: pd.DataFrame) -> pd.DataFrame:
 
 def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 9: AUC by the known fraction of the training set, and the paper's on Purchase-100(S)."""
-    rows = frame[(frame["study"] == "partial") & (frame["metric"] == "auc")].sort_values("fraction", kind="stable")
+    rows = frame[frame["study"] == "partial"].sort_values("fraction", kind="stable")
     theirs = printed("table9").query("metric == 'auc'")
     values = dict(zip(theirs["setting"].str.extract(r"L0 = ([\d.]+)")[0].astype(float), theirs["value"], strict=True))
     columns = {(data, rule): f"{data}: {rule}" for data in rows["data"].unique() for rule in rows["rule"].unique()}
     made = table(rows, "fraction", ("data", "rule"), columns)
     made["Purchase-100(S): as released, paper"] = [
-        results.cell(values[one], ".1f", "%") if one in values else results.NOTHING for one in made.index]
-    return made.rename(index=lambda one: f"{100 * one:g} %")
+        results.cell(values[part], ".1f", "%") if part in values else results.DASH for part in made.index]
+    return made.rename(index=lambda part: f"{100 * part:g} %")
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
@@ -156,9 +141,9 @@ def told_figure(frame: pd.DataFrame) -> Figure:
         ("nothing", "membership"): NOTHING})
     rows = pd.concat([rows, frame[(frame["study"] == "attacks") & (frame["attack"] == LIRA)]])
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
-    theirs = printed("table2").assign(paper=lambda one: one["value"] / 100)[["data", "attack", "metric", "paper"]]
+    theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)[["data", "attack", "metric", "paper"]]
     shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
-    figure = plotting.against(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
+    figure = plotting.lineplot(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
     figure.axes[0].set_xlabel("")
     for line in figure.axes[0].lines:
         if line.get_marker() not in ("", "None", None):  # data sets are no sequence
@@ -166,14 +151,14 @@ def told_figure(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def roc(found: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figure:
+def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figure:
     """Figure 1: ROC on logarithmic axes, the mean TPR over targets, a panel a data set. Axes begin where one record counts.
 
     Args:
-        found: data -> scores by attack [T, N], and members bool [T, N].
+        sets: data -> scores by attack [T, N], and members bool [T, N].
     """
-    figure, axes = panels.grid(list(found), 3.6, "true positive rate (logarithmic)")
-    for axis, (scores, members) in zip(axes, found.values(), strict=True):
+    figure, axes = panels.grid(list(sets), 3.6, "true positive rate (logarithmic)")
+    for axis, (scores, members) in zip(axes, sets.values(), strict=True):
         low = 1 / (~members).sum(1).min()
         grid = np.geomspace(low, 1, 300)
         for place, name in enumerate((*PAPER, RMIA)):
@@ -182,7 +167,7 @@ def roc(found: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Fig
                 fpr, tpr, _ = metrics.roc_curve(score, inside)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
             axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), label=name, **plotting.style_of(name),
-                      **panels.now_and_then(place, len(grid)))
+                      **panels.sparse_markers(place, len(grid)))
         axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
         axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
     panels.legend(figure, 3)
@@ -191,36 +176,26 @@ def roc(found: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Fig
 
 def epochs_figure(frame: pd.DataFrame) -> Figure:
     """AUC after more and more epochs along a cosine, a panel a data set."""
-    rows = frame[(frame["study"] == "epochs") & (frame["metric"] == "auc") & (frame["schedule"] == "cosine")]
+    rows = frame[(frame["study"] == "epochs") & (frame["metric"] == "auc")]
     rows = renamed(rows, ["attack", "told"], {
         (IHA, "membership"): IHA, (PAIR, "random flags"): FLAGS, (ALONE, "membership"): ALONE,
         (DECAY, "membership"): DECAY, (LOSS, "membership"): LOSS})
     shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values("epochs", kind="stable")
-    return plotting.against(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
-                            xlabel="epochs of training", ylabel="AUC", chance=0.5)
+    return plotting.lineplot(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
+                             xlabel="epochs of training", ylabel="AUC", chance=0.5)
 
 
 # ------------------------------------------------------------------------------------------------- two parameters to look at
 
 
-@dataclass(frozen=True, eq=False)
-class Idea:
-    """Ends of SGD on a regression with two parameters, with and without one record.
-
-    Attributes:
-        others: the world of the other records. minima: [2, 2], with the record and without it.
-        ends: [2, chains, 2], where SGD ended, trained with it and without it.
-    """
+class Idea(NamedTuple):
+    """Ends of SGD on a regression with two parameters, with and without one record: the world of the `others`; `minima` [2, 2]
+    and `ends` [2, chains, 2], with the record first; and which share is `nearer` to its own minimum than to the other, [2]."""
 
     others: theory.LinearWorld
     minima: np.ndarray
     ends: np.ndarray
-
-    @property
-    def nearer(self) -> np.ndarray:
-        """[2], share of the ends that are nearer to their own minimum than to the other."""
-        far = np.linalg.norm(self.ends[:, :, None] - self.minima, axis=-1)  # [2, chains, 2]
-        return np.array([(far[0, :, 0] < far[0, :, 1]).mean(), (far[1, :, 1] < far[1, :, 0]).mean()])
+    nearer: np.ndarray
 
 
 def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0) -> Idea:
@@ -232,24 +207,26 @@ def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int 
     x, y = records.x[:count, list(columns)].astype(float), 2.0 * records.y[:count] - 1
     world = theory.LinearWorld((x - x.mean(0)) / x.std(0), y)
     without = [theory.LinearWorld(np.delete(world.x, k, 0), np.delete(y, k)) for k in range(count)]
-    others = max(without, key=lambda one: np.linalg.norm(one.optimum() - world.optimum()))
-    ends = [one.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, one in enumerate((world, others))]
-    return Idea(others, np.stack([world.optimum(), others.optimum()]), np.stack(ends))
+    others = max(without, key=lambda rest: np.linalg.norm(rest.optimum() - world.optimum()))
+    ends = np.stack([of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))])
+    minima = np.stack([world.optimum(), others.optimum()])
+    far = np.linalg.norm(ends[:, :, None] - minima, axis=-1)  # [2, chains, 2]
+    return Idea(others, minima, ends, np.array([(own < other).mean() for own, other in (far[0].T, far[1].T[::-1])]))
 
 
-def idea_figure(found: Idea) -> Figure:
+def idea_figure(picture: Idea) -> Figure:
     """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
-    points = np.concatenate([found.minima, *(np.quantile(one, [0.01, 0.99], axis=0) for one in found.ends)])
+    points = np.concatenate([picture.minima, *(np.quantile(ends, [0.01, 0.99], axis=0) for ends in picture.ends)])
     middle, reach = (points.max(0) + points.min(0)) / 2, 0.6 * np.ptp(points, axis=0).max()
     grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
-    heights = found.others.losses(grid).mean(-1)
+    heights = picture.others.losses(grid).mean(-1)
     figure, axes = panels.grid(["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True)
-    for axis, ends, kind in zip(axes, found.ends, ("members", "non-members"), strict=True):
+    for axis, ends, kind in zip(axes, picture.ends, ("members", "non-members"), strict=True):
         axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
         axis.plot(*ends.T, ".", color=plotting.STYLE[kind]["color"], ms=4, mew=0, alpha=0.5)
-        for place, (word, minimum, one) in enumerate(zip(("with", "without"), found.minima, ("members", "non-members"),
+        for place, (word, minimum, side) in enumerate(zip(("with", "without"), picture.minima, ("members", "non-members"),
                                                          strict=True)):
-            look = plotting.STYLE[one]
+            look = plotting.STYLE[side]
             axis.annotate("", minimum, ends[0], arrowprops={"arrowstyle": "-|>", "color": plotting.INK, "lw": 1.6,
                                                             "ls": look["linestyle"], "shrinkA": 0, "shrinkB": 0})
             axis.plot(*minimum, look["marker"], color=look["color"], ms=10, mec=plotting.INK, zorder=4,

@@ -19,7 +19,6 @@ from scipy import stats
 from mia_lib import membership, signals
 from mia_lib.attacks import baselines, iha
 from mia_lib.data.sets import TITLES
-from mia_lib.errors import MiaError
 from mia_lib.metrics import auc, by_repetition, by_target
 from mia_lib.papers.iha import theory
 from mia_lib.papers.iha.measure import square
@@ -121,7 +120,7 @@ def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
     count = audit.inverse.shape[1] if few else audit.newton.shape[1]
     arrays = [square(getattr(audit, name)[t][:count]) for name in names]
     zero = np.zeros(count)  # of what is of second order in the weight decay, and of what only the first records have
-    return iha.Forms(*(one if few or len(one) == count else zero for one in arrays), zero)
+    return iha.Forms(*(array if few or len(array) == count else zero for array in arrays), zero)
 
 
 def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "all", few: bool = False,
@@ -131,14 +130,14 @@ def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "a
     Args:
         told: [T, J], or 0 for nobody. stationary: as for `attacks.iha.split`.
     """
-    found, rates = [], case.rates
+    of_targets, rates = [], case.rates
     for t, loss in enumerate(square(case.audit.loss)):
         of_target = forms(case.audit, t, few)
         count = len(of_target.newton)
         flags = told[t][:count] if isinstance(told, np.ndarray) else told
         parts = iha.split(of_target, flags / case.n, case.n, **rates, stationary=stationary)
-        found.append(iha.combine(loss[:count], parts, rates["learning_rate"], rates["momentum"], terms))
-    return np.stack(found)
+        of_targets.append(iha.combine(loss[:count], parts, rates["learning_rate"], rates["momentum"], terms))
+    return np.stack(of_targets)
 
 
 def gradient_alone(case: Case) -> np.ndarray:
@@ -154,17 +153,17 @@ def random_flags(members: np.ndarray) -> np.ndarray:
 
 def lira_scores(case: Case) -> dict[str, np.ndarray]:
     """Attacks that compare with the other models of the bank, [T, J]."""
-    margin, members, found = case.bank.margin.astype(np.float64), case.bank.members, []
+    margin, members, rows = case.bank.margin.astype(np.float64), case.bank.members, []
     probability, population = 1 / (1 + np.exp(-margin)), slice(POPULATION)
     for target in range(0, 2 * len(case.audit.loss), 2):
         others = membership.references_of(target, len(margin))
         alone, references = [target, *others], (margin[others], members[others])
-        found.append({LIRA: baselines.lira_online(margin[target], *references),
-                      FIXED: baselines.lira_online(margin[target], *references, fixed_variance=True),
-                      SELF: baselines.lira_online(margin[target], margin[alone], members[alone], own="keep"),
-                      RMIA: baselines.rmia(probability[target], probability[others], members[others],
-                                           probability[target, population], probability[others][:, population], 1.0)})
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        rows.append({LIRA: baselines.lira_online(margin[target], *references),
+                     FIXED: baselines.lira_online(margin[target], *references, fixed_variance=True),
+                     SELF: baselines.lira_online(margin[target], margin[alone], members[alone], own="keep"),
+                     RMIA: baselines.rmia(probability[target], probability[others], members[others],
+                                          probability[target, population], probability[others][:, population], 1.0)})
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 # ------------------------------------------------------------------------------------------------------------- studies
@@ -174,36 +173,35 @@ def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.nda
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS in each target; and the
     scores with who is a member."""
     members = case.audit.members
-    found = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
-             IHA: scores(case, members)}
-    alike = [stats.spearmanr(*pair).statistic for pair in zip(found[SIF], found[LOSS], strict=True)]
-    return pd.concat([by_target(found, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
+    attacks = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
+               IHA: scores(case, members)}
+    alike = [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
+    return pd.concat([by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
                       by_repetition({SIF: {"rank correlation": np.array(alike)}}, study="alike", data=case.name)],
-                     ignore_index=True), found, members
+                     ignore_index=True), attacks, members
 
 
 def control(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "told": what the audit finds that is told membership, random flags, or nothing; `judged` by membership or by the
-    flags."""
+    """Study "told": AUC of the audit that is told membership, random flags, or nothing, and is `judged` by membership; that
+    of random flags by the flags."""
     members = case.audit.members
     flags, frames = random_flags(members), []
-    for told, given, judged, truth in (("membership", members, "membership", members), ("random flags", flags, "flags", flags),
-                                       ("random flags", flags, "membership", members), ("nothing", 0, "membership", members)):
-        found = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
-        frames.append(by_target(found, truth, METRICS[:2], draws=draws, study="told", data=case.name, told=told,
-                                judged=judged))
+    for told, given, judged in (("membership", members, "membership"), ("random flags", flags, "flags"),
+                                ("nothing", 0, "membership")):
+        both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
+        frames.append(by_target(both, flags if judged == "flags" else members, METRICS[:1], draws=draws, study="told",
+                                data=case.name, told=told, judged=judged))
     return pd.concat(frames, ignore_index=True)
 
 
 def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "terms": parts of the score, Table 4; study "ingredients": the audit with the weight decay where it belongs, with
+    """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay where it belongs, with
     nothing taken out, and without a Hessian. Of the first records."""
     members = case.audit.members[:, :case.audit.inverse.shape[1]]
     parts = {name: scores(case, members, terms, few=True) for name, terms in TERMS.items()}
-    others = {IHA: parts["all"], DECAY: scores(case, members, few=True, stationary=True),
-              NOTHING: scores(case, 0, few=True), ALONE: gradient_alone(case)}
-    return pd.concat([by_target(found, members, METRICS[:2], draws=draws, study=study, data=case.name)
-                      for study, found in (("terms", parts), ("ingredients", others))], ignore_index=True)
+    parts |= {DECAY: scores(case, members, few=True, stationary=True), NOTHING: scores(case, 0, few=True),
+              ALONE: gradient_alone(case)}
+    return by_target(parts, members, METRICS[:2], draws=draws, study="terms", data=case.name)
 
 
 def _joined(loss: np.ndarray, shift: np.ndarray, alignment: np.ndarray, taken_out: np.ndarray, case: Case,
@@ -219,12 +217,12 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     ways = [(way, epsilon) for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
             for epsilon in case.audit.parameters[name]]
     shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
-    members, frames = case.audit.members[:, :shift.shape[2]], []
+    loss, members, frames = *(array[:, :shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)), []
     for k, (way, epsilon) in enumerate(ways):
         if np.isfinite(shift[:, k]).all():
-            found = {name: _joined(square(case.audit.loss)[:, :shift.shape[2]], shift[:, k], alignment[:, k], members / case.n,
-                                   case, name == IHA) for name in (IHA, "IHA without the loss")}
-            frames.append(by_target(found, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
+            both = {name: _joined(loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA)
+                    for name in (IHA, "IHA without the loss")}
+            frames.append(by_target(both, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
                                     epsilon=epsilon))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -237,71 +235,76 @@ def first_records(case: Case, count: int) -> Case:
     return Case(case.name, Bank(case.audit.name, case.audit.parameters, arrays, case.audit.manifests), bank)
 
 
-def convergence(cases: Sequence[Case], draws: int = 60) -> pd.DataFrame:
-    """Study "epochs", by `epochs` and `schedule`: what the audit finds after more training, and the "norm" of the training
-    set's gradient with weight decay."""
+def convergence(case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
+    """Study "epochs", by `epochs`: what the audit finds after more and less training, and the "norm" of the training set's
+    gradient with weight decay. Of the first 1,000 records; without a row where no other epochs are measured.
+
+    Args:
+        counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
+        recipe: of the case, as for `measure.game`, and damping.
+    """
+    others = [measured(len(case.audit.loss), 0, True, make, **recipe | {"epochs": count}) for count in counts]
+    cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
     frames = []
-    for case in cases:
-        own = {"study": "epochs", "data": case.name, **{name: case.audit.parameters[name] for name in ("epochs", "schedule")}}
+    for case in sorted(cases, key=lambda other: other.audit.parameters["epochs"]) if len(cases) > 1 else []:
+        own = {"study": "epochs", "data": case.name, "epochs": case.audit.parameters["epochs"]}
         members, few = case.audit.members, case.audit.squares.shape[1]
         flags = random_flags(members)
         frames += [
-            by_target({LOSS: -square(case.audit.loss), IHA: scores(case, members), PAIR: scores(case, members, TERMS[PAIR])},
-                      members, METRICS[:1], draws=draws, **own, told="membership"),
+            by_target({LOSS: -square(case.audit.loss), IHA: scores(case, members)}, members, METRICS[:1], draws=draws, **own,
+                      told="membership"),
             by_target({PAIR: scores(case, flags, TERMS[PAIR])}, flags, METRICS[:1], draws=draws, **own, told="random flags"),
             by_target({ALONE: gradient_alone(case), DECAY: scores(case, members, few=True, stationary=True)},
                       members[:, :few], METRICS[:1], draws=draws, **own, told="membership"),
-            by_repetition({"model": {"norm": case.audit.norm, "norm_plain": case.audit.norm_plain}}, **own)]
-    return pd.concat(frames, ignore_index=True)
+            by_repetition({"model": {"norm": case.audit.norm}}, **own)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def smaller(case: Case, counts: Sequence[int], targets: int, make: bool = True, /, **recipe) -> list[Case]:
-    """Games of so many records, whose models are trained for as many steps, and the case itself, each with so many targets
-    and twice as many models, judged on its first records.
+def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
+    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7. Games of fewer records, whose models are
+    trained for as many steps, and the case itself, each with so many targets and twice as many models, judged on its first
+    1,000 records; without a row where no other size is measured.
 
     Args:
-        make: whether to measure what is not there, which is left out otherwise.
-        recipe: of the case, as for `measure.game`, and damping.
+        counts: records of the other games. make, recipe: as for `convergence`.
     """
-    batch, found = recipe["batch_size"], []
+    batch, first = recipe["batch_size"], first_records(case, 1000)
     steps = recipe["epochs"] * -(-case.n // batch)
-    for count in counts:
-        how = recipe | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000}
-        found.append(measured(targets, 2 * targets, True, make, **how))
-    few = first_records(case, 1000)
-    return [*filter(None, found), Case(case.name, *(Bank(bank.name, bank.parameters, {
+    games = [measured(targets, 2 * targets, True, make, **recipe | {
+        "records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000}) for count in counts]
+    games = [*filter(None, games), Case(case.name, *(Bank(bank.name, bank.parameters, {
         name: array[:count] for name, array in bank.arrays.items()}, bank.manifests)
-        for bank, count in ((few.audit, targets), (few.bank, 2 * targets))))]
-
-
-def sizes(cases: Sequence[Case], draws: int = 60) -> pd.DataFrame:
-    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, after equally many steps, Table 7."""
+        for bank, count in ((first.audit, targets), (first.bank, 2 * targets))))]
     frames = []
-    for case in cases:
-        found = {LOSS: -square(case.audit.loss), LIRA: lira_scores(case)[LIRA], IHA: scores(case, case.audit.members)}
-        frames.append(by_target(found, case.audit.members, METRICS[:2], draws=draws, study="sizes", data=case.name,
-                                size=case.n))
-    return pd.concat(frames, ignore_index=True)
+    for game in games if len(games) > 1 else []:
+        each = {LOSS: -square(game.audit.loss), LIRA: lira_scores(game)[LIRA], IHA: scores(game, game.audit.members)}
+        frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, study="sizes", data=case.name,
+                                size=game.n))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def partial_knowledge(case: Case, found: Bank, draws: int = 60) -> pd.DataFrame:
-    """Study "partial": the audit by who knows a `fraction` of the training set, Table 9.
+def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /,
+                      **recipe) -> pd.DataFrame:
+    """Study "partial": the audit by who knows a `fraction` of the training set, Table 9; without a row where that is not
+    measured. Arguments as for `convergence`.
 
     By the `rule` "honest" a record's gradient is taken out where it is known, with weight one over how many are; "as released"
     that of every member, with weight 1 / n.
     """
-    loss, shift, alignment = square(found.loss), square(found.shift), square(found.alignment)
-    frames = []
-    for k, fraction in enumerate(found.parameters["fractions"]):
-        weights = {"honest": found.known[:, k] / max(1, round(fraction * case.n)), "as released": found.members / case.n}
-        frames += [by_target({IHA: _joined(loss, shift[:, k], alignment[:, k], taken, case)}, found.members, METRICS[:2],
-                             draws=draws, study="partial", data=case.name, fraction=fraction, rule=rule)
-                   for rule, taken in weights.items()]
-    few = first_records(case, loss.shape[1])
-    whole = {IHA: scores(few, few.audit.members)}
-    frames += [by_target(whole, few.audit.members, METRICS[:2], draws=draws, study="partial", data=case.name, fraction=1.0,
-                         rule=rule) for rule in weights if 1.0 not in found.parameters["fractions"]]
-    return pd.concat(frames, ignore_index=True)
+    kind = kind_of(recipe["dataset"], recipe["architecture"])
+    part = further(f"{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe) if fractions else None
+    if part is None:
+        return pd.DataFrame()
+    loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
+    few, rows = first_records(case, loss.shape[1]), []
+    for k, fraction in enumerate(fractions):
+        weights = {"honest": part.known[:, k] / max(1, round(fraction * case.n)), "as released": part.members / case.n}
+        rows += [(fraction, rule, part.members, _joined(loss, shift[:, k], alignment[:, k], taken, case))
+                 for rule, taken in weights.items()]
+    if 1.0 not in fractions:
+        rows += [(1.0, rule, few.audit.members, scores(few, few.audit.members)) for rule in ("honest", "as released")]
+    return pd.concat([by_target({IHA: score}, members, METRICS[:1], draws=draws, study="partial", data=case.name,
+                                fraction=fraction, rule=rule) for fraction, rule, members, score in rows], ignore_index=True)
 
 
 def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -322,37 +325,32 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
                       data=case.name)], ignore_index=True)
 
 
-def left_out(case: Case, found: Bank) -> pd.DataFrame:
+def left_out(case: Case, references: Bank) -> pd.DataFrame:
     """Study "left out": attacks that know all other records, on the same ones (section 4.4); and how alike they call the
-    members at 30 % false positives, kappa and plain "agreement" (Table 5), means over pairs of attacks on "losses" and of
-    one of these with IHA."""
+    members at 30 % false positives, kappa (Table 5), means over pairs of attacks on "losses" and of one of these with IHA.
+
+    Args:
+        references: of `measure.left_out`.
+    """
     from sklearn.metrics import cohen_kappa_score
 
-    rows: dict[str, dict[str, list]] = {}
-    for t, (place, members) in enumerate(zip(found.place, found.members, strict=True)):
-        loss, others = signals.loss_of(found.margin[t]), signals.loss_of(found.reference_margin[t])
+    by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
+    for t, (place, members) in enumerate(zip(references.place, references.members, strict=True)):
+        own, others = (array[t].astype(float) for array in (references.margin, references.reference_margin))
         nobody, target = np.zeros(others.shape, bool), 2 * t
-        references = membership.references_of(target, len(case.bank.margin))
+        bank = membership.references_of(target, len(case.bank.margin))
         margin = case.bank.margin[:, place].astype(float)
-        few = {LIRA: baselines.lira_online(margin[target], margin[references], case.bank.members[references][:, place]),
-               "L-attack": baselines.attack_r(loss, others, nobody),
-               "LiRA-L": baselines.lira_offline(*(one[t].astype(float) for one in (found.margin, found.reference_margin)),
-                                                nobody),
-               IHA: scores(case, case.audit.members)[t, place]}
+        few = {LIRA: baselines.lira_online(margin[target], margin[bank], case.bank.members[bank][:, place]),
+               "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
+               "LiRA-L": baselines.lira_offline(own, others, nobody), IHA: whole[t, place]}
         called = {name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
                   for name, score in few.items()}
-        values = {name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
-                  for name, score in few.items()}
-        for what, pairs in (("losses", list(combinations([LIRA, "L-attack", "LiRA-L"], 2))),
-                            ("IHA and losses", [(IHA, other) for other in (LIRA, "L-attack", "LiRA-L")])):
-            both = [[called[name][members] for name in pair] for pair in pairs]
-            values[what] = {"kappa": np.mean([cohen_kappa_score(*pair) for pair in both]),
-                            "agreement": np.mean([np.mean(a == b) for a, b in both])}
-        for name, of_attack in values.items():
-            for metric, value in of_attack.items():
-                rows.setdefault(name, {}).setdefault(metric, []).append(value)
-    return by_repetition({name: {metric: np.array(one) for metric, one in of_attack.items()}
-                          for name, of_attack in rows.items()}, study="left out", data=case.name)
+        rows.append({name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
+                     for name, score in few.items()})
+        for kind, pairs in (("losses", combinations(by_losses, 2)), ("IHA and losses", [(IHA, name) for name in by_losses])):
+            rows[-1][kind] = {"kappa": np.mean([cohen_kappa_score(called[a][members], called[b][members]) for a, b in pairs])}
+    return by_repetition({name: {metric: np.array([row[name][metric] for row in rows]) for metric in of_attack}
+                          for name, of_attack in rows[0].items()}, study="left out", data=case.name)
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
@@ -384,52 +382,15 @@ def operations(case: Case) -> dict[str, float]:
     config = TrainConfig(how["architecture"], epochs=how["epochs"], batch_size=how["batch_size"],
                          loss="brier" if odd else "cross_entropy")
     network = models.build(config.architecture, shape, 2 if odd else classes, seed=0)
-    parameters, given = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
+    parameters, game = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
     return {"reference": costs.training(config, shape, 2 if odd else classes, case.n), "rotation": 2.0 * parameters**2,
-            "once": costs.hessian_itself(*given) + costs.decomposition(parameters), "product": costs.hessian_product(*given)}
+            "once": costs.hessian_itself(*game) + costs.decomposition(parameters), "product": costs.hessian_product(*game)}
 
 
-def theorems(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+def theorems(seed: int = 0) -> pd.DataFrame:
     """Study "theory": how far Eq. 7 is from the log ratio of two laws, and the slope of log variance on log curvature where
-    SGD rests, in each group of chains; and the simulation itself."""
-    found = theory.spectrum(theory.linear_regression(500, 6, noise=0.5, seed=seed), 32, 0.1, 0.9, seed=seed)
-    slopes = [np.polyfit(np.log(one["eigenvalue"]), np.log(one["simulated"]), 1)[0] for _, one in found.groupby("group")]
+    SGD rests, in each of 20 groups of chains."""
+    rest = theory.spectrum(theory.linear_regression(500, 6, noise=0.5, seed=seed), 32, 0.1, 0.9, seed=seed)
+    slopes = [np.polyfit(np.log(group["eigenvalue"]), np.log(group["simulated"]), 1)[0] for _, group in rest.groupby("group")]
     return by_repetition({"Theorem 3.2": {"distance": theory.worlds(200, seed)}, "SGD": {"slope": np.array(slopes)}},
-                         study="theory"), found
-
-
-def longer(case: Case, counts: Sequence[int], make: bool = True, /, **recipe) -> list[Case]:
-    """The case after other numbers of epochs, and itself, all on its first records; arguments as for `smaller`."""
-    others = [measured(len(case.audit.loss), 0, True, make, **recipe | {"epochs": count}) for count in counts]
-    own = Case(case.name, first_records(case, 1000).audit)
-    return sorted([own, *filter(None, others)], key=lambda one: one.audit.parameters["epochs"])
-
-
-def partly(targets: int, fractions: Sequence[float], make: bool = True, **recipe) -> Bank | None:
-    """The audits by who knows `fractions` of the training set, None where there are none; arguments else as for `measured`."""
-    if not fractions:
-        return None
-    kind = kind_of(recipe["dataset"], recipe["architecture"])
-    return further(f"{kind}-partial", targets, make, fractions=list(fractions), **recipe)
-
-
-def several(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Rows of the data sets that have more than one value in a column: of one size nothing is to be said about sizes."""
-    return frame[frame.groupby("data")[column].transform("nunique") > 1]
-
-
-def check_lists(**lists: Sequence) -> None:
-    """Refuse lists that do not have one entry for each data set."""
-    if len({len(one) for one in lists.values()}) > 1:
-        raise MiaError("these lists need one entry for each data set: " + ", ".join(
-            f"{name} has {len(one)}" for name, one in lists.items()) + ".")
-
-
-def left_behind(case: Case, above: float, up_to: float) -> float:
-    """What training left of the gradient, that of weight decay included, in a direction whose eigenvalue is in this range,
-    root mean square over directions and targets; 0 where there are none."""
-    from mia_lib.papers.iha.measure import EDGES
-
-    inside = (np.append(0.0, EDGES) >= above * 0.999) & (np.append(EDGES, np.inf) <= up_to * 1.001)
-    count = case.audit.directions[:, inside]
-    return float(np.sqrt((case.audit.left[:, inside] * count).sum() / max(count.sum(), 1)))
+                         study="theory")

@@ -16,10 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import linalg
 
-from mia_lib.errors import MiaError, check_range, choose
-
-VARIANTS = ("corrected", "printed")
-
+from mia_lib.errors import MiaError, check_range
 
 # ----------------------------------------------------------------------------------------- where SGD with momentum rests
 
@@ -38,23 +35,6 @@ def stationary_variance(curvature, noise, learning_rate: float, momentum: float 
         raise MiaError(f"curvature reaches from {np.min(curvature):.4g} to {np.max(curvature):.4g}: with this learning rate "
                        f"and momentum SGD comes to rest above 0 and below {2 * (1 + momentum) / learning_rate:.4g}.")
     return learning_rate**2 * np.asarray(noise, float) / ((1 - momentum**2) * kappa * (2 - kappa))
-
-
-def simulate(curvature: float, noise: float, learning_rate: float, momentum: float = 0.0, chains: int = 1000,
-             steps: int = 1000, seed: int = 0) -> np.ndarray:
-    """SGD (Eq. 2) in one direction with Gaussian noise of variance `noise`: parameters less the minimum, [chains]."""
-    rng = np.random.default_rng(seed)
-    return _descend(lambda w: curvature * w + np.sqrt(noise) * rng.standard_normal(w.shape), np.zeros(1), learning_rate,
-                    momentum, chains, steps)[:, 0]
-
-
-def _descend(gradient, start, learning_rate, momentum, chains, steps):
-    w = np.repeat(start[None], check_range("chains", chains, 1), 0)
-    velocity = np.zeros_like(w)
-    for _ in range(check_range("steps", steps, 1)):
-        velocity = momentum * velocity + gradient(w)
-        w = w - learning_rate * velocity
-    return w
 
 
 @dataclass(frozen=True)
@@ -83,16 +63,17 @@ class LinearWorld:
 
     def ends(self, batch_size: int, learning_rate: float, momentum: float, chains: int, steps: int,
              seed: int = 0) -> np.ndarray:
-        """Where SGD ends that starts at the minimum, batches drawn with replacement as Theorem 2.3 takes them:
+        """Where SGD (Eq. 2) ends that starts at the minimum, batches drawn with replacement as Theorem 2.3 takes them:
         [chains, d]."""
         rng = np.random.default_rng(seed)
-
-        def gradient(w):
-            rows = rng.integers(len(self.x), size=(len(w), batch_size))
+        w = np.repeat(self.optimum()[None], check_range("chains", chains, 1), 0)
+        velocity = np.zeros_like(w)
+        for _ in range(check_range("steps", steps, 1)):
+            rows = rng.integers(len(self.x), size=(chains, batch_size))
             residual = np.einsum("csd,cd->cs", self.x[rows], w) - self.y[rows]
-            return np.einsum("cs,csd->cd", residual, self.x[rows]) / batch_size
-
-        return _descend(gradient, self.optimum(), learning_rate, momentum, chains, steps)
+            velocity = momentum * velocity + np.einsum("cs,csd->cd", residual, self.x[rows]) / batch_size
+            w = w - learning_rate * velocity
+        return w
 
 
 def linear_regression(n: int, d: int, noise: float = 1.0, condition: float = 100.0, seed: int = 0) -> LinearWorld:
@@ -122,7 +103,7 @@ def spectrum(world: LinearWorld, batch_size: int, learning_rate: float, momentum
     ends = world.ends(batch_size, learning_rate, momentum, groups * chains, steps, seed) - world.optimum()
     simulated = np.square(ends @ vectors).reshape(groups, chains, -1).mean(1)
     least = world.losses(world.optimum()).mean()
-    predicted = 2 * least * learning_rate / (batch_size * (1 - momentum)) / (2 - learning_rate / (1 + momentum) * values)
+    predicted = stationary_variance(values, 2 * least * values / batch_size, learning_rate, momentum)
     temperature = np.exp(np.mean(np.log(simulated.mean(0)) + np.log(values)))
     return pd.concat([pd.DataFrame({"group": k, "eigenvalue": values, "simulated": row, "equation_4": predicted,
                                     "boltzmann": temperature / values}) for k, row in enumerate(simulated)],
@@ -158,18 +139,10 @@ def log_density(theta, optimum, hessian, minimum: float, batch_size: int, learni
             - scale / learning_rate * far + scale / (1 + momentum) * loss)
 
 
-def log_odds(score, n: int, minimum: float, batch_size: int, momentum: float = 0.0):
-    """Log odds of membership given the parameters, of even prior odds (Theorem 3.2, Eq. 7), from the score of Eq. 8, which
-    `attacks.iha.scores` computes: ``S (1 - mu) / (2 n L*) score``.
-
-    Exact for two quadratic losses with one Hessian and one minimum (Assumption 3), with and without the record.
-    """
-    return batch_size * (1 - momentum) / (2 * n * minimum) * score
-
-
 def worlds(count: int, seed: int = 0) -> float:
     """Largest distance between the log odds of Eq. 7 and the log ratio of two densities of Theorem 3.1, over random
-    quadratics, relative to the larger of the log ratio and one."""
+    quadratics, relative to the larger of the log ratio and one. Eq. 7 is exact for two quadratic losses with one Hessian and
+    one minimum (Assumption 3), with and without the record."""
     from mia_lib.attacks import iha
 
     rng, worst = np.random.default_rng(seed), 0.0
@@ -185,25 +158,8 @@ def worlds(count: int, seed: int = 0) -> float:
         gradient = n * (h @ (theta - included) - h @ (theta - without))
         forms = iha.forms(gradient[None], np.linalg.inv(h), h @ (theta - without))
         score = iha.combine(np.zeros(1), iha.split(forms, 0, n, **rates), rates["learning_rate"], rates["momentum"])
-        odds = log_odds(score[0] + loss / (1 + rates["momentum"]), n, least, batch, rates["momentum"])
+        score = score[0] + loss / (1 + rates["momentum"])
+        odds = batch * (1 - rates["momentum"]) / (2 * n * least) * score  # Eq. 7, of even prior odds
         direct = np.subtract(*(log_density(theta, w, h, least, batch, **rates) for w in (included, without)))
         worst = max(worst, abs(odds - direct) / max(1.0, abs(direct)))
     return worst
-
-
-def loss_coefficient(d: int, batch_size: int, momentum: float = 0.0, variant: str = "corrected",
-                     distance: float = 0.0) -> float:
-    """What the loss is multiplied by in the score (Eq. 8).
-
-    Args:
-        variant: "printed" is ``1 / (1 + mu)``, above 0: high loss would point to members. "corrected" restores what
-            Assumption 3 (one minimal loss with and without the record) drops, to first order and with ``l / n`` for the
-            difference of the minima: ``-(d - Q) / (S (1 - mu))``. The normalisation in Theorem 3.1 changes by ``-d/2``, the
-            exponent by ``+Q/2`` times the difference in ``ln L*``. The printed term is gone: it comes from
-            ``L_1(w) - L_0(w)``, from which the same difference is to be taken.
-        distance: Q, of w from its minimum, squared and in units of the covariance; 0 at the minimum, on average d where SGD
-            has come to rest.
-    """
-    if choose("variant", variant, VARIANTS) == "printed":
-        return 1 / (1 + momentum)
-    return (distance - d) / (batch_size * (1 - momentum))

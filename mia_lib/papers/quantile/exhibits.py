@@ -87,9 +87,9 @@ def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
     theirs = printed("table1").query("metric == 'tpr_at_fpr=0.01'")[["data", "n", "attack", "value"]]
     shown = shown.merge(theirs.rename(columns={"value": "paper"}), "left", ["data", "n", "attack"])
     shown["paper"] = shown["paper"] / 100
-    figure = plotting.against(shown, "n", "value", "attack", panel="panel", log=True, percent=True, paper="paper",
-                              xlabel="models that are trained", ylabel="TPR at 1 % FPR", chance=0.01, sharey=False,
-                              rows=1 + (len(data) > 2))
+    figure = plotting.lineplot(shown, "n", "value", "attack", panel="panel", log=True, percent=True, paper="paper",
+                               xlabel="models that are trained", ylabel="TPR at 1 % FPR", chance=0.01, sharey=False,
+                               rows=1 + (len(data) > 2))
     for axis in figure.axes:
         panels.ticks(axis.xaxis, [1, 2, 4, 8, 16, 32, 64])
     return figure
@@ -145,7 +145,7 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
     made = tables.beside_paper(found, found.iloc[:0], "data", columns, ("protocol", "metric"), 0)
     theirs = {f"at {100 * rate:g} %, as fitted": tables.cell(100 * one / of, ".0f", "%")
               for rate, (one, of) in printed_pairs().items()}
-    made.loc["the paper's Tables 6 and 7"] = [theirs.get(title, tables.NOTHING) for title in made.columns]
+    made.loc["the paper's Tables 6 and 7"] = [theirs.get(title, tables.DASH) for title in made.columns]
     return made
 
 
@@ -155,8 +155,8 @@ def quarters_figure(frame: pd.DataFrame) -> Figure:
     shown = metrics.summary(rows, ["data", "quarter", "attack", "metric"]).assign(panel=lambda one: one["data"])
     names = {1: "hardest", 2: "2nd", 3: "3rd", 4: "easiest"}
     shown = shown.assign(quarter=shown["quarter"].map(names))
-    return plotting.against(shown, "quarter", "value", "attack", panel="panel", percent=True, sharey=False, chance=0.01,
-                            xlabel="quarter of the records", ylabel="members found", rows=1 + (shown["panel"].nunique() > 2))
+    return plotting.lineplot(shown, "quarter", "value", "attack", panel="panel", percent=True, sharey=False, chance=0.01,
+                             xlabel="quarter of the records", ylabel="members found", rows=1 + (shown["panel"].nunique() > 2))
 
 
 def roc_figure(scores: dict[tuple, np.ndarray], members: np.ndarray, data: str) -> Figure:
@@ -196,7 +196,7 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     made = tables.beside_paper(rows, rows.iloc[:0], "data", titles, ("metric",))
     paper = tables.paper("quantile", "table3")
     of_set = {name: paper[paper["dataset"] == theirs]["value"] for theirs, names in SETS.items() for name in names}
-    made["paper, on others"] = [f"{of_set[name].min():.1f} to {of_set[name].max():.1f}" if name in of_set else tables.NOTHING
+    made["paper, on others"] = [f"{of_set[name].min():.1f} to {of_set[name].max():.1f}" if name in of_set else tables.DASH
                                 for name in made.index]
     return made
 
@@ -206,15 +206,6 @@ def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "mismatch"].astype({"n": int})
     columns = {(which, metric): f"{which}: {TITLE_OF[metric]}" for metric in study.METRICS[1:] for which in ("own", "other")}
     return table(rows, ["target", "n"], ("references", "metric"), columns)
-
-
-def groups_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Theorems 1 and 2: rates in percent on fresh records, a row a class of threshold functions, of `theory.groups`."""
-    made = frame.pivot(index="class", columns="group", values="fresh").loc[frame["class"].unique(), frame["group"].unique()]
-    loss = frame.groupby("class", sort=False)["pinball"].first()
-    shown = {f"rate, {group}": [tables.cell(100 * one, ".1f", "%") for one in made[group]] for group in made.columns}
-    return pd.DataFrame({**shown, "pinball loss": [tables.cell(loss[name], ".4f") for name in made.index]},
-                        index=pd.Index(made.index, name="threshold function"))
 
 
 def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple[dict, str]]:

@@ -5,75 +5,67 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import numpy as np
 import torch
 
 from mia_lib import progress, store
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
-from mia_lib.training.backends.loop import Group, Outcome, fit_group, slots
-from mia_lib.training.recipe import TrainConfig
+from mia_lib.training.backends.loop import Group, Outcome, Task, checkpoint_slots, fit_group
 from mia_lib.training.stacking import stackable
 
-MOST = 64  # models at once
-WORTH = 1.15  # twice as many at once must train this many times faster, else the smaller number is kept
-STEPS = 8  # timed for each number
+MAX_STACKED = 64  # models at once
+MIN_SPEEDUP = 1.15  # twice as many at once must train this many times faster, else the smaller number is kept
+TIMED_STEPS = 8  # for each number
 
 
-def at_once(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
-            device: torch.device, clock: Callable[[], float] = time.perf_counter) -> int:
-    """How many models to train at once, by trying 1, 2, 4, ... for a few steps each.
-
-    Args:
-        x, y, rows, classes, config, device: as for `Group`.
-        clock: seconds.
+def stack_size(task: Task, device: torch.device) -> int:
+    """How many models of a task to train at once, by trying 1, 2, 4, ... for a few steps each.
 
     Returns:
-        the last number that was worth doubling to, at most `MOST` and the number of models.
+        the last number that was worth doubling to, at most `MAX_STACKED` and the number of models.
     """
     best, rate, tried = 1, 0.0, 1
-    if not stackable(config.architecture, x.shape[1:], classes):
+    if not stackable(task.config.architecture, task.x.shape[1:], task.classes):
         return 1
-    while tried <= min(MOST, len(rows)):
+    while tried <= min(MAX_STACKED, len(task)):
         try:
-            with devices.plain_float32(config.precision == "tf32"):
-                found = _models_per_second(x, y, rows[:tried], classes, config, device, clock)
+            with devices.plain_float32(task.config.precision == "tf32"):
+                speed = _models_per_second(task.part(range(tried)), device)
         except RuntimeError as error:
             if not devices.out_of_memory(error):
                 raise
-            found = 0.0
+            speed = 0.0
         devices.release()
-        if found <= WORTH * rate:
+        if speed <= MIN_SPEEDUP * rate:
             break
-        best, rate, tried = tried, found, 2 * tried
+        best, rate, tried = tried, speed, 2 * tried
     return best
 
 
-def _models_per_second(x, y, rows, classes, config, device, clock) -> float:
-    group = Group(x, y, rows, classes, config, list(range(len(rows))), device, len(rows) > 1)
-    size = min(group.size, config.batch_size)
+def _models_per_second(task: Task, device: torch.device) -> float:
+    group = Group(task, device, len(task) > 1)
+    size = min(group.size, task.config.batch_size)
     picked = group.rows[:, :size]
-    views = torch.zeros(len(rows), size, 0 if config.augmentation == "none" else 5, device=device)
+    views = torch.zeros(len(task), size, 0 if task.config.augmentation == "none" else 5, device=device)
     step = group.recorded_step if devices.replays(device) else group.step
     for timed in (False, True):  # the first round chooses algorithms and records
         devices.wait(device)
-        start = clock()
-        for _ in range(STEPS if timed else 2):
+        start = time.perf_counter()
+        for _ in range(TIMED_STEPS if timed else 2):
             step(picked, views)
         devices.wait(device)
-    return len(rows) * STEPS / max(clock() - start, 1e-9)
+    return len(task) * TIMED_STEPS / max(time.perf_counter() - start, 1e-9)
 
 
-def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
-           indices: list[int], finished: Callable[[int, Outcome], None], label: str,
-           checkpoint: Callable[[list[int]], dict], start: list[dict[str, np.ndarray]] | None = None,
-           validation: list[np.ndarray] | None = None) -> int:
+def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcome], None], label: str,
+               checkpoint: Callable[[list[int]], dict]) -> int:
     """Train models in this process, several at once.
 
     Where memory runs out, half as many are tried.
 
     Args:
-        device, x, y, rows, classes, config, indices, start, validation: as for `Group`, training sets of any size.
+        task: what to train, training sets of any size.
+        device: the card.
         finished: called with each model's number and outcome.
         label: what the progress bar says.
         checkpoint: from the numbers of models in training to the store spec of their state.
@@ -84,38 +76,36 @@ def fit_on(device: torch.device, x: np.ndarray, y: np.ndarray, rows: list[np.nda
     Raises:
         MiaError: a single model does not fit.
     """
-    together, most = at_once(x, y, [r for r in rows if len(r) == len(rows[0])], classes, config, device), 0
-    waiting: list[list[int]] = []  # positions, equally large training sets together
-    for size in sorted({len(r) for r in rows}):
-        same = [k for k, r in enumerate(rows) if len(r) == size]
+    sizes = [len(rows) for rows in task.rows]
+    together, most = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device), 0
+    waiting: list[list[int]] = []  # places, equally large training sets together
+    for size in sorted(set(sizes)):
+        same = [k for k, count in enumerate(sizes) if count == size]
         waiting += [same[k:k + together] for k in range(0, len(same), together)]
     kept: list[Group] = []
-    with progress.Bar(label, len(rows)) as bar:
+    with progress.Bar(label, len(task)) as bar:
         while waiting:
-            group = waiting.pop(0)
-            numbers = [indices[k] for k in group]
+            places = waiting.pop(0)
+            part = task.part(places)
             try:
-                outcomes = fit_group(x, y, [rows[k] for k in group], classes, config, numbers, device,
-                                     stacked=len(group) > 1, checkpoint=checkpoint(numbers),
-                                     start=start and [start[k] for k in group],
-                                     validation=validation and [validation[k] for k in group], kept=kept)
+                outcomes = fit_group(part, device, len(part) > 1, checkpoint(part.indices), kept)
             except RuntimeError as error:
                 if not devices.out_of_memory(error):
                     raise
-                if len(group) == 1:
-                    raise MiaError(f"{devices.describe(device)} has too little memory for one {config.architecture} with "
-                                   f"batch_size = {config.batch_size}: lower it, or take device='cpu'.") from error
-                half = -(-len(group) // 2)  # for those that wait, too: they would not fit either
-                waiting = [one[k:k + half] for one in [group, *waiting] for k in range(0, len(one), half)]
+                if len(part) == 1:
+                    raise MiaError(f"{devices.describe(device)} has too little memory for one {task.config.architecture} "
+                                   f"with batch_size = {task.config.batch_size}: lower it, or take device='cpu'.") from error
+                half = -(-len(part) // 2)  # for those that wait, too: they would not fit either
+                waiting = [group[k:k + half] for group in [places, *waiting] for k in range(0, len(group), half)]
                 outcomes = []
                 kept.clear()
             if not outcomes:
                 devices.release()
                 continue
-            most = max(most, len(group))
-            for number, outcome in zip(numbers, outcomes, strict=True):
+            most = max(most, len(part))
+            for number, outcome in zip(part.indices, outcomes, strict=True):
                 finished(number, outcome)
                 bar.advance()
-            for slot in slots(checkpoint(numbers)):
+            for slot in checkpoint_slots(checkpoint(part.indices)):
                 store.discard(slot)
     return most

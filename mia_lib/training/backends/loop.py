@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,7 +23,46 @@ STACKED_BELOW = 30_000
 CHECKPOINT_SECONDS = 60.0
 VALIDATED_AT_ONCE = 1000  # records
 HELD_WHOLE = 2 << 30  # bytes: data sets up to this size lie on a card whole, so that models to come find their records there
-LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
+SIMD_LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """G models to be trained on the same records by the same recipe.
+
+    Attributes:
+        x: records in the form of `Dataset.x`, [N, ...]; on the way to another process the file of the store that holds them.
+        y: labels [N].
+        classes: number K of classes.
+        config: how.
+        rows: training sets, G arrays of indices.
+        indices: the models' numbers within their ensemble.
+        start: `state_dict` of each, to go on from; random weights when None.
+        validation: G arrays of equally many indices, on which accuracy is measured after each epoch; the weights of the
+            best epoch, the earliest of equals, are what remains. Those of the last when None.
+    """
+
+    x: np.ndarray | str
+    y: np.ndarray
+    classes: int
+    config: TrainConfig
+    rows: list[np.ndarray]
+    indices: list[int]
+    start: list[dict[str, np.ndarray]] | None = None
+    validation: list[np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, places: Sequence[int]) -> Task:
+        """The models at some places, in the order given."""
+        rows, indices, start, validation = (of_models and [of_models[k] for k in places] for of_models in (
+            self.rows, self.indices, self.start, self.validation))
+        return replace(self, rows=rows, indices=indices, start=start, validation=validation)
+
+    def records(self) -> np.ndarray:
+        """All records that are trained or validated on, their indices ascending."""
+        return np.unique(np.concatenate([*self.rows, *(self.validation or [])]))
 
 
 @dataclass(frozen=True)
@@ -50,82 +89,67 @@ def stacks(architecture: str, shape: tuple, classes: int) -> bool:
 
 
 class Group:
-    """G models in training.
+    """The models of a task in training, whose training sets are equally large.
 
     Args:
-        x: records in the form of `Dataset.x`, [N, ...]. y: labels [N].
-        rows: training sets, G arrays of equally many indices.
-        classes: number K of classes.
-        config: how.
-        indices: the models' numbers within their ensemble.
+        task: what to train.
         device: where.
         stacked: whether they run as one network, which more than one must.
-        start: `state_dict` of each, to go on from; random weights when None.
-        validation: G arrays of equally many indices, on which accuracy is measured after each epoch; the weights of the
-            best epoch, the earliest of equals, are what remains. Those of the last when None.
     """
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig,
-                 indices: list[int], device: torch.device, stacked: bool, start: list[dict[str, np.ndarray]] | None = None,
-                 validation: list[np.ndarray] | None = None):
-        self.config, self.device, self._stacked = config, device, stacked
-        used = np.unique(np.concatenate([*rows, *(validation or [])]))
-        if devices.is_card(device) and x.nbytes <= HELD_WHOLE:
-            used = np.arange(len(x))
-        self._used, self._form, self._classes = used, x.shape[1:], classes
-        raw = torch.from_numpy(np.ascontiguousarray(x[used]))
+    def __init__(self, task: Task, device: torch.device, stacked: bool):
+        x, self.config, self.device, self._stacked = task.x, task.config, device, stacked
+        self._used = np.arange(len(x)) if devices.is_card(device) and x.nbytes <= HELD_WHOLE else task.records()
+        raw = torch.from_numpy(np.ascontiguousarray(x[self._used]))
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
-        self._x = raw.to(device) if devices.is_card(device) else _channels_last(architectures.to_input(raw, config.scaling))
-        self._y = torch.from_numpy(np.array(y, np.int64)[used]).to(device)
-        self.network = self._fresh(indices, start).to(device).train()
-        if not stacked and x.ndim == 4 and not architectures.is_own(config.architecture):
+        self._x = raw.to(device) if devices.is_card(device) else _channels_last(
+            architectures.to_input(raw, self.config.scaling))
+        self._y = torch.from_numpy(np.array(task.y, np.int64)[self._used]).to(device)
+        self.network = self._fresh(task).to(device).train()
+        if not stacked and x.ndim == 4 and not architectures.is_own(self.config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
-        self._total = torch.zeros(len(rows), device=device)
-        self._right = torch.zeros(len(rows), dtype=torch.long, device=device)
+        self._total = torch.zeros(len(task), device=device)
+        self._right = torch.zeros(len(task), dtype=torch.long, device=device)
         self._recorded: dict[int, tuple] = {}
         self._pool = torch.cuda.graph_pool_handle() if devices.replays(device) else None
-        self._begin(rows, indices, validation)
+        self._begin(task)
 
-    def _fresh(self, indices: list[int], start: list[dict[str, np.ndarray]] | None) -> torch.nn.Module:
+    def _fresh(self, task: Task) -> torch.nn.Module:
         """The models as they are before training."""
-        seeds = [recipe.seed_of(self.config, index) for index in indices]
-        networks = [architectures.build(self.config.architecture, self._form, self._classes, seed=seed) for seed in seeds]
-        for network, weights in zip(networks, start or (), strict=bool(start)):
+        networks = [architectures.build(self.config.architecture, task.x.shape[1:], task.classes,
+                                        seed=recipe.seed_of(self.config, index)) for index in task.indices]
+        for network, weights in zip(networks, task.start or (), strict=bool(task.start)):
             network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
         return Stacked(networks) if self._stacked else networks[0]
 
-    def _begin(self, rows: list[np.ndarray], indices: list[int], validation: list[np.ndarray] | None) -> None:
-        self.indices, self.size = list(indices), len(rows[0])
-        places = torch.from_numpy(np.searchsorted(self._used, np.concatenate([*rows, *(validation or [])]))).to(self.device)
-        self.rows = places[:len(rows) * self.size].view(len(rows), -1)
-        self._validation = places[len(rows) * self.size:].view(len(rows), -1) if validation else None
-        self._generators = [torch.Generator().manual_seed(recipe.seed_of(self.config, index)) for index in indices]
-        self.history = np.zeros((len(rows), self.config.epochs, 2), np.float32)
-        self.validated = np.zeros((len(rows), self.config.epochs), np.float32)
-        self._best = self._states() if validation else None
+    def _begin(self, task: Task) -> None:
+        self.indices, self.size = list(task.indices), len(task.rows[0])
+        places = torch.from_numpy(np.searchsorted(self._used, np.concatenate([*task.rows, *(task.validation or [])])))
+        places, count = places.to(self.device), len(task) * self.size
+        self.rows = places[:count].view(len(task), -1)
+        self._validation = places[count:].view(len(task), -1) if task.validation else None
+        self._generators = [torch.Generator().manual_seed(recipe.seed_of(self.config, index)) for index in task.indices]
+        self.history = np.zeros((len(task), self.config.epochs, 2), np.float32)
+        self.validated = np.zeros((len(task), self.config.epochs), np.float32)
+        self._best = self._states() if task.validation else None
         self.epoch = 0
 
-    def renew(self, rows: list[np.ndarray], indices: list[int], start: list[dict[str, np.ndarray]] | None = None,
-              validation: list[np.ndarray] | None = None) -> bool:
+    def renew(self, task: Task) -> bool:
         """Make place for as many other models of the same records and recipe, for which what was recorded is replayed.
-
-        Args:
-            rows, indices, start, validation: as for the group.
 
         Returns:
             whether there is place for them: not so where records are wanted that are not held, or of another number.
         """
-        wanted = np.concatenate([*rows, *(validation or [])])
-        if len(rows) != len(self.indices) or not np.isin(wanted, self._used).all():
+        if len(task) != len(self.indices) or not np.isin(task.records(), self._used).all():
             return False
         with torch.no_grad():
-            self.network.load_state_dict(self._fresh(indices, start).state_dict())
+            self.network.load_state_dict(self._fresh(task).state_dict())
             for entry in self.optimizer.state.values():
                 for value in entry.values():
                     if isinstance(value, torch.Tensor):
                         value.zero_()
-        self._begin(rows, indices, validation)
+        self._begin(task)
         return True
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
@@ -173,7 +197,7 @@ class Group:
         everything, views = self.rows.gather(1, orders), views.to(self.device)
         self._total.zero_()
         self._right.zero_()
-        seen = 0
+        trained = 0
         for start in range(0, self.size, config.batch_size):
             if self.size - start == 1 < self.size:
                 break
@@ -182,9 +206,9 @@ class Group:
             part = slice(start, start + config.batch_size)
             picked = everything[:, part]
             (self.recorded_step if devices.replays(self.device) else self.step)(picked, views[:, part])
-            seen += picked.shape[1]
-        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / seen
-        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / seen
+            trained += picked.shape[1]
+        self.history[:, self.epoch, 0] = self._total.cpu().numpy() / trained
+        self.history[:, self.epoch, 1] = self._right.cpu().numpy() / trained
         if self._validation is not None:
             self._validate()
         self.epoch += 1
@@ -218,12 +242,12 @@ class Group:
         There is one for batches of each size, that of the last one, too."""
         if picked.shape[1] not in self._recorded:
             before = [tensor.clone() for tensor in self._tensors()]
-            given = picked.clone(), views.clone()
-            replay = record(lambda: self.step(*given), self.device, self._pool)
-            self._recorded[picked.shape[1]] = *given, replay
+            batch = picked.clone(), views.clone()
+            replay = capture_graph(lambda: self.step(*batch), self.device, self._pool)
+            self._recorded[picked.shape[1]] = *batch, replay
             # Recording took steps. What the optimiser had not held before starts from zero, as it would have.
-            held = self._tensors()
-            for tensor, value in zip(held, before + [None] * (len(held) - len(before)), strict=True):
+            tensors = self._tensors()
+            for tensor, value in zip(tensors, before + [None] * (len(tensors) - len(before)), strict=True):
                 tensor.zero_() if value is None else tensor.copy_(value)
         own_picked, own_views, replay = self._recorded[picked.shape[1]]
         own_picked.copy_(picked)
@@ -298,7 +322,7 @@ def _channels_second(x: torch.Tensor) -> torch.Tensor:
     return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
 
-def record(step: Callable[[], None], device: torch.device, pool: tuple | None = None) -> Callable[[], None]:
+def capture_graph(step: Callable[[], None], device: torch.device, pool: tuple | None = None) -> Callable[[], None]:
     """A function that replays the work `step` gives the card, without Python in between.
 
     Recordings of one pool (`torch.cuda.graph_pool_handle`) use the same memory: none may count on what another left in it.
@@ -319,57 +343,53 @@ def record(step: Callable[[], None], device: torch.device, pool: tuple | None = 
     return graph.replay
 
 
-def slots(checkpoint: dict) -> list[dict]:
+def checkpoint_slots(checkpoint: dict) -> list[dict]:
     """The two places of a checkpoint, written in turn: killed while it writes one, a run finds the other."""
     return [{**checkpoint, "slot": slot} for slot in (0, 1)]
 
 
-def fit_group(x: np.ndarray, y: np.ndarray, rows: list[np.ndarray], classes: int, config: TrainConfig, indices: list[int],
-              device: torch.device | None = None, stacked: bool | None = None,
-              checkpoint: dict | None = None, start: list[dict[str, np.ndarray]] | None = None,
-              validation: list[np.ndarray] | None = None, kept: list[Group] | None = None) -> list[Outcome]:
+def fit_group(task: Task, device: torch.device | None = None, stacked: bool | None = None, checkpoint: dict | None = None,
+              kept: list[Group] | None = None) -> list[Outcome]:
     """Train models whose training sets are equally large.
 
     Args:
-        x, y, rows, classes, config, indices, device, stacked, start, validation: as for `Group`; by default on the CPU,
-            stacked when `stacks` says so.
+        task: what to train.
+        device, stacked: as for `Group`; by default on the CPU, stacked when `stacks` says so.
+        checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
         kept: of earlier calls for the same records, recipe and device; a group in it with place for these models serves again,
             and one that had to be made is put there instead.
-        checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
 
     Returns:
         one outcome a model. A model that diverges leaves the others alone. On a CPU with
         AVX2 how many are stacked makes no difference, to the last bit: vector instructions round what is left over at the end
         of an array differently, so the last model is repeated until nothing is left over.
     """
-    device, wanted = device or torch.device("cpu"), len(rows)
+    device, wanted, config = device or torch.device("cpu"), len(task), task.config
     if stacked is None:
-        stacked = len(rows) > 1 or stacks(config.architecture, x.shape[1:], classes)
+        stacked = len(task) > 1 or stacks(config.architecture, task.x.shape[1:], task.classes)
     if stacked and device.type == "cpu":
-        spare = -len(rows) % LANES
-        rows, indices = [*rows, *rows[-1:] * spare], [*indices, *indices[-1:] * spare]
-        start, validation = (given and [*given, *given[-1:] * spare] for given in (start, validation))
+        task = task.part([*range(wanted), *[wanted - 1] * (-wanted % SIMD_LANES)])
     started = time.perf_counter()
     with devices.plain_float32(config.precision == "tf32"):
-        if kept and kept[0].renew(rows, indices, start, validation):
+        if kept and kept[0].renew(task):
             group = kept[0]
         else:
             if kept:
                 kept.clear()  # and its memory, before there is another
-            group = Group(x, y, rows, classes, config, indices, device, stacked, start, validation)
+            group = Group(task, device, stacked)
             if kept is not None:
                 kept.append(group)
-        found = [store.look_up(slot) for slot in slots(checkpoint)] if checkpoint else []
-        stopped = max(filter(None, found), key=lambda entry: int(entry.arrays["epoch"]), default=None)
+        entries = [store.look_up(slot) for slot in checkpoint_slots(checkpoint)] if checkpoint else []
+        stopped = max(filter(None, entries), key=lambda entry: int(entry.arrays["epoch"]), default=None)
         if stopped:
             group.load(stopped.arrays)
-        kept, written = time.perf_counter(), 0
+        last_write, written = time.perf_counter(), 0
         while group.epoch < config.epochs and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
             group.run_epoch()
-            if checkpoint and group.epoch < config.epochs and time.perf_counter() - kept > CHECKPOINT_SECONDS:
+            if checkpoint and group.epoch < config.epochs and time.perf_counter() - last_write > CHECKPOINT_SECONDS:
                 spent = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
                 written += 1
-                store.keep(slots(checkpoint)[written % 2], group.state(), spent)
-                kept = time.perf_counter()
+                store.keep(checkpoint_slots(checkpoint)[written % 2], group.state(), spent)
+                last_write = time.perf_counter()
     seconds = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
-    return group.outcomes(seconds * len(rows) / wanted)[:wanted]
+    return group.outcomes(seconds * len(task) / wanted)[:wanted]

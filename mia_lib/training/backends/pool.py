@@ -181,11 +181,9 @@ def at_once() -> int:
     return max(1, sum(_clusters[os.environ["MIA_CLUSTER"]].nthreads().values()))
 
 
-def cluster(address: str | None = None) -> Executor | None:
-    """An executor of a dask cluster, which is connected to once; the connection is kept for the life of this process.
-
-    Args:
-        address: of the scheduler, such as "tcp://10.0.0.1:8786"; `$MIA_CLUSTER` when None.
+def cluster() -> Executor | None:
+    """An executor of the dask cluster whose scheduler `$MIA_CLUSTER` names, such as "tcp://10.0.0.1:8786". It is connected to
+    once; the connection is kept for the life of this process.
 
     Returns:
         None when no cluster is named.
@@ -194,8 +192,7 @@ def cluster(address: str | None = None) -> Executor | None:
         MiaError: `dask.distributed` is not installed, nobody answers, there is no worker, or the workers do not see this
             machine's store or have other versions.
     """
-    address = address or os.environ.get("MIA_CLUSTER")
-    if not address:
+    if not (address := os.environ.get("MIA_CLUSTER")):
         return None
     if address not in _clusters:
         _clusters[address] = connect(address)

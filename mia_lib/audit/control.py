@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from mia_lib import store
-from mia_lib.audit.given import Given
+from mia_lib.audit.inputs import AuditInputs
 
 MOST = 4000  # records that are looked at
 COLUMNS = 120  # that wider records are projected to, at random
@@ -20,7 +20,7 @@ FOLDS = 5
 KINDS = 30  # classes that get a column each
 
 
-def columns(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
+def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
     """What a classifier sees of records, [N, C]: their numbers, or random projections of them; simple statistics; the
     class.
 
@@ -39,7 +39,7 @@ def columns(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray
     return np.concatenate([flat, simple, kind], 1)
 
 
-def scores(given: Given) -> tuple[np.ndarray, np.ndarray]:
+def score_inputs(inputs: AuditInputs) -> tuple[np.ndarray, np.ndarray]:
     """What a classifier that never sees the model makes of records, each asked about by one that was not trained on it.
 
     The mean rank of a logistic regression and of extremely randomised trees, in `FOLDS` folds. Ranks are within a fold, for
@@ -48,14 +48,13 @@ def scores(given: Given) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         rows of the pool that were looked at, int [n], and their scores [n].
     """
-    pool = given.pool
-    spec = {"pool": pool.fingerprint, "classes": len(pool.classes), "members": len(given.members), "seed": given.seed,
-            "most": MOST}
-    found = store.study("audit.blind", spec, partial(_compute, pool.x, pool.y, len(pool.classes), given.inside, given.seed))
-    return found["rows"], found["score"]
+    pool, seed = inputs.pool, inputs.options.seed
+    spec = {"pool": pool.fingerprint, "classes": len(pool.classes), "members": len(inputs.members), "seed": seed, "most": MOST}
+    kept = store.cached("audit.control", spec, partial(cross_validate, pool.x, pool.y, len(pool.classes), inputs.inside, seed))
+    return kept["rows"], kept["score"]
 
 
-def looked_at(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     """Rows that a classifier is shown, ascending int [n]: all, or `MOST` of them, half of each side as far as it goes.
 
     The rarer side is kept whole where it is less than half of them, for a difference is seen by its records.
@@ -68,7 +67,8 @@ def looked_at(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     return np.sort(np.concatenate([side[:MOST - rarer] for side in sides]))
 
 
-def _compute(x, y, classes, inside, seed) -> dict[str, np.ndarray]:
+def cross_validate(x: np.ndarray, y: np.ndarray, classes: int, inside: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """`rows` that were looked at and their `score`; arguments as for `describe` and `draw_rows`."""
     from scipy.stats import rankdata
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import LogisticRegression
@@ -76,15 +76,15 @@ def _compute(x, y, classes, inside, seed) -> dict[str, np.ndarray]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rows = looked_at(inside, np.random.default_rng([31, seed]))
-    table, inside = columns(x[rows], y[rows], classes, seed), inside[rows]
+    rows = draw_rows(inside, np.random.default_rng([31, seed]))
+    table, inside = describe(x[rows], y[rows], classes, seed), inside[rows]
     score = np.zeros(len(rows))
-    for fitted, held in StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32).split(table, inside):
+    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32).split(table, inside):
         for classifier in (make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")),
                            ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced",
                                                 random_state=seed % 2**32)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
-                found = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[held])[:, 1]
-            score[held] += rankdata(found) / len(held) / 2
+                p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]
+            score[judged] += rankdata(p) / len(judged) / 2
     return {"rows": rows, "score": score}

@@ -81,8 +81,8 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
     drawn = rng.permutation(np.concatenate([rng.choice(side, count // 2, replace=False) for side in sides]))
     whole, places = [], {}
     for place, (name, of_attack) in enumerate(scores.items()):
-        checked, held, _ = ranking.check_scores(of_attack, members)
-        whole.append({"name": name, "auc": _short(metrics.auc(checked[0], held[0])),
+        checked, inside, _ = ranking.check_scores(of_attack, members)
+        whole.append({"name": name, "auc": _short(metrics.auc(checked[0], inside[0])),
                       "color": plotting.style_of(name, place)["color"]})
         places[name] = np.unique(checked[0][drawn], return_inverse=True)[1]
     rest = np.delete(loss, drawn)
@@ -100,11 +100,11 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
 def table(game: Mapping) -> pd.DataFrame:
     """What an attacker sees of the records, without the solution."""
     return pd.DataFrame([{
-        "record": number, "class": one["class"], "loss": tables.cell(one["loss"], ".2g"),
-        "references without it": len(one["references"]),
-        "their lowest loss": tables.cell(one["references"][0], ".2g"),
-        "median": tables.cell(np.median(one["references"]), ".2g"),
-        "highest": tables.cell(one["references"][-1], ".2g")} for number, one in enumerate(game["records"], 1)])
+        "record": number, "class": record["class"], "loss": tables.cell(record["loss"], ".2g"),
+        "references without it": len(record["references"]),
+        "their lowest loss": tables.cell(record["references"][0], ".2g"),
+        "median": tables.cell(np.median(record["references"]), ".2g"),
+        "highest": tables.cell(record["references"][-1], ".2g")} for number, record in enumerate(game["records"], 1)])
 
 
 def show(game: Mapping, name: str, caption: str) -> None:

@@ -56,14 +56,14 @@ def _check_name(name) -> str:
     return name
 
 
-def _records(given) -> np.ndarray:
+def _records(values) -> np.ndarray:
     """A copy of `x` in the form of `Dataset.x`."""
-    if hasattr(given, "dtypes") and hasattr(given, "columns"):  # a DataFrame, of pandas or another library
-        _check_columns(given)
-        given = given.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(given, "iloc") else given.to_numpy()
-    _check_unmasked("x", given)
+    if hasattr(values, "dtypes") and hasattr(values, "columns"):  # a DataFrame, of pandas or another library
+        _check_columns(values)
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(values, "iloc") else values.to_numpy()
+    _check_unmasked("x", values)
     try:
-        x = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+        x = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except ValueError as problem:
         raise MiaError(f"x cannot be made an array ({problem}): rows must be equally long.") from problem
     if x.dtype.kind not in "biuf":
@@ -97,17 +97,17 @@ def _records(given) -> np.ndarray:
                        f"record {int(np.flatnonzero(missing.any(1))[0])}: fill them in, as with the mean of the column, or "
                        "leave the records out.")
     with np.errstate(over="ignore"):
-        found = np.array(x, np.float32, order="C")
-    if not np.isfinite(found).all():
-        raise MiaError(f"x has {(~np.isfinite(found)).sum()} values that float32 cannot hold, in columns "
-                       f"{_few(np.flatnonzero((~np.isfinite(found)).any(0)))}: leave infinity out, and give large numbers in "
+        table = np.array(x, np.float32, order="C")
+    if not np.isfinite(table).all():
+        raise MiaError(f"x has {(~np.isfinite(table)).sum()} values that float32 cannot hold, in columns "
+                       f"{_few(np.flatnonzero((~np.isfinite(table)).any(0)))}: leave infinity out, and give large numbers in "
                        "another unit.")
-    for column in np.flatnonzero(np.abs(found).max(0) > 2**24):  # beyond, not every whole number is one of float32
-        there, kept = len(np.unique(x[:, column])), len(np.unique(found[:, column]))
+    for column in np.flatnonzero(np.abs(table).max(0) > 2**24):  # beyond, not every whole number is one of float32
+        there, kept = len(np.unique(x[:, column])), len(np.unique(table[:, column]))
         if 2 * kept < there:
             raise MiaError(f"x has {there} values in column {column}, of which float32 tells {kept} apart, such as "
                            f"{x[0, column]}: leave numbers out that name records, and give others from a nearer zero.")
-    return found
+    return table
 
 
 def _few(names: Iterable) -> str:
@@ -115,10 +115,10 @@ def _few(names: Iterable) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _check_unmasked(name: str, given) -> None:
+def _check_unmasked(name: str, array) -> None:
     """Refuse a masked array that hides something, for arrays forget masks."""
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        hidden = int(np.ma.getmaskarray(given).sum())
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        hidden = int(np.ma.getmaskarray(array).sum())
         raise MiaError(f"{name} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, as by "
                        f"{name}.filled(...), or leave those records out.")
 
@@ -140,10 +140,10 @@ def _check_columns(table) -> None:
                        "leave the records out, as by x.dropna().")
 
 
-def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels int64 [N], and the names of the classes."""
-    _check_unmasked("y", given)
-    y = np.asarray(given)
+    _check_unmasked("y", labels)
+    y = np.asarray(labels)
     if classes is not None and (isinstance(classes, str) or np.ndim(classes) != 1):
         raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")
     if y.ndim == 2 and y.shape[1] == 1 or y.ndim != 1 or len(y) != records:
@@ -152,19 +152,19 @@ def _labels(given, classes: Sequence[str] | None, records: int) -> tuple[np.ndar
         values = y.tolist()
         if lacking := [k for k, value in enumerate(values) if value is None or value != value or value == ""]:
             raise MiaError(f"y has {len(lacking)} missing labels, the first of record {lacking[0]}: leave those records out.")
-        if not (all(isinstance(one, str) for one in values) or all(isinstance(one, bool | np.bool_) for one in values)):
-            kinds = sorted({type(one).__name__ for one in values})
-            if all(isinstance(one, int | np.integer) for one in values) and "bool" not in kinds:
+        if not any(all(isinstance(value, kind) for value in values) for kind in (str, bool | np.bool_)):
+            kinds = sorted({type(value).__name__ for value in values})
+            if all(isinstance(value, int | np.integer) for value in values) and "bool" not in kinds:
                 y = y.astype(np.int64)
             else:
                 raise MiaError(f"y holds {' and '.join(kinds)}: whole numbers from 0, texts, or True and False are needed. "
                                "Give y.astype(str).")
     if y.dtype.kind in "OUSb":
-        found, y = np.unique(np.asarray(values if y.dtype.kind == "b" else list(map(str, values))), return_inverse=True)
-        if classes is not None and list(map(str, classes)) != list(map(str, found)):
-            raise MiaError(f"classes = {tuple(classes)!r}, but y holds {_few(found)}: the classes of labels that are texts "
+        distinct, y = np.unique(np.asarray(values if y.dtype.kind == "b" else list(map(str, values))), return_inverse=True)
+        if classes is not None and list(map(str, classes)) != list(map(str, distinct)):
+            raise MiaError(f"classes = {tuple(classes)!r}, but y holds {_few(distinct)}: the classes of labels that are texts "
                            "are their sorted values. Leave classes out, or give y as numbers.")
-        names = tuple(map(str, found))
+        names = tuple(map(str, distinct))
         if classes is None and all(map(str.isdecimal, names)) and sorted(names, key=int) != list(names):
             raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {_few(names)}, is not that of "
                            "the numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
@@ -248,8 +248,8 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     choose("label", label, map(str, table.columns))
     lacking = table.columns[table.isna().any().to_numpy()]
     if len(lacking):
-        raise MiaError(f"{path} has missing values in {_few(f'{one} ({table[one].isna().sum()})' for one in lacking)}: fill "
-                       "them in, or leave those lines or columns out.")
+        raise MiaError(f"{path} has missing values in {_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "
+                       "fill them in, or leave those lines or columns out.")
     labels, table = table[label], table.drop(columns=label)
     if pd.api.types.is_float_dtype(labels):
         raise MiaError(f"label = {label!r} holds fractions, such as {labels.iloc[0]}: classes are needed, texts or whole "
@@ -264,7 +264,7 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     parts = [pd.get_dummies(table[column].astype(str), prefix=column, dtype=np.float64) if column in texts
              else table[column].astype(np.float64) for column in table]
     named, y = np.unique(labels.astype(str) if not pd.api.types.is_integer_dtype(labels) else labels, return_inverse=True)
-    return _from(path, pd.concat(parts, axis=1), y, name or path.stem, [str(one) for one in named])
+    return _from(path, pd.concat(parts, axis=1), y, name or path.stem, [str(value) for value in named])
 
 
 def from_folder(path: str | Path, name: str | None = None, image_size: int | None = None) -> Dataset:
@@ -310,7 +310,7 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
             image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
         images.append(np.asarray(image))
         if images[0].shape[:2] != images[-1].shape[:2]:
-            sizes = [" x ".join(map(str, one.shape[1::-1])) for one in (images[0], images[-1])]
+            sizes = [" x ".join(map(str, image.shape[1::-1])) for image in (images[0], images[-1])]
             raise MiaError(f"{file} has {sizes[1]} pixels, {files[0][0]} has {sizes[0]}: give image_size, to which all are "
                            "scaled.")
     coloured = any(image.ndim == 3 for image in images)
@@ -322,30 +322,30 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
 def _files(path: Path) -> tuple[list[str], list[list[tuple[Path, int]]]]:
     """Classes, and for each split its files with their labels."""
     def inside(folder: Path) -> list[Path]:
-        return sorted((one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")),
-                      key=lambda one: one.name)
+        return sorted((entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")),
+                      key=lambda entry: entry.name)
 
     folders = inside(path)
     splits = [path / split for split in SPLITS if (path / split).is_dir()]
     if len(splits) == 2 and len(folders) > 2 or len(splits) == 1 and any(inside(splits[0])):
-        lie = _few(one.name for one in folders if one.name not in SPLITS) or "no " + "".join(
+        lie = _few(entry.name for entry in folders if entry.name not in SPLITS) or "no " + "".join(
             split for split in SPLITS if not (path / split).is_dir())
         raise MiaError(f"{path} holds {' and '.join(split.name for split in splits)}, and {lie} beside: PATH/CLASS/FILE is "
                        "needed, or PATH/train/CLASS/FILE and PATH/test/CLASS/FILE.")
-    split = len(splits) == 2 and any(inside(one) for one in splits)
+    split = len(splits) == 2 and any(inside(entry) for entry in splits)
     roots = splits if split else [path]
-    classes = [one.name for one in inside(roots[0])]
+    classes = [entry.name for entry in inside(roots[0])]
     if len(classes) < 2:
         raise MiaError(f"{roots[0]} holds {len(classes)} folders: one for each class is needed, at least two, with the images "
                        "of the class in it.")
-    found = []
+    labelled = []
     for root in roots:
-        if other := [one.name for one in inside(root) if one.name not in classes]:
+        if other := [entry.name for entry in inside(root) if entry.name not in classes]:
             raise MiaError(f"{root} has the class {_few(other)}, which {roots[0]} has not.")
-        found.append([(file, label) for label, name in enumerate(classes) if (root / name).is_dir()
-                      for file in sorted((root / name).iterdir(), key=lambda one: one.name)
-                      if file.suffix.lower() in IMAGES and not file.name.startswith(".")])
-    if empty := [name for label, name in enumerate(classes) if label not in {one for _, one in found[0]}]:
+        labelled.append([(file, label) for label, name in enumerate(classes) if (root / name).is_dir()
+                         for file in sorted((root / name).iterdir(), key=lambda entry: entry.name)
+                         if file.suffix.lower() in IMAGES and not file.name.startswith(".")])
+    if empty := [name for label, name in enumerate(classes) if label not in {taken for _, taken in labelled[0]}]:
         raise MiaError(f"{roots[0] / empty[0]} holds no images: files that end in {', '.join(IMAGES)} are looked for, not in "
                        "folders within.")
-    return classes, found
+    return classes, labelled

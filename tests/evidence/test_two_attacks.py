@@ -4,21 +4,14 @@ import json
 import re
 from html import unescape
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import altair
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import vl_convert
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import plotting, versus
+from mia_lib.evidence import plotting, two_attacks
 
 RNG = np.random.default_rng(0)
 
@@ -30,13 +23,13 @@ def case(records, targets, **lifts):
 
 
 CASES = {"images": case(900, 3, LiRA=1.2, MALT=0.4), "tables": case(300, 1, LiRA=1.0, MALT=0.5, IHA=2.0)}
-ALLOWED, CURVES = versus.curves(CASES)
-OF = {(one.case, one.attack): one for one in CURVES}
+ALLOWED, CURVES = two_attacks.curves(CASES)
+OF = {(row["case"], row["attack"]): row for row in CURVES}
 
 
 @pytest.fixture(scope="module")
 def spec():
-    chart = versus.chart(CASES)
+    chart = two_attacks.chart(CASES)
     return plotting.specification_of_chart(chart, "fig-versus", "Two curves and squares.", "Choose two attacks.")
 
 
@@ -50,8 +43,15 @@ def said(spec, **moved):
     svg = vl_convert.vegalite_to_svg(spec, vl_version="5.20")
     (group,) = re.findall(r'<g class="mark-text role-mark [^"]*said_marks.*?</g>', svg)
     lines = [unescape(line).strip() for line in re.findall(r"<tspan[^>]*>([^<]*)</tspan>", group)]
-    squares = {kind: len(re.findall(rf'<path d="[^"]*" fill="{color}"', svg)) for kind, color in versus.KINDS.items()}
+    squares = {kind: len(re.findall(rf'<path d="[^"]*" fill="{color}"', svg)) for kind, color in two_attacks.KINDS.items()}
     return [line for line in lines if line], squares
+
+
+def outcome(row, place, share, cost):
+    """Right, wrong and missed accusations among a thousand records, and the net gain."""
+    right, missed = 1000 * share * row["tpr"][place], 1000 * share * (1 - row["tpr"][place])
+    wrong = 1000 * (1 - share) * row["fpr"][place]
+    return right, wrong, missed, right - cost * wrong
 
 
 # Rates
@@ -63,33 +63,20 @@ def test_rates_are_those_of_the_metric_at_every_rate_allowed(case, attack):
     for place in range(0, len(ALLOWED), 9):
         rate = float(ALLOWED[place])
         if rate < 1:
-            assert np.isclose(OF[case, attack].tpr[place], np.mean(metrics.tpr_at_fpr(scores, members, rate)))
-        assert OF[case, attack].fpr[place] <= rate * (1 + 1e-9), "reached is at most what is allowed"
+            assert np.isclose(OF[case, attack]["tpr"][place], np.mean(metrics.tpr_at_fpr(scores, members, rate)))
+        assert OF[case, attack]["fpr"][place] <= rate * (1 + 1e-9), "reached is at most what is allowed"
 
 
 def test_rates_rise_to_one_from_less_than_one_record():
     assert ALLOWED[-1] == 1 and ALLOWED[0] < 1 / max((~members).sum(1).max() for _, members in CASES.values())
-    assert np.allclose(np.diff(np.log10(ALLOWED)), 1 / versus.PER_DECADE)
-    for one in CURVES:
-        assert (np.diff(one.tpr) >= 0).all() and (np.diff(one.fpr) >= 0).all() and one.tpr[-1] == one.fpr[-1] == 1
-
-
-@given(st.integers(0, len(ALLOWED) - 1), st.floats(0.01, 0.99), st.floats(0, 100))
-def test_counts_share_out_members_and_the_gain_is_what_they_are_worth(place, share, cost):
-    one = OF["images", "LiRA"]
-    came = versus.outcome(one, place, share, cost)
-    assert np.isclose(came.right + came.missed, versus.RECORDS * share)
-    assert 0 <= came.wrong <= versus.RECORDS * (1 - share) * (1 + 1e-9)
-    assert np.isclose(came.gain, came.right - cost * came.wrong)
-    image = versus._image(came, share)
-    assert image.shape == (versus.DOWN, versus.RECORDS // versus.DOWN)
-    assert (image <= 1).sum() == round(versus.RECORDS * share), "the first two kinds are the members"
+    assert np.allclose(np.diff(np.log10(ALLOWED)), 1 / two_attacks.PER_DECADE)
+    for row in CURVES:
+        assert (np.diff(row["tpr"]) >= 0).all() and (np.diff(row["fpr"]) >= 0).all() and row["tpr"][-1] == row["fpr"][-1] == 1
 
 
 def test_ties_accuse_nobody_below_the_rate_of_their_first_step():
-    one = OF["images", "Gap"]
-    below = ALLOWED < 0.1
-    assert (one.tpr[below] == 0).all() and (one.fpr[below] == 0).all()
+    below = (ALLOWED < 0.1).sum()
+    assert not any(OF["images", "Gap"]["tpr"][:below]) and not any(OF["images", "Gap"]["fpr"][:below])
 
 
 # What the chart writes and draws
@@ -100,38 +87,38 @@ def test_ties_accuse_nobody_below_the_rate_of_their_first_step():
     ("images", "LiRA", "Gap", -0.3, 50, 1)])
 def test_it_says_and_draws_what_arithmetic_gives(spec, case, first, second, power, share, cost):
     lines, squares = said(spec, setting=case, first=first, second=second, power=power, share=share, cost=cost)
-    place = round(power * versus.PER_DECADE) + len(ALLOWED) - 1
-    came = [versus.outcome(OF[case, name], place, share / 100, cost) for name in (first, second)]
+    place = round(power * two_attacks.PER_DECADE) + len(ALLOWED) - 1
+    came = [outcome(OF[case, name], place, share / 100, cost) for name in (first, second)]
     told = [float(number.replace("−", "-").replace(",", "")) for number in re.findall(r"gain ([+−][\d,.]+)", " ".join(lines))]
-    assert np.allclose(told, [one.gain for one in came], atol=0.06, rtol=2e-3)
+    assert np.allclose(told, [gain for *_, gain in came], atol=0.06, rtol=2e-3)
     counts = re.findall(r"([\d,.]+) right, ([\d,.]+) wrong, ([\d,.]+) missed", " ".join(lines))
     assert np.allclose([[float(one.replace(",", "")) for one in row] for row in counts],
-                       [[one.right, one.wrong, one.missed] for one in came], atol=0.06, rtol=1e-3)
-    better = first if came[0].gain > came[1].gain else second
+                       [counted for *counted, _ in came], atol=0.06, rtol=1e-3)
+    better = first if came[0][-1] > came[1][-1] else second
     assert lines[-1].startswith(f"{better} gains ")
-    images = [versus._image(one, share / 100) for one in came]
-    assert list(squares.values()) == [sum((image == k).sum() for image in images) for k in range(4)]
+    right, wrong, held = sum(round(one[0]) for one in came), sum(round(one[1]) for one in came), 10 * share
+    assert list(squares.values()) == [2 * held - right, right, wrong, 2000 - 2 * held - wrong]
 
 
 def test_a_rate_below_resolution_has_no_counts(spec):
-    others = OF["tables", "LiRA"].others
+    others = OF["tables", "LiRA"]["others"]
     lines, squares = said(spec, setting="tables", power=float(np.floor(np.log10(1 / others) * 50) / 50 - 0.02))
     assert lines[1:] == ["below resolution: less than one", f"of {others} non-members"]
     assert not any(squares.values())
     lines, squares = said(spec, setting="tables", power=float(np.ceil(np.log10(1 / others) * 50) / 50 + 0.02))
-    assert "net gain" in lines[2] and sum(squares.values()) == 2 * versus.RECORDS
+    assert "net gain" in lines[2] and sum(squares.values()) == 2 * two_attacks.RECORDS
 
 
 def test_few_right_accusations_are_no_number(spec):
     lines, _ = said(spec, setting="images", first="Gap", second="LiRA", power=-2, share=50)
-    fewest = 500 / OF["images", "Gap"].members
+    fewest = 500 / OF["images", "Gap"]["members"]
     assert f"fewer than {fewest:,.1f} right, 0.0 wrong" in lines[3]
 
 
 def test_an_attack_that_a_case_lacks_is_said_to_be(spec):
     lines, squares = said(spec, setting="images", first="IHA", second="MALT", power=-1)
     assert lines[2] == "IHA: not run in this case" and lines[3].startswith("MALT: net gain") and len(lines) == 5
-    assert sum(squares.values()) == versus.RECORDS
+    assert sum(squares.values()) == two_attacks.RECORDS
 
 
 def test_an_attack_beside_itself_gains_no_more(spec):
@@ -143,7 +130,7 @@ def test_an_attack_beside_itself_gains_no_more(spec):
 
 
 def test_it_is_valid_and_begins_where_it_was_told():
-    chart = versus.chart(CASES, ("IHA", "LiRA"), fpr=0.05, share=0.1, cost=4).to_dict()
+    chart = two_attacks.chart(CASES, ("IHA", "LiRA"), fpr=0.05, share=0.1, cost=4).to_dict()
     values = {one["name"]: one["value"] for one in chart["params"]}
     assert values == {"setting": "images", "first": "IHA", "second": "LiRA", "power": -1.3, "share": 10, "cost": 4}
     altair.ConcatChart.from_dict(chart)
@@ -155,19 +142,9 @@ def test_it_is_valid_and_begins_where_it_was_told():
 def test_twenty_attacks_in_three_cases_fit_a_page():
     members = RNG.random((2, 20_000)) < 0.5
     cases = {name: ({f"an attack, number {k}": RNG.normal(size=members.shape) for k in range(20)}, members) for name in "abc"}
-    text = json.dumps(plotting.specification_of_chart(versus.chart(cases), "fig-versus", "alt", "move"), separators=(",", ":"))
+    spec = plotting.specification_of_chart(two_attacks.chart(cases), "fig-versus", "alt", "move")
+    text = json.dumps(spec, separators=(",", ":"))
     assert len(text) <= plotting.LIMIT
-
-
-def test_the_picture_shows_the_pair_of_the_first_case():
-    figure = versus.picture(CASES, ("MALT", "IHA"))
-    titles = [axis.get_title(loc="left") or axis.get_title() for axis in figure.axes]
-    came = versus.outcome(OF["images", "MALT"], len(ALLOWED) - 101, 0.5, 10)
-    assert titles[0] == "images" and titles[2] == "IHA (dashed line): not run"
-    assert f"net gain {came.gain:+,.1f}" in titles[1] and f"{came.right:,.1f} right" in titles[1]
-    below = versus.picture(CASES, fpr=float(ALLOWED[0]))
-    assert "below resolution" in below.axes[1].get_title(loc="left")
-    plt.close("all")
 
 
 @pytest.mark.parametrize("cases, options, text", [
@@ -179,6 +156,5 @@ def test_the_picture_shows_the_pair_of_the_first_case():
     (CASES, {"fpr": 0}, "fpr = 0 is out of range"),
     ({"a": ({"x": np.zeros(4)}, np.ones(4, bool))}, {}, "both are needed")])
 def test_what_cannot_be_drawn_is_refused(cases, options, text):
-    for made in (versus.chart, versus.picture):
-        with pytest.raises(MiaError, match=text):
-            made(cases, **options)
+    with pytest.raises(MiaError, match=text):
+        two_attacks.chart(cases, **options)

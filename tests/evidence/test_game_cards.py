@@ -14,7 +14,7 @@ from PIL import Image
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import play, tables
+from mia_lib.evidence import game_cards, tables
 
 RNG = np.random.default_rng(0)
 N, R = 300, 8
@@ -32,7 +32,7 @@ def index(game) -> list[int]:
 
 
 def test_half_of_the_records_are_members_and_each_is_shown_as_it_is():
-    game = play.deal(**GIVEN, seed=3)
+    game = game_cards.deal(**GIVEN, seed=3)
     drawn = index(game)
     assert len(set(drawn)) == 20 and sum(one["member"] for one in game["records"]) == 10
     for i, one in zip(drawn, game["records"], strict=True):
@@ -44,7 +44,7 @@ def test_half_of_the_records_are_members_and_each_is_shown_as_it_is():
 
 
 def test_places_order_the_records_as_the_scores_do():
-    game = play.deal(**GIVEN)
+    game = game_cards.deal(**GIVEN)
     drawn, held = index(game), [one["member"] for one in game["records"]]
     for name, scores in GIVEN["scores"].items():
         places = [one["places"][name] for one in game["records"]]
@@ -54,18 +54,18 @@ def test_places_order_the_records_as_the_scores_do():
 
 
 def test_a_seed_is_a_deal_and_another_seed_another():
-    assert play.deal(**GIVEN, seed=1) == play.deal(**GIVEN, seed=1)
-    assert index(play.deal(**GIVEN, seed=1)) != index(play.deal(**GIVEN, seed=2))
+    assert game_cards.deal(**GIVEN, seed=1) == game_cards.deal(**GIVEN, seed=1)
+    assert index(game_cards.deal(**GIVEN, seed=1)) != index(game_cards.deal(**GIVEN, seed=2))
 
 
 def test_members_do_not_stand_together():
     """Where a record stands in the game says nothing about it."""
-    first = [sum(one["member"] for one in play.deal(**GIVEN, seed=seed)["records"][:10]) for seed in range(60)]
+    first = [sum(one["member"] for one in game_cards.deal(**GIVEN, seed=seed)["records"][:10]) for seed in range(60)]
     assert 4 < np.mean(first) < 6 and min(first) < 5 < max(first)
 
 
 def test_a_share_of_the_others_has_a_higher_loss():
-    game = play.deal(**GIVEN)
+    game = game_cards.deal(**GIVEN)
     drawn = index(game)
     rest = np.delete(GIVEN["loss"], drawn)
     assert all(one["above"] == pytest.approx((rest > GIVEN["loss"][i]).mean(), rel=1e-3)
@@ -73,30 +73,30 @@ def test_a_share_of_the_others_has_a_higher_loss():
 
 
 def test_the_others_are_counted_once_each():
-    game = play.deal(**GIVEN, count=8)
-    assert sum(game["others"]["counts"]) == N - 8 and len(game["others"]["edges"]) == play.BINS + 1
+    game = game_cards.deal(**GIVEN, count=8)
+    assert sum(game["others"]["counts"]) == N - 8 and len(game["others"]["edges"]) == game_cards.BINS + 1
     low, high = game["others"]["edges"][0], game["others"]["edges"][-1]
     shown = [loss for one in game["records"] for loss in (one["loss"], *one["references"])]
     assert all(low - 1e-3 <= np.log10(loss) <= high + 1e-3 for loss in shown), "everything has room on the axis"
 
 
 def test_it_is_plain_and_light_and_knows_records_without_a_picture():
-    text = json.dumps(play.deal(**GIVEN), allow_nan=False)
+    text = json.dumps(game_cards.deal(**GIVEN), allow_nan=False)
     assert len(text) < 60_000
-    assert all(one["picture"] is None for one in play.deal(**GIVEN | {"images": None})["records"])
+    assert all(one["picture"] is None for one in game_cards.deal(**GIVEN | {"images": None})["records"])
     colours = GIVEN | {"images": np.repeat(GIVEN["images"], 3, axis=3)}
-    assert play.deal(**colours)["records"][0]["picture"].startswith("data:image/png")
+    assert game_cards.deal(**colours)["records"][0]["picture"].startswith("data:image/png")
 
 
 def test_a_chapter_shows_the_records_without_the_solution(monkeypatch):
     shown = []
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda *bundle: shown.append(bundle))
-    game = play.deal(**GIVEN, count=6)
-    play.show(game, "compare-game", "Six records.")
+    game = game_cards.deal(**GIVEN, count=6)
+    game_cards.show(game, "compare-game", "Six records.")
     ((bundle,),) = shown
-    assert bundle[play.MIME] == game and bundle[tables.MIME]["name"] == "compare-game"
+    assert bundle[game_cards.MIME] == game and bundle[tables.MIME]["name"] == "compare-game"
     assert ":name: compare-game" in bundle["text/markdown"] and "<table" in bundle["text/html"]
-    assert len(play.table(game)) == 6 and not any("member" in column for column in play.table(game))
+    assert len(game_cards.table(game)) == 6 and not any("member" in column for column in game_cards.table(game))
 
 
 @pytest.mark.parametrize("change, text", [
@@ -112,4 +112,4 @@ def test_a_chapter_shows_the_records_without_the_solution(monkeypatch):
     ({"reference_members": np.ones((R, N), bool)}, "at most 0 members and 0 non-members")])
 def test_what_cannot_be_played_is_refused(change, text):
     with pytest.raises(MiaError, match=text):
-        play.deal(**GIVEN | change)
+        game_cards.deal(**GIVEN | change)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from mia_lib import progress, store
-from mia_lib.checks import LOSSES, are_probabilities, check_labels, one_output, to_probabilities, unlike_logits
+from mia_lib.checks import LOSSES, are_probabilities, as_array, check_labels, one_output, to_probabilities, unlike_logits
 from mia_lib.errors import MiaError, check_range, choose
 
 OUTPUTS = ("logits", "probabilities")
@@ -91,7 +91,7 @@ def columns(logits: np.ndarray, labels: np.ndarray, loss: str, precisely: Callab
     one_hot = np.arange(z.shape[-1]) == labels[:, None]
     log_p = z - logsumexp(z, -1, keepdims=True)
     truth, others, margin = _margin(z, one_hot)
-    found = {
+    signals = {
         "loss": precisely(z, np.array(np.broadcast_to(labels, z.shape[:-1])), loss),
         "least_loss": precisely(z, z.argmax(-1), loss),  # the label with the smallest loss, whichever the loss
         "logit_scaled_confidence": margin,
@@ -101,7 +101,7 @@ def columns(logits: np.ndarray, labels: np.ndarray, loss: str, precisely: Callab
         "correctness": z.argmax(-1) == labels,
     }
     wide = ("loss", "least_loss") if loss in ("brier", "double_softmax") else ()
-    return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in found.items()}
+    return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in signals.items()}
 
 
 def precise_loss(logits: np.ndarray, labels: np.ndarray, kind: str = "cross_entropy") -> np.ndarray:
@@ -133,9 +133,9 @@ def _margin(z, one_hot):
     return truth, others, truth - logsumexp(others, -1)
 
 
-def _check_logits(argument: str, given) -> np.ndarray:
+def _check_logits(argument: str, values) -> np.ndarray:
     """As float64 [..., N, K]."""
-    z = np.asarray(given)
+    z = np.asarray(values)
     if z.dtype.kind not in "biuf" or z.ndim < 2 or z.shape[-1] < 2:
         columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
         raise MiaError(f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
@@ -173,15 +173,15 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     Warns:
         UserWarning: without `floor`: probabilities of the true class, or of all others, are zero; it counts the records.
     """
-    choose("loss", loss, [one for one in LOSSES if one != "squared_error"])
-    given, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
+    choose("loss", loss, [name for name in LOSSES if name != "squared_error"])
+    array, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
     if not are_probabilities(p):
         sums = p.sum(-1)
         raise MiaError(f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
                        f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars.")
     coarse = floor is not None
-    floor = floor if coarse else float(np.finfo(np.result_type(given.dtype, np.float32)).tiny)
+    floor = floor if coarse else float(np.finfo(np.result_type(array.dtype, np.float32)).tiny)
     if not 0 < check_range("floor", floor) < 0.5:
         raise MiaError(f"floor = {floor!r} is out of range: allowed is above 0 and below 1/2.")
     one_hot = np.arange(p.shape[-1]) == labels[:, None]
@@ -255,16 +255,16 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
             bar.advance(len(part))
             kept.write_now_and_then()
     kept.write()
-    found = np.concatenate(parts)
-    if len(found) > 1 and (found == found[0]).all():
-        warnings.warn(f"function gives all {len(found)} records the same answer: no attack can tell them apart. Does it look "
-                      "at what it is given?", UserWarning, stacklevel=2)
-    return found
+    answers = np.concatenate(parts)
+    if len(answers) > 1 and (answers == answers[0]).all():
+        warnings.warn(f"function gives all {len(answers)} records the same answer: no attack can tell them apart. Does it "
+                      "look at what it is given?", UserWarning, stacklevel=2)
+    return answers
 
 
-def _checked(given, records: int, outputs: str, before: list[np.ndarray]) -> np.ndarray:
+def _checked(raw, records: int, outputs: str, before: list[np.ndarray]) -> np.ndarray:
     """One batch's answers as an array [records, K]."""
-    answer = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    answer = as_array(raw)
     if answer.shape == (records,):
         raise MiaError(f"one {'number' if answer.dtype.kind in 'biuf' else 'label'} a record, shape {answer.shape}: "
                        f"[{records}, K] is needed, a number for each class. Of scikit-learn give model.predict_proba in the "
@@ -284,8 +284,8 @@ def _checked(given, records: int, outputs: str, before: list[np.ndarray]) -> np.
     if bad.any():
         raise MiaError(f"NaN or infinity for {bad.sum()} of {records} records, the first is number {int(np.argmax(bad))} of "
                        "the batch.")
-    if outputs == "logits" and (said := unlike_logits(answer) if not before or are_probabilities(answer) else ""):
-        raise MiaError(f"no logits, though outputs = 'logits': these seem to be {said}.")
+    if outputs == "logits" and (kind := unlike_logits(answer) if not before or are_probabilities(answer) else ""):
+        raise MiaError(f"no logits, though outputs = 'logits': these seem to be {kind}.")
     if outputs == "probabilities" and not are_probabilities(answer):
         sums = answer.sum(1)
         raise MiaError(f"numbers from {answer.min():.4g} to {answer.max():.4g} with sums of rows from {sums.min():.4g} to "
@@ -304,9 +304,9 @@ def _stopped(error: Exception, parts: list, done: int, size: int, records: int, 
     else:
         then = (f" The {done} answers before are this error's `answered`; with keep = 'answers.npz' they would be in a file, "
                 "and the next call would go on there.")
-    found = MiaError(f"function, asked about records {done} to {done + size - 1} of {records}, {what}{then}")
-    found.answered = np.concatenate(parts) if parts else None
-    return found
+    stopped = MiaError(f"function, asked about records {done} to {done + size - 1} of {records}, {what}{then}")
+    stopped.answered = np.concatenate(parts) if parts else None
+    return stopped
 
 
 def _content(x) -> str:
@@ -333,15 +333,15 @@ class _Kept:
             return
         try:
             with np.load(self.path, allow_pickle=False) as stored:
-                found = {name: stored[name] for name in ("answers", *about)}
+                contents = {name: stored[name] for name in ("answers", *about)}
         except (zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, EOFError, OSError) as problem:
             raise MiaError(f"keep = {str(path)!r} cannot be read as a file of answers ({problem}): delete it, or give another "
                            "name.") from problem
         for name, value in about.items():
-            if str(found[name]) != value:
-                what = "other records" if name == "of" else f"{found[name]}, not {value}"
+            if str(contents[name]) != value:
+                what = "other records" if name == "of" else f"{contents[name]}, not {value}"
                 raise MiaError(f"keep = {str(path)!r} holds answers about {what}: give another name, or delete it.")
-        self.parts = [found["answers"]] if len(found["answers"]) else []
+        self.parts = [contents["answers"]] if len(contents["answers"]) else []
 
     def write(self) -> None:
         if self.path is not None and self.parts:

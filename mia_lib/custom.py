@@ -27,12 +27,12 @@ from mia_lib.errors import MiaError
 
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
-GIVEN = ("shape", "classes")  # arguments that are filled in where a signature has them
+FILLED_IN = ("shape", "classes")  # arguments that are filled in where a signature has them
 MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
           "for the processes that train models import it, too")
 
 
-class Own(NamedTuple):
+class Factory(NamedTuple):
     """What makes a network, and its arguments."""
 
     function: Callable
@@ -44,16 +44,16 @@ class Own(NamedTuple):
         return functools.partial(self.function, *self.arguments, **self.keywords)
 
 
-def written(given) -> str:
+def to_text(architecture) -> str:
     """A class, a function or a `functools.partial` of one, as text.
 
     Raises:
         MiaError: what a process that trains models could not import, or whose arguments are no plain values; a network in the
             place of its class; arguments that are missing or not known.
     """
-    arguments, keywords, function = (), {}, given
-    if isinstance(given, functools.partial):
-        arguments, keywords, function = given.args, given.keywords, given.func
+    arguments, keywords, function = (), {}, architecture
+    if isinstance(architecture, functools.partial):
+        arguments, keywords, function = architecture.args, architecture.keywords, architecture.func
     if not isinstance(function, type | types.FunctionType):
         what = type(function)
         remedy = ("Give its class, and its arguments by functools.partial: every model begins with weights of its own"
@@ -71,16 +71,16 @@ def written(given) -> str:
     if isinstance(function, type) and not hasattr(function, "load_state_dict"):
         raise MiaError(f"architecture = {module}.{name} is no class of networks: give a subclass of torch.nn.Module, or a "
                        "function that makes one.")
-    if _found(module, name) is not function:
+    if _load(module, name) is not function:
         raise MiaError(f"architecture = {name} is not what {module} has by this name now, which was loaded or changed since: "
                        f"import it again, or restart (in JupyterLab: Kernel, Restart).")
-    made = Own(function, arguments, dict(keywords))
-    _check_arguments(f"{module}:{name}", made)
+    factory = Factory(function, arguments, dict(keywords))
+    _check_arguments(f"{module}:{name}", factory)
     files = sources(f"{module}:{name}")
     store.check_unedited(store.code_of((), *files))
     for path in files:
         _check_loaded(path)
-    inside = [*map(_plain, made.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(made.keywords.items()))]
+    inside = [*map(_plain, factory.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(factory.keywords.items()))]
     return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
 
 
@@ -91,17 +91,17 @@ def _check_loaded(path: Path) -> None:
         MiaError: the file was edited after it was imported.
     """
     def parts(code) -> Iterator[tuple[str, tuple]]:
-        inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-        yield code.co_qualname, (code.co_code, code.co_names, [one for one in code.co_consts if one not in inner])
-        for one in inner:
-            yield from parts(one)
+        inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
+        yield code.co_qualname, (code.co_code, code.co_names, [part for part in code.co_consts if part not in inner])
+        for part in inner:
+            yield from parts(part)
 
-    modules = [one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == str(path)
-               and type(getattr(one, "__loader__", None)) is importlib.machinery.SourceFileLoader]  # others may add to it
+    modules = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == str(path)
+               and type(getattr(module, "__loader__", None)) is importlib.machinery.SourceFileLoader]  # others may add to it
     now = dict(parts(compile(path.read_bytes(), str(path), "exec"))) if modules else {}
     for module in modules:
         mine = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == module.__name__]
-        functions = [one for thing in mine for one in (vars(thing).values() if isinstance(thing, type) else [thing])]
+        functions = [function for thing in mine for function in (vars(thing).values() if isinstance(thing, type) else [thing])]
         for function in functions:
             code = getattr(function, "__code__", None)
             if code is not None and code.co_filename == str(path) and any(
@@ -110,7 +110,7 @@ def _check_loaded(path: Path) -> None:
                                "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
 
 
-def read(text: str) -> Own:
+def from_text(text: str) -> Factory:
     """What the text of an architecture names; its module is imported.
 
     Raises:
@@ -120,14 +120,14 @@ def read(text: str) -> Own:
     try:
         call = ast.parse(f"f{match[3] or '()'}", mode="eval").body
         arguments = tuple(ast.literal_eval(value) for value in call.args)
-        keywords = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+        keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     except (SyntaxError, ValueError, TypeError, AttributeError) as error:
         raise MiaError(f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
                        "'my_models:Net(hidden=32)'.") from error
-    return Own(_found(match[1], match[2]), arguments, keywords)
+    return Factory(_load(match[1], match[2]), arguments, keywords)
 
 
-def _found(module: str, name: str):
+def _load(module: str, name: str):
     if module not in sys.modules:
         importlib.invalidate_caches()  # the file may be younger than this process
     try:
@@ -159,28 +159,29 @@ def _plain(value) -> str:
     return repr(value)
 
 
-def _check_arguments(name: str, made: Own) -> None:
-    signature = inspect.signature(made.function)
+def _check_arguments(name: str, factory: Factory) -> None:
+    signature = inspect.signature(factory.function)
     try:
-        bound = signature.bind_partial(*made.arguments, **made.keywords).arguments
+        bound = signature.bind_partial(*factory.arguments, **factory.keywords).arguments
     except TypeError as error:
         raise MiaError(f"architecture = {name}: {error}. It takes {signature}.") from error
-    lacking = [one.name for one in signature.parameters.values() if one.default is one.empty
-               and one.name not in (*bound, *GIVEN) and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    lacking = [parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
+               and parameter.name not in (*bound, *FILLED_IN)
+               and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)]
     if lacking:
         raise MiaError(f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
-                       f"{made.function.__name__}, {', '.join(f'{one}=...' for one in lacking)}). Only shape and classes are "
-                       "filled in.")
+                       f"{factory.function.__name__}, {', '.join(f'{name}=...' for name in lacking)}). Only shape and "
+                       "classes are filled in.")
 
 
-def arguments_of(made: Own, shape: tuple, classes: int) -> dict:
+def arguments_of(factory: Factory, shape: tuple, classes: int) -> dict:
     """What is handed to it by name: its own keywords, and `shape` and `classes` where it takes them."""
-    parameters = inspect.signature(made.function).parameters
-    bound = inspect.signature(made.function).bind_partial(*made.arguments, **made.keywords).arguments
+    parameters = inspect.signature(factory.function).parameters
+    bound = inspect.signature(factory.function).bind_partial(*factory.arguments, **factory.keywords).arguments
     known = {"shape": shape, "classes": classes}
-    free = {name for name in GIVEN if name in parameters and name not in bound
+    free = {name for name in FILLED_IN if name in parameters and name not in bound
             and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}
-    return {**made.keywords, **{name: known[name] for name in free}}
+    return {**factory.keywords, **{name: known[name] for name in free}}
 
 
 def modules(text: str) -> tuple[Path, ...]:
@@ -189,38 +190,38 @@ def modules(text: str) -> tuple[Path, ...]:
     Raises:
         MiaError: no such module, name or arguments.
     """
-    read(text)
+    from_text(text)
     return tuple(sources(text))
 
 
 def imported(tree: ast.AST, package: str | None = None) -> list[str]:
     """Modules that code may import; relative ones in its `package`."""
-    found = []
+    names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-    return found
+            names += [alias.name for alias in node.names]
+    return names
 
 
 def sources(text: str) -> list[Path]:
     """Files with the code behind a text that names a module of the user's own: it, and those that it imports, but no installed
     packages; by the names of modules, from files as they are now. [] of any other text. Nothing is imported."""
     match = FORM.fullmatch(text)
-    waiting, found = [match[1]] if match else [], {}
+    waiting, files = [match[1]] if match else [], {}
     importlib.invalidate_caches()
     while waiting:
         name = waiting.pop()
-        if name not in found and (path := _file(name)) is not None:
-            found[name] = path
+        if name not in files and (path := _file(name)) is not None:
+            files[name] = path
             try:
                 inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
                 waiting += imported(ast.parse(path.read_bytes()), inside or None)
             except (SyntaxError, ImportError, ValueError):
                 pass  # whoever imports it says so
-    return [found[name] for name in sorted(found)]
+    return [files[name] for name in sorted(files)]
 
 
 def _file(module: str) -> Path | None:

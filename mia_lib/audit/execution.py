@@ -1,0 +1,160 @@
+"""An audit from what was given to a report, within its budget."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from mia_lib import training
+from mia_lib.audit import attacks, control, plans, remedies, statistics
+from mia_lib.audit.attacks import ATTACKS, HALVES, AuditSignals, References
+from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, check_ties, halves, reseeded
+from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
+from mia_lib.audit.report import Report, describe_provenance
+from mia_lib.data import Dataset
+from mia_lib.errors import MiaError
+from mia_lib.membership import random_subsets
+from mia_lib.training.backends import pool
+
+
+def plan(model, members: Dataset, non_members: Dataset, **options) -> Plan:
+    """What an audit would do, without doing it: each attack, whether it is possible, its minutes, whether it fits.
+
+    A few records are measured for it. Arguments as for `audit`.
+
+    Returns:
+        a plan, whose text is a table.
+    """
+    inputs = check_inputs(model, members, non_members, AuditOptions(**options))
+    return plans.arrange(inputs, plans.measure(inputs))
+
+
+def audit(model, members: Dataset, non_members: Dataset, **options) -> Report:
+    """Attack a model of one's own with all that is at hand, within a budget.
+
+    Args:
+        model: a network in evaluation mode, a program of `torch.export`, or a function from records in the form of `Dataset.x`
+            (float32 of tables, uint8 of images) to outputs [N, K], such as a scikit-learn model's `predict_proba`. Of what
+            returns a dictionary or an object with `logits` these are taken. Curvature asks a function in float64, and is left
+            out where that is refused.
+        members: records that it was trained on, all or a sample. non_members: others of the same distribution, as many as can
+            be had: their number is what rates of false positives are resolved by.
+        options: attributes of `AuditOptions` by name: outputs, columns, scaling, public, recipe, minutes, groups, fpr,
+            references, queries, delta, confidence, name, seed, keep.
+
+    Returns:
+        a report; `save(folder)` writes audit.html and audit.json. Its `leak` is None where the control tells members from
+        non-members; its `answer` begins with what else is to be looked at first.
+
+    Raises:
+        MiaError: whatever cannot be used, before any work; a budget too small for anything; a function that fails.
+    """
+    begun = time.perf_counter()
+    inputs = check_inputs(model, members, non_members, AuditOptions(**options))
+    return run(inputs, plans.arrange(inputs, plans.measure(inputs)), begun)
+
+
+def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
+    """Judge scores that were made elsewhere: rates with intervals, tests, lower bound on epsilon, groups. No model is asked.
+
+    Args:
+        scores: [N], higher for members. members: bool [N], who was trained on.
+        options: attributes of `AuditOptions` by name: fpr, groups (an array [N]), delta, confidence, name, seed.
+
+    Raises:
+        MiaError: whatever cannot be used.
+    """
+    begun = time.perf_counter()
+    table = check_scores(scores, members, AuditOptions(**options))
+    by_name = {"score": table.scores}
+    return Report(table, None, {}, by_name, statistics.judge(table, by_name), (), None,
+                  describe_provenance(table, time.perf_counter() - begun))
+
+
+def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
+    """What was planned; `begun` is when the budget began to count, now when None."""
+    begun = time.perf_counter() if begun is None else begun
+    minutes: dict[str, float] = {}
+    ended: dict[str, tuple[str, str]] = {}  # what was planned and has no result -> state and why
+
+    def left() -> float:
+        return 60 * inputs.options.minutes - (time.perf_counter() - begun)
+
+    def timed(name: str, work):
+        start = time.perf_counter()
+        result = work()
+        minutes[name] = (time.perf_counter() - start) / 60
+        return result
+
+    view = AuditSignals(inputs)
+    timed("outputs", lambda: view.own("loss"))
+    right = view.own("correctness") > 0.5
+    check_right(inputs, right)
+    check_ties(inputs, -view.own("loss"))
+    alone = timed(plans.CONTROL, lambda: control.score_inputs(inputs))
+    if plan.references:
+        references, plan = timed(REFERENCES, lambda: train_references(inputs, plan, left))
+        view = replace(view, reference_models=references)
+        if references is None:
+            ended[REFERENCES] = TOO_DEAR, "out of time"
+    scores: dict[str, np.ndarray] = {}
+    for name, attack in ATTACKS.items():
+        if plan.state(name) != RUNS or attack.takes_references and view.reference_models is None:
+            continue
+        if left() < 0 and scores:
+            ended[name] = TOO_DEAR, "the budget was spent"
+            continue
+        try:
+            scores[name] = timed(name, lambda attack=attack: attacks.score(attack, view))
+        except MiaError as problem:
+            if name == "MALT":
+                raise
+            ended[name] = FAILED, str(problem)
+    prices: tuple = ()
+    if plan.state(RETRAINED) == RUNS and left() > 0:
+        prices = tuple(timed(RETRAINED, lambda: remedies.measure_changes(inputs)))
+    elif plan.state(RETRAINED) == RUNS:
+        ended[RETRAINED] = TOO_DEAR, "the budget was spent"
+    result = timed("judging", lambda: statistics.judge(inputs, scores, attacks.TOOLS, alone, view.own("outputs").argmax(1)))
+    steps = tuple(Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps)
+    used = 0 if view.reference_models is None else len(view.reference_models.models)
+    plan = replace(plan, steps=steps, references=used, variant=plan.variant if used else "")
+    accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
+    return Report(inputs, plan, minutes, scores, result, prices, accuracy,
+                  describe_provenance(inputs, time.perf_counter() - begun))
+
+
+def train_references(inputs: AuditInputs, plan: Plan, left) -> tuple[References | None, Plan]:
+    """References, as many as the time allows, each kept as it is finished; and the plan as corrected by what they took.
+
+    Args:
+        left: gives the seconds that are left.
+    """
+    most, seed = int(inputs.options.references), inputs.options.seed
+    if plan.variant == HALVES:
+        records, members = inputs.pool, halves(inputs, most - most % 2)
+        least, inside = plans.LEAST_HALVES, members
+    else:
+        records = inputs.public
+        members = random_subsets(len(records), plans.size(inputs, plan.variant), most, seed)
+        least, inside = plans.LEAST_PUBLIC, np.zeros((most, len(inputs.pool)), bool)
+    models = training.train(records, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
+    done = 0
+    while done < plan.references:
+        upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once()))
+        start = time.perf_counter()
+        models.part(range(done, upto)).fit()
+        spent = time.perf_counter() - start
+        working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
+        plan = plans.correct(inputs, plan, upto, working / (upto - done))
+        done = upto
+        if left() < spent:
+            break
+    if done < plan.references:
+        why = f"{done} trained on {plan.variant}, for which there was time"
+        plan = replace(plan, references=done, steps=tuple(
+            replace(step, why=why) if step.name == REFERENCES else step for step in plan.steps))
+    return References(models.part(range(done)), inside[:done]) if done >= least else None, plan

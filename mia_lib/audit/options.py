@@ -1,0 +1,109 @@
+"""What an audit is told besides the model and its records. PyTorch is not needed to check it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mia_lib.errors import MiaError, check_range, check_whole, choose
+
+if TYPE_CHECKING:
+    from mia_lib.data import Dataset
+    from mia_lib.training import TrainConfig
+
+OUTPUTS = ("logits", "probabilities", "labels")
+SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
+RATES = (0.01, 0.001)  # false positive rates that are looked at unless others are asked for
+
+
+@dataclass(frozen=True, eq=False)
+class AuditOptions:
+    """What an audit is told, checked as far as no record is needed for it.
+
+    Attributes:
+        outputs: "logits", "probabilities" or "labels", the predicted classes of a function.
+        columns: names of the classes of the model's columns, in their order, where it lacks some of the records' classes or
+            has another order; of a method of a scikit-learn estimator its `classes_` are taken.
+        scaling: of uint8 images for a network or a program from elsewhere, see `models.to_input`.
+        public: further records of the distribution, for attacks that learn from them; none may be among those judged.
+        recipe: how the model was trained, as far as it can be said; references are trained by it.
+        minutes: that all may take.
+        groups: a pair of arrays, the group of each member and of each non-member.
+        fpr: false positive rates that must be resolved; without it 1 % and 0.1 % are looked at, and the page says where they
+            are not resolved.
+        references: at most.
+        queries: predictions for each record of a table that the label-only distance to the decision boundary may ask for; 0
+            leaves it out, 2,500 is usual.
+        delta, confidence: of the lower bound on epsilon; confidence is that of all intervals and tests, too.
+        name: what the page calls the model.
+        seed: of everything random.
+        keep: folder for the answers of a function. A call that failed goes on from there.
+
+    Raises:
+        MiaError: a value that cannot be used.
+    """
+
+    outputs: str = "logits"
+    columns: Sequence | None = None
+    scaling: str | tuple | None = None
+    public: Dataset | None = None
+    recipe: TrainConfig | None = None
+    minutes: float = 10.0
+    groups: tuple | None = None
+    fpr: float | Sequence[float] | None = None
+    references: int = 64
+    queries: int = 0
+    delta: float = 0.0
+    confidence: float = 0.95
+    name: str = "model"
+    seed: int = 0
+    keep: str | Path | None = None
+
+    def __post_init__(self):
+        choose("outputs", self.outputs, OUTPUTS)
+        if isinstance(self.scaling, str):
+            choose("scaling", self.scaling, SCALINGS)
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise MiaError(f"name = {self.name!r}: a text is needed, what the page calls the model.")
+        if not check_range("minutes", self.minutes) > 0 or not np.isfinite(self.minutes):
+            raise MiaError(f"minutes = {self.minutes!r}: a budget above 0 is needed.")
+        for argument in ("seed", "references", "queries"):
+            check_whole(argument, getattr(self, argument), 0)
+        check_range("delta", self.delta, 0, 1)
+        if not 0.5 <= check_range("confidence", self.confidence) < 1:
+            raise MiaError(f"confidence = {self.confidence!r} is out of range: allowed is from 0.5 to below 1, such as 0.95.")
+        if not self.rates:
+            raise MiaError("fpr is empty: give at least one false positive rate, such as 0.01, or leave it out.")
+        for rate in self.rates:
+            if not 0 < check_range("fpr", rate) < 1:
+                raise MiaError(f"fpr = {rate!r} is out of range: a rate above 0 and below 1 is needed, such as 0.01 for 1 %.")
+        if not isinstance(self.keep, str | Path | None):
+            raise MiaError(f"keep = {self.keep!r}: the name of a folder for the answers is needed.")
+        if self.keep is not None and Path(self.keep).exists() and not Path(self.keep).is_dir():
+            raise MiaError(f"keep = {str(self.keep)!r} is a file: a folder for the answers is needed.")
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """False positive rates, the highest first, each once."""
+        if self.fpr is None:
+            return RATES
+        several = isinstance(self.fpr, Sequence | np.ndarray) and not isinstance(self.fpr, str)
+        rates = tuple(self.fpr) if several else (self.fpr,)
+        return tuple(sorted(set(rates), reverse=True)) if all(isinstance(rate, Real) for rate in rates) else rates
+
+    def check_resolved(self, others: int) -> None:
+        """Refuse rates that were asked for and that so many non-members do not resolve.
+
+        Raises:
+            MiaError: there are such rates.
+        """
+        for rate in self.rates if self.fpr is not None else ():
+            if rate * others < 1 - 1e-9:
+                raise MiaError(f"fpr = {rate:g} is below the resolution: of {others} non-members one is {1 / others:.2g}. "
+                               f"Give at least {int(np.ceil(1 / rate - 1e-9))} non-members, or a higher fpr; without fpr the "
+                               "page says where it resolves nothing.")

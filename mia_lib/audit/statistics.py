@@ -1,0 +1,416 @@
+"""What scores say: rates with intervals, tests corrected for their number, bounds, groups, records.
+
+The attack that speaks for the audit is chosen on one random half of the records and judged on the other, so that the best of
+many is not taken for more than it is. Whether anything was found at all is asked of all attacks together, by Holm's method.
+
+Shapes: N records, members first; A attacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+from scipy.special import ndtr
+
+from mia_lib import metrics
+from mia_lib.metrics import EpsilonBound, Interval, ranking
+
+if TYPE_CHECKING:
+    from mia_lib.audit.inputs import AuditInputs, ScoreTable
+
+DRAWS = 300  # of bootstraps
+POINTS = 60  # of a curve
+CELLS = 500_000  # weights drawn at once
+SHOWN = 25  # exposed records
+COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
+LEAST = 10  # members, and non-members, of a group that is judged
+ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
+SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)}  # from which AUC on, or rates over chance
+
+
+@dataclass(frozen=True)
+class Rate:
+    """True positive rate at a false positive rate.
+
+    Attributes:
+        fpr: asked for. tpr: with its interval. chance: what scores that know nothing give. resolved: whether there are
+            non-members enough. tied: whether so many of them tie at the top that no threshold has so low a rate.
+    """
+
+    fpr: float
+    tpr: Interval
+    chance: float
+    resolved: bool
+    tied: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """An ROC curve with a pointwise band, [G] each; from one non-member on."""
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class AttackResult:
+    """What an attack found.
+
+    Attributes:
+        name: of the attack. audits: whether it is told who is a member.
+        auc: with its interval. rates: at each false positive rate. roc: of it all.
+        p: of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool.
+        epsilon: lower bound, at a confidence at which those of all attacks hold together; None of an audit tool.
+        constant: whether all records have one score.
+    """
+
+    name: str
+    audits: bool
+    auc: Interval
+    rates: tuple[Rate, ...]
+    roc: Curve
+    p: float | None
+    epsilon: EpsilonBound | None
+    constant: bool
+
+
+@dataclass(frozen=True, eq=False)
+class BestAttack:
+    """The attack that was chosen on one half of the records, on the other; of a single one, on all records.
+
+    Attributes:
+        attack: its name. chosen: whether there was a choice. judged_on: rows of the records that judge. auc, rates: there.
+    """
+
+    attack: str
+    chosen: bool
+    judged_on: np.ndarray
+    auc: Interval
+    rates: tuple[Rate, ...]
+
+    @property
+    def severity(self) -> str:
+        """How much it finds, a name of `SEVERITIES`: the highest that its AUC reaches, or a resolved rate above chance."""
+        over = max((rate.tpr.value / rate.chance for rate in self.rates if rate.resolved and rate.tpr.low > rate.chance > 0),
+                   default=0.0)
+        return [name for name, (auc, times) in SEVERITIES.items() if self.auc.value >= auc or over >= times][-1]
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """Records of one group or class, on the half that judges.
+
+    Attributes:
+        kind: "class" or "group". name: of it. members, non_members: how many.
+        auc: with an interval at the level at which those of all groups of this kind would hold together, were each exact,
+            which the bootstrap of few records is not; None where there are too few.
+        p: of no leak in it, by a rank test, corrected for all groups of this kind that are judged; None where it is not.
+    """
+
+    kind: str
+    name: str
+    members: int
+    non_members: int
+    auc: Interval | None
+    p: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedRecords:
+    """Members by how exposed they are to the best attack, the most exposed first.
+
+    Attributes:
+        index: into the members, [E]. score: of the attack. rate: share of the non-members that score as high, counting one
+            more: a p-value.
+        level: rate at which records are counted. called: members at most there. expected: how many that would be
+            without a leak.
+    """
+
+    index: np.ndarray
+    score: np.ndarray
+    rate: np.ndarray
+    level: float
+    called: int
+    expected: float
+
+
+@dataclass(frozen=True, eq=False)
+class InputOnlyCheck:
+    """The control without the model.
+
+    Attributes:
+        auc: of telling members from non-members by the records alone. p: of no difference. differ: whether they differ.
+        beyond: AUC of the best attack less this one, on the same records; None where they do not differ.
+    """
+
+    auc: Interval
+    p: float
+    differ: bool
+    beyond: Interval | None
+
+
+@dataclass(frozen=True)
+class LabelCheck:
+    """How often the model is right about its own members.
+
+    Attributes:
+        count: of those that it is right about. by_a_guess: how many that would be on average, were their labels drawn at
+            random from those of the pool. p: of as many by such a draw. guessed: whether they are no more than that.
+    """
+
+    count: int
+    by_a_guess: float
+    p: float
+    guessed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """All that scores say.
+
+    Attributes:
+        attacks: each. best: of them. control: without the model. label_check: whether the model is right about its own
+            members; None, like the control, where scores alone are there. groups: classes and groups. exposed: records.
+        leak: whether any attack found anything; None where the control tells members from non-members, so that it cannot be
+            said whether the model or the records were found.
+        level: of intervals and tests.
+    """
+
+    attacks: tuple[AttackResult, ...]
+    best: BestAttack
+    control: InputOnlyCheck | None
+    label_check: LabelCheck | None
+    groups: tuple[GroupResult, ...]
+    exposed: ExposedRecords
+    leak: bool | None
+    level: float
+
+    @property
+    def loss(self) -> AttackResult:
+        """What the loss alone found; of scores alone, the first."""
+        return next((attack for attack in self.attacks if attack.name == "MALT"), self.attacks[0])
+
+    @property
+    def differ(self) -> bool:
+        """Whether members and non-members differ without the model, as far as that was asked."""
+        return self.control is not None and self.control.differ
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the model knows its members no better than a guess, as far as that was asked."""
+        return self.label_check is not None and self.label_check.guessed
+
+    @property
+    def below(self) -> bool:
+        """Whether members score below non-members, by the interval of the loss, and the control is quiet."""
+        return self.loss.auc.high < 0.5 and not self.differ
+
+
+def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], tools: Collection[str] = (),
+          control: tuple[np.ndarray, np.ndarray] | None = None, predicted: np.ndarray | None = None) -> AuditResult:
+    """What scores say.
+
+    Args:
+        scores: attack -> [N]. tools: attacks that are told who is a member.
+        control: rows of the pool and their scores without the model, see `control.score_inputs`. predicted: class that the
+            model gives each record of the pool, int [N].
+    """
+    inside, options = inputs.inside, inputs.options
+    plain = {name: score for name, score in scores.items() if name not in tools}
+    corrected = metrics.holm(tests(plain.values(), inside, options.rates[0])).reshape(-1, 2).min(1)
+    p = dict(zip(plain, corrected.tolist(), strict=True))
+    attacks = tuple(_judge_attack(inputs, name, score, p.get(name), len(plain)) for name, score in scores.items())
+    best = choose_best(plain, inside, options.rates, options.seed, options.confidence)
+    alone = None if control is None else _judge_control(inputs, control, plain[best.attack])
+    leak = None if alone is not None and alone.differ else bool(min(p.values()) < 1 - options.confidence)
+    labels = None if predicted is None else compare_with_guessing(predicted[inside], inputs.members.y, inputs.pool.y)
+    return AuditResult(attacks, best, alone, labels, _judge_groups(inputs, plain[best.attack], best.judged_on),
+                       _find_exposed(inputs, plain[best.attack]), leak, options.confidence)
+
+
+def tests(scores: Iterable[np.ndarray], inside: np.ndarray, fpr: float) -> np.ndarray:
+    """p-values of both tests of each attack, [2 A], uncorrected."""
+    return np.array([p for score in scores for p in (auc_p(score, inside), low_p(score, inside, fpr))])
+
+
+def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
+    """p-value of no leak against a higher AUC: the rank test of Mann and Whitney by its Gaussian limit, ties counted."""
+    if np.ptp(score) == 0:
+        return 1.0
+    return float(stats.mannwhitneyu(score[inside], score[~inside], alternative="greater", method="asymptotic").pvalue)
+
+
+def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
+    """p-value of no leak against a higher AUC, as `auc_p`; exact for few records, whose ties and tails no Gaussian has.
+
+    It is the share of all ways to deal out membership whose sum of ranks is as high. These are counted for the rarer side,
+    one record after the other, by how many are dealt and what their ranks add up to.
+
+    Args:
+        score: [n]. inside: bool [n].
+    """
+    rarer, value = (inside, score) if 2 * inside.sum() <= len(inside) else (~inside, -score)
+    ranks = np.rint(2 * stats.rankdata(value)).astype(int)  # twice, for ties have halves
+    dealt, most = int(rarer.sum()), int(np.sort(ranks)[-rarer.sum():].sum())
+    if len(ranks) * dealt * most > COUNTED:
+        return auc_p(score, inside)
+    ways = np.zeros((dealt + 1, most + 1))
+    ways[0, 0] = 1
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, :most + 1 - rank]
+    return float(ways[-1, ranks[rarer].sum():].sum() / ways[-1].sum())
+
+
+def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
+    """p-value of no leak against a higher rate of members at few false positives; exact.
+
+    With k = floor(fpr n) of n non-members allowed, X members lie above the one too many. Without a leak all orders of the
+    records are equally likely, and X >= x just when the first x + k records hold at most k non-members: hypergeometric. Ties
+    count against the attack.
+    """
+    outside, members = int((~inside).sum()), int(inside.sum())
+    allowed = math.floor(fpr * outside + 1e-9)
+    bar = np.sort(score[~inside])[::-1][min(allowed, outside - 1)]
+    above = int((score[inside] > bar).sum())
+    return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
+
+
+def compare_with_guessing(predicted: np.ndarray, labels: np.ndarray, pool: np.ndarray) -> LabelCheck:
+    """Whether a model is right about records more often than if their labels were drawn at random from those of the pool.
+
+    Of a_k records that are taken for class k, which is a share q_k of the pool, such labels make it right about
+    E = sum a_k q_k on average, with a variance of sum a_k q_k (1 - q_k); the p-value is that of the Gaussian limit. So a model
+    that knows nothing but which class is frequent is as often right as a guess, whatever its accuracy.
+
+    Args:
+        predicted, labels: int [n]. pool: labels int [N].
+    """
+    classes = int(max(predicted.max(), pool.max())) + 1
+    taken, share = np.bincount(predicted, minlength=classes), np.bincount(pool, minlength=classes) / len(pool)
+    count, guess, variance = int((predicted == labels).sum()), float(taken @ share), float(taken @ (share * (1 - share)))
+    p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 0 else 1.0
+    return LabelCheck(count, guess, p, bool(p >= ALONE))
+
+
+def choose_best(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[float, ...], seed: int,
+                level: float = 0.95) -> BestAttack:
+    """The attack with the highest AUC on one random half of the records, judged on the other; a single one on all."""
+    chance, first = np.random.default_rng([41, seed]), np.zeros(len(inside), bool)
+    for side in map(np.flatnonzero, (inside, ~inside)) if len(scores) > 1 else ():
+        first[chance.permutation(side)[:len(side) // 2]] = True
+    best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first])) if len(scores) > 1 else next(
+        iter(scores))
+    auc, found = _auc_and_rates(scores[best][~first], inside[~first], rates, seed, level)
+    return BestAttack(best, len(scores) > 1, np.flatnonzero(~first), auc, found)
+
+
+def _auc_and_rates(score, inside, rates, seed, level) -> tuple[Interval, tuple[Rate, ...]]:
+    names = ["auc", *(f"tpr_at_fpr={float(rate)!r}" for rate in rates)]
+    auc, *tprs = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed).values()
+    outside = np.sort(score[~inside])[::-1]
+    together = int((outside == outside[0]).sum())
+    return auc, tuple(
+        Rate(rate, _exact(tpr, int(inside.sum()), level), float(metrics.chance_tpr(inside, rate)),
+             metrics.resolves(inside, rate), bool(together > max(1, rate * len(outside))))
+        for rate, tpr in zip(rates, tprs, strict=True))
+
+
+def _exact(tpr: Interval, members: int, level: float) -> Interval:
+    """A rate of none or of all members with its exact binomial interval, for resamples of it have no spread."""
+    if tpr.value not in (0.0, 1.0):
+        return tpr
+    ends = stats.binomtest(round(tpr.value * members), members).proportion_ci(level, "exact")
+    return Interval(tpr.value, float(ends.low), float(ends.high), level, f"{members} members, exact")
+
+
+def curve(score: np.ndarray, inside: np.ndarray, seed: int, level: float = 0.95) -> Curve:
+    """ROC from one false positive on, with a pointwise band from resampled records.
+
+    Args:
+        score: [N]. inside: bool [N]. seed: of the resamples.
+    """
+    members, outside = int(inside.sum()), int((~inside).sum())
+    allowed = np.unique(np.geomspace(1, outside, POINTS).astype(int))
+
+    def at(tp, fp):
+        return tp[np.searchsorted(fp, allowed, side="right") - 1] / members
+
+    chance, drawn = np.random.default_rng([43, seed]), []
+    block = max(1, CELLS // len(inside))
+    for start in range(0, DRAWS, block):
+        weights = np.zeros((min(block, DRAWS - start), len(inside)), np.int32)
+        for side in (inside, ~inside):
+            weights[:, side] = chance.multinomial(side.sum(), np.full(side.sum(), 1 / side.sum()), len(weights))
+        tp, fp, _ = ranking.tally(score, inside, weights)
+        drawn += [at(*both) for both in zip(tp, fp, strict=True)]
+    tail = (1 - level) / 2
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    tpr = at(*ranking.tally(score, inside)[:2])
+    return Curve(allowed / outside, tpr, np.minimum(low, tpr), np.maximum(high, tpr))
+
+
+def _judge_attack(inputs, name: str, score: np.ndarray, p: float | None, attacks: int) -> AttackResult:
+    inside, options, epsilon = inputs.inside, inputs.options, None
+    auc, rates = _auc_and_rates(score, inside, options.rates, options.seed, options.confidence)
+    if p is not None:
+        together = 1 - (1 - options.confidence) / attacks
+        epsilon = metrics.epsilon_lower_bound(score, inside, options.delta, together, options.seed)
+    return AttackResult(name, p is None, auc, rates, curve(score, inside, options.seed, options.confidence), p, epsilon,
+                        bool(np.ptp(score) == 0))
+
+
+def _judge_control(inputs, control: tuple[np.ndarray, np.ndarray], score: np.ndarray) -> InputOnlyCheck:
+    rows, alone = control
+    inside, how = inputs.inside[rows], {"level": inputs.options.confidence, "draws": DRAWS, "seed": inputs.options.seed}
+    p = auc_p(alone, inside)
+    return InputOnlyCheck(metrics.bootstrap("auc", alone, inside, **how), p, bool(p < ALONE),
+                          metrics.compare("auc", score[rows], alone, inside, **how) if p < ALONE else None)
+
+
+def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[GroupResult, ...]:
+    results, inside, options = [], inputs.inside, inputs.options
+    for kind, names in (("class", inputs.class_names), ("group", inputs.groups)):
+        parts = {} if names is None else {name: judged_on[names[judged_on] == name] for name in np.unique(names)}
+        counts = {name: (int(inside[rows].sum()), int((~inside[rows]).sum())) for name, rows in parts.items()}
+        able = {name: rows for name, rows in parts.items() if min(counts[name]) >= LEAST}
+        p = dict(zip(able, groups_p(score, inside, able.values()), strict=True))
+        for name, rows in parts.items():
+            auc = None if name not in able else metrics.bootstrap(
+                "auc", score[rows], inside[rows], draws=DRAWS, seed=options.seed,
+                level=1 - (1 - options.confidence) / len(able))
+            results.append(GroupResult(kind, str(name), *counts[name], auc, p.get(name)))
+    return tuple(results)
+
+
+def groups_p(score: np.ndarray, inside: np.ndarray, groups: Iterable[np.ndarray]) -> list[float]:
+    """p-values of no leak in each group, by `rank_p`, corrected by Holm's method for all of them.
+
+    Args:
+        score: [N]. inside: bool [N]. groups: rows of each.
+    """
+    alone = [rank_p(score[rows], inside[rows]) for rows in groups]
+    return metrics.holm(alone).tolist() if alone else []
+
+
+def p_values(score: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Share of the non-members that score as high as each record, counting one more: without a leak, of a member, it is at
+    most alpha with a probability of at most alpha. [N]."""
+    outside = np.sort(score[~inside])
+    return (len(outside) - np.searchsorted(outside, score, side="left") + 1) / (len(outside) + 1)
+
+
+def _find_exposed(inputs, score: np.ndarray) -> ExposedRecords:
+    members, others = int(inputs.inside.sum()), int((~inputs.inside).sum())
+    # the lowest rate of those looked at that ten non-members make, or one in ten
+    level = next((rate for rate in (*reversed(inputs.options.rates), 0.05) if rate * others >= 10), 0.1)
+    rate = p_values(score, inputs.inside)[:members]
+    order = np.argsort(-score[:members], kind="stable")[:SHOWN]
+    chance = math.floor(level * (others + 1) + 1e-9) / (others + 1)
+    return ExposedRecords(order, score[order], rate[order], level, int((rate <= level + 1e-12).sum()), float(chance * members))

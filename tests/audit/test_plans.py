@@ -1,0 +1,144 @@
+"""What an audit plans: costs that decide, what is lacking, and corrections by what the first references took."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mia_lib import audit, training
+from mia_lib.audit import attacks, execution, inputs, plans
+from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.plans import IMPOSSIBLE, REFERENCES, RETRAINED, RUNS, TOO_DEAR
+from mia_lib.audit.rehearsal import clusters
+from mia_lib.training import TrainConfig
+
+RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
+COSTS = attacks.MeasuredCosts(answer=1e-5, gradient=1e-4, epoch=1e-3, curve=1e-4, regression=1e-5)
+
+
+@pytest.fixture(scope="module")
+def sets():
+    drawn = clusters(900, 3)
+    return [drawn.take(np.arange(k, k + 300)) for k in (0, 300, 600)]
+
+
+@pytest.fixture(scope="module")
+def had(sets):
+    members, others, public = sets
+    model = training.fit(members.x, members.y, len(members.classes), replace(RECIPE, epochs=3))[0]
+    return inputs.check_inputs(model, members, others, AuditOptions(public=public, recipe=RECIPE))
+
+
+def told(had, **options):
+    """The same inputs, told otherwise."""
+    return replace(had, options=replace(had.options, **options))
+
+
+def test_more_minutes_give_more_references(had, monkeypatch):
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    counts = [plans.arrange(told(had, minutes=float(minutes), references=500), COSTS).references
+              for minutes in (0.3, 2, 5, 10, 30, 100)]
+    assert counts == sorted(counts) and counts[0] == 0 and counts[-1] == 500
+    for minutes in (0.3, 2, 5, 10, 30):
+        planned = plans.arrange(told(had, minutes=float(minutes)), COSTS)
+        assert planned.needed <= minutes
+
+
+def test_public_records_take_the_place_of_halves_where_time_is_short(had, monkeypatch):
+    """Eight on halves do not fit, but some on public records do; online attacks are then not possible, and say so."""
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    planned = plans.arrange(told(had, minutes=1.0), COSTS)
+    assert planned.variant == attacks.PUBLIC and 2 <= planned.references < plans.FEW
+    assert planned.state("LiRA") == IMPOSSIBLE and planned.state("LiRA, offline") == RUNS
+
+
+def test_a_cluster_has_time_for_more_references(had, monkeypatch):
+    few = plans.arrange(told(had, minutes=4.0, references=500), COSTS).references
+    monkeypatch.setattr(plans.pool, "at_once", lambda: 8 * plans.pool.default_workers())
+    assert plans.arrange(told(had, minutes=4.0, references=500), COSTS).references > 2 * few > 0
+
+
+def test_what_is_lacking_is_said(had):
+    bare = told(had, public=None, recipe=None)
+    planned = plans.arrange(bare, replace(COSTS, regression=None, epoch=None))
+    why = {step.name: step.why for step in planned.steps}
+    assert why["LiRA"] == "needs a training recipe" and why["quantile regression"] == "needs public records"
+    assert "needs a training recipe" in why["IHA"]
+    assert planned.state("gradient norm") == RUNS
+    large = told(had, recipe=replace(RECIPE, optimizer="adam", momentum=0.0))
+    assert "is for SGD" in attacks.find_obstacle(attacks.ATTACKS["IHA"], large, COSTS)
+    dear = plans.arrange(had, replace(COSTS, gradient=100.0))
+    assert dear.state("gradient norm") == TOO_DEAR
+    assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
+    assert all(step.name in str(dear) for step in dear.steps)
+
+
+def test_trees_have_no_curvature(sets):
+    members, others, _ = sets
+
+    def steps(x):
+        z = np.stack([np.floor(x[:, k]) for k in range(4)], 1).astype(np.float64)
+        return np.exp(z) / np.exp(z).sum(1, keepdims=True)
+
+    found = audit.plan(steps, members, others, outputs="probabilities")
+    assert "do not move" in next(step.why for step in found.steps if step.name == "curvature")
+
+
+# ------------------------------------------------------------------------------------------------------- correcting a plan
+
+
+class Trained:
+    """An ensemble whose models take `seconds` each, by the clock of `execution`."""
+
+    def __init__(self, clock: list[float], seconds: float, rows=range(0)):
+        self.clock, self.seconds, self.rows = clock, seconds, rows
+
+    def part(self, rows):
+        return Trained(self.clock, self.seconds, rows)
+
+    def fit(self):
+        self.clock[0] += self.seconds * len(self.rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def train(had, monkeypatch, seconds: float, costs=COSTS):
+    """References of a plan by `costs`, and the plan in the end, where each takes `seconds`."""
+    clock = [0.0]
+    monkeypatch.setenv("MIA_WORKERS", "1")
+    monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(execution.training, "train", lambda *given, **how: Trained(clock, seconds))
+    planned = plans.arrange(had, costs)
+    references, corrected = execution.train_references(had, planned, lambda: 60 * had.options.minutes - clock[0])
+    return planned, references, corrected
+
+
+def minutes_of(plan, name: str) -> float:
+    return next(step.minutes for step in plan.steps if step.name == name)
+
+
+def test_a_plan_that_was_ten_times_too_slow_is_corrected(had, monkeypatch):
+    """A reference was thought to take 9 s and takes 0.9: there is time for all, and for what did not fit before."""
+    had = told(had, minutes=2.0, references=64)
+    planned, references, corrected = train(had, monkeypatch, 0.9)
+    assert planned.references < 16 and planned.state(RETRAINED) == TOO_DEAR
+    assert len(references.models) == corrected.references == 64 and references.members.shape == (64, 600)
+    assert corrected.state(RETRAINED) == RUNS
+    assert minutes_of(corrected, REFERENCES) == pytest.approx((64 * 0.9 + 5) / 60, rel=0.01)
+    np.testing.assert_array_equal(references.members[:8], inputs.halves(had, 8))  # the first are the same
+
+
+def test_a_plan_that_was_too_quick_ends_in_time(had, monkeypatch):
+    """A reference was thought to take 0.9 s and takes 9: fewer are trained, and none is thrown away."""
+    had = told(had, minutes=3.0, references=64)
+    planned, references, corrected = train(had, monkeypatch, 9.0, replace(COSTS, epoch=1e-4))
+    assert planned.references == 64 and 4 <= len(references.models) == corrected.references < 20
+    assert corrected.needed <= 3.0
+
+
+def test_references_that_do_not_come_are_done_without(had, monkeypatch):
+    planned, references, corrected = train(told(had, public=None, minutes=1.0), monkeypatch, 300.0, replace(COSTS, epoch=1e-4))
+    assert planned.references >= 4 and references is None and corrected.state("LiRA") == TOO_DEAR

@@ -1,0 +1,106 @@
+"""Scores that were made elsewhere: judged like those of an attack, without a model that could be asked."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from mia_lib import audit, metrics
+from mia_lib.audit import statistics
+from mia_lib.errors import MiaError
+from mia_lib.publish.cli import app
+
+RNG = np.random.default_rng(0)
+MEMBERS = RNG.permutation(400) < 200
+SCORES = RNG.standard_normal(400) + 2 * MEMBERS
+REGION = np.where(RNG.random(400) < 0.5, "north", "south")
+
+
+def test_numbers_are_those_of_the_metrics():
+    report = audit.audit_scores(SCORES, MEMBERS, groups=REGION, delta=1e-3, seed=3)
+    [attack] = report.result.attacks
+    order = np.argsort(~MEMBERS, kind="stable")  # members first
+    np.testing.assert_array_equal(report.scores["score"], SCORES[order])
+    np.testing.assert_array_equal(report.members, MEMBERS[order])
+    assert attack.auc.value == pytest.approx(metrics.auc(SCORES, MEMBERS)) and report.leak
+    assert attack.rates[0].tpr.value == pytest.approx(metrics.tpr_at_fpr(SCORES, MEMBERS, 0.01))
+    assert attack.epsilon == metrics.epsilon_lower_bound(SCORES[order], MEMBERS[order], 1e-3, 0.95, 3) > 0
+    assert attack.p == pytest.approx(metrics.holm(statistics.tests([SCORES], MEMBERS, 0.01)).min())
+    assert not report.result.best.chosen and report.result.best.auc.value == attack.auc.value  # no choice, no halves
+    for group in report.result.groups:
+        rows = group.name == REGION
+        assert group.kind == "group" and group.auc.value == pytest.approx(metrics.auc(SCORES[rows], MEMBERS[rows]))
+    assert report.answer.startswith("The scores tell members from non-members, to a severe degree: score has an AUC of")
+
+
+def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about():
+    report = audit.audit_scores(RNG.permutation(SCORES), MEMBERS)
+    assert not report.leak and "No attack found anything beyond chance" in report.answer
+    assert "higher for non-members, as a loss is?" in audit.audit_scores(-SCORES, MEMBERS).answer
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending):
+    monkeypatch.chdir(tmp_path)
+    columns = {"odds": SCORES, "in_train": MEMBERS.astype(int), "region": REGION}
+    if ending == "csv":
+        pd.DataFrame(columns).to_csv("table.csv", index=False)
+    else:
+        np.savez("table.npz", **columns)
+    words = ["audit", "--scores", f"table.{ending}", "--score", "odds", "--member", "in_train", "--groups", "region",
+             "--name", "theirs", "-o", "out"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0 and "The scores tell members from non-members" in done.output
+    numbers, page = json.loads((tmp_path / "out" / "audit.json").read_text()), (tmp_path / "out" / "audit.html").read_text()
+    assert numbers["headline"]["auc"]["value"] == pytest.approx(metrics.auc(SCORES, MEMBERS), abs=1e-6)
+    assert {group["name"] for group in numbers["groups"]} == {"north", "south"}
+    most = numbers["exposed"]["records"][0]["index"]
+    assert MEMBERS[most] and SCORES[most] == SCORES[MEMBERS].max()  # rows of the table as it was given
+    assert "Audit of theirs" in page and "By group" in page and "None" not in page and "What ran" not in page
+    assert "Scores alone were given" in page
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 2 and "was finished" in again.output
+
+
+REFUSED = {  # what is given differently, and what the message says
+    "text": ({"scores": np.array(["a"] * 400)}, "numbers [N] are needed"),
+    "probabilities of each class": ({"scores": np.full((400, 2), 0.5)}, "of probabilities that of the true class"),
+    "NaN": ({"scores": np.where(np.arange(400) == 7, np.nan, SCORES)}, "1 values that are not finite numbers"),
+    "a constant": ({"scores": np.ones(400)}, "All scores are 1"),
+    "members of another length": ({"members": MEMBERS[1:]}, "one a record is needed"),
+    "members that are none": ({"members": SCORES}, "a mask is needed"),
+    "few members": ({"members": np.arange(400) < 20}, "20 members: at least 50"),
+    "few non-members": ({"members": np.arange(400) > 20}, "21 non-members: at least 50"),
+    "groups of another length": ({"groups": REGION[1:]}, "groups have shape (399,)"),
+    "numbers for groups": ({"groups": SCORES}, "np.digitize"),
+    "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_table_of_scores_is_refused(case):
+    changes, said = REFUSED[case]
+    asked = {"scores": SCORES, "members": MEMBERS} | changes
+    with pytest.raises(MiaError) as refused:
+        audit.audit_scores(**asked)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["mine:predict"], "leave MODEL out"), (["--members", "m.npz"], "leave --members out"),
+    (["--plan"], "--plan is for a model"),
+    (["--score", "scores"], "--score scores: table.csv has no such column. It has score, member, text"),
+    (["--member", "text"], "--member text holds other values than True and False"),
+    (["--score", "gap"], "1 values are missing"), (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
+    (["--scores", "empty.csv"], "cannot be read as a CSV")])
+def test_a_command_that_cannot_be_is_refused(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    gap = np.where(np.arange(400) == 5, np.nan, SCORES)
+    pd.DataFrame({"score": SCORES, "member": MEMBERS, "text": REGION, "gap": gap}).to_csv("table.csv", index=False)
+    (tmp_path / "empty.csv").write_text("")
+    done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", *words])
+    assert done.exit_code == 2 and said in " ".join(done.output.split())

@@ -1,0 +1,131 @@
+"""What an audit makes of scores: tests, choice of an attack, curves and groups, against exact counts and plain loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mia_lib import metrics
+from mia_lib.audit import report_text, statistics
+from mia_lib.metrics import Interval
+
+RNG = np.random.default_rng(0)
+
+
+def test_low_rate_test_is_exact():
+    """The p-value is the share of all ways to deal out membership with as many members above the bar."""
+    score = np.arange(9.0)
+    inside = np.isin(score, [8, 7, 5, 2])
+    for fpr in (0.0, 0.2, 0.4):
+        allowed = int(fpr * 5 + 1e-9)
+
+        def above(held, allowed=allowed):
+            return (score[held] > np.sort(score[~held])[::-1][allowed]).sum()
+
+        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), 4)]
+        twin = np.mean([above(held) >= above(inside) for held in deals])
+        assert statistics.low_p(score, inside, fpr) == pytest.approx(twin)
+
+
+@pytest.mark.parametrize("members", [3, 6])
+def test_rank_test_of_few_records_is_exact(members):
+    """The share of all ways to deal out membership whose AUC is as high, with ties, for few members and for few others."""
+    for _ in range(4):
+        score, inside = RNG.integers(0, 5, 9).astype(float), np.arange(9) < members
+        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), members)]
+        twin = np.mean([metrics.auc(score, held) >= metrics.auc(score, inside) - 1e-12 for held in deals])
+        assert statistics.rank_p(score, inside) == pytest.approx(twin)
+    assert statistics.auc_p(np.ones(10), np.arange(10) < 5) == 1.0
+    score, inside = RNG.standard_normal(60), np.arange(60) < 25
+    assert statistics.rank_p(score, inside) == pytest.approx(statistics.auc_p(score, inside), abs=0.01)
+
+
+@pytest.mark.parametrize("groups, side", [(10, 10), (10, 20), (5, 10)])
+def test_groups_without_a_leak_are_not_called(groups, side):
+    """Of 300 audits no more call a group than one test in a thousand would make of 5 %."""
+    chance = np.random.default_rng([groups, side])
+    inside, rows = np.arange(2 * side * groups) % 2 == 0, np.arange(2 * side * groups).reshape(groups, -1)
+    alarms = sum(min(statistics.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05
+                 for _ in range(300))
+    assert alarms <= stats.binom.ppf(0.999, 300, 0.05)
+
+
+def test_a_group_that_leaks_is_told_from_one_that_does_not():
+    inside, score = np.arange(80) % 2 == 0, np.arange(80.0)
+    score[:40] += 100 * inside[:40]
+    leaks, other = statistics.groups_p(score, inside, [np.arange(40), np.arange(40, 80)])
+    assert leaks < 1e-6 < 0.05 < other
+
+
+def test_p_values_of_members_are_conformal():
+    """(g + 1) / (n + 1) with g non-members as high; ties count."""
+    score, inside = np.array([3.0, 1.0, 2.0, 3.0, 0.0]), np.array([True, True, False, False, False])
+    np.testing.assert_allclose(statistics.p_values(score, inside)[:2], [2 / 4, 3 / 4])
+
+
+def test_curve_is_the_roc_within_its_band():
+    score, inside = RNG.standard_normal(300), RNG.random(300) < 0.5
+    found = statistics.curve(score, inside, 0)
+    assert (found.low <= found.tpr).all() and (found.tpr <= found.high).all()
+    twin = [metrics.tpr_at_fpr(score, inside, min(rate + 1e-9, 0.999999)) for rate in found.fpr[:-1]]
+    np.testing.assert_allclose(found.tpr[:-1], twin)
+    assert found.tpr[-1] == 1
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_band_of_a_curve_holds_the_truth_as_often_as_it_says(level):
+    """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(60):
+        inside = np.arange(400) % 2 == 0
+        found = statistics.curve(rng.standard_normal(400) + inside, inside, 0, level)
+        for at in (0.05, 0.2, 0.5):
+            k = np.searchsorted(found.fpr, at)
+            truth = stats.norm.sf(stats.norm.isf(found.fpr[k]) - 1)
+            held.append(found.low[k] <= truth <= found.high[k])
+    assert level - 0.1 < np.mean(held) < level + 0.075
+
+
+def test_the_choice_does_not_look_at_what_it_is_judged_on():
+    """Scores of the judging half may be anything: the same attack is chosen."""
+    inside = np.arange(200) < 100
+    scores = {"MALT": RNG.standard_normal(200) + inside, "curvature": RNG.standard_normal(200)}
+    first = statistics.choose_best(scores, inside, (0.05,), 0)
+    scores["curvature"][first.judged_on] = 10.0 * inside[first.judged_on]
+    assert statistics.choose_best(scores, inside, (0.05,), 0).attack == first.attack == "MALT"
+    assert first.chosen and inside[first.judged_on].sum() == 50
+
+
+@pytest.mark.parametrize("auc, tpr, severity", [(0.55, 0.02, "slight"), (0.65, 0.02, "marked"), (0.8, 0.02, "severe"),
+                                                (0.55, 0.05, "marked"), (0.55, 0.2, "severe")])
+def test_severity_is_the_highest_that_the_auc_or_a_rate_reaches(auc, tpr, severity):
+    rate = statistics.Rate(0.01, Interval(tpr, 0.015, 0.3), 0.01, resolved=True, tied=False)
+    best = statistics.BestAttack("LiRA", True, np.arange(3), Interval(auc, 0.52, 0.9), (rate,))
+    assert best.severity == severity
+    uncertain = replace(best, rates=(replace(rate, tpr=Interval(tpr, 0.005, 0.3)),))
+    assert uncertain.severity == replace(best, rates=()).severity  # a rate that may be chance counts nothing
+
+def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
+    """Mean and variance are those of all draws; a model that names the frequent class alone does no better than a guess."""
+    predicted, labels, pool = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]), np.array([0, 0, 0, 1, 2])
+    hits = [(predicted == drawn).sum() for drawn in product(pool, repeat=4)]
+    found = statistics.compare_with_guessing(predicted, labels, pool)
+    assert found.count == 3 and found.by_a_guess == pytest.approx(np.mean(hits))
+    assert found.p == pytest.approx(stats.norm.sf((3 - np.mean(hits) - 0.5) / np.std(hits)))
+    rare = (np.arange(100) > 90).astype(int)
+    assert statistics.compare_with_guessing(np.zeros(100, int), rare, rare).guessed
+    zeros = np.zeros(100, int)
+    assert not statistics.compare_with_guessing(zeros, zeros, np.arange(200) % 2).guessed  # members of one class
+
+
+def test_a_rate_of_nobody_has_its_exact_interval():
+    """Of 50 members none was found: up to seven in a hundred are not excluded, so nothing is below chance."""
+    score = np.r_[np.zeros(50), np.linspace(0, 1, 300)]
+    _, (rate,) = statistics._auc_and_rates(score, np.arange(350) < 50, (0.01,), 0, 0.95)
+    assert rate.tpr.value == 0 and rate.tpr.high == pytest.approx(1 - 0.025 ** (1 / 50))
+    best = statistics.BestAttack("MALT", True, np.arange(3), Interval(0.5, 0.4, 0.6), (rate,))
+    assert "not told from" in " ".join(report_text.render("low_rates", best=best))

@@ -1,0 +1,219 @@
+"""Models as people have them: what they return and refuse, which columns they have, and how often they are asked."""
+
+from __future__ import annotations
+
+from types import MethodType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier
+
+from mia_lib import audit, metrics, training
+from mia_lib.audit import attacks
+from mia_lib.audit.inputs import check_inputs
+from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.plans import IMPOSSIBLE, RUNS
+from mia_lib.audit.rehearsal import clusters
+from mia_lib.audit.target import column_places
+from mia_lib.data import from_arrays
+from mia_lib.errors import MiaError
+from mia_lib.signals import boundary
+from mia_lib.training import TrainConfig
+
+RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
+
+
+@pytest.fixture(scope="module")
+def sets():
+    drawn = clusters(900, 3)
+    return [drawn.take(np.arange(k, k + 300)) for k in (0, 300, 600)]
+
+
+@pytest.fixture(scope="module")
+def memorised(sets):
+    return training.fit(sets[0].x, sets[0].y, len(sets[0].classes), RECIPE)[0]
+
+
+class Packed(torch.nn.Module):
+    """A network that returns what libraries of language models return."""
+
+    def __init__(self, inside, pack):
+        super().__init__()
+        self.inside, self.pack = inside, pack
+
+    def forward(self, x):
+        return self.pack(self.inside(x))
+
+
+def test_logits_of_what_a_network_returns_are_taken_and_the_report_says_so(sets, memorised):
+    """As the network itself, in all attacks; the network is left as it was."""
+    members, others, _ = sets
+    small = [records.take(np.arange(100)) for records in (members, others)]
+    recipe = TrainConfig("mlp:16", optimizer="sgd", learning_rate=0.2)
+    expected = audit.audit(memorised, *small, recipe=recipe, references=0, minutes=5)
+    for pack in (lambda z: {"logits": z}, lambda z: SimpleNamespace(logits=z)):
+        network = Packed(memorised, pack).eval()
+        found = audit.audit(network, *small, recipe=recipe, references=0, minutes=5)
+        assert found.scores.keys() == expected.scores.keys() >= {"gradient norm", "curvature", "IHA"}
+        for name, score in expected.scores.items():
+            np.testing.assert_allclose(found.scores[name], score, rtol=1e-6, err_msg=name)
+        kind = type(pack(torch.zeros(1))).__name__
+        assert f"The model returns a {kind}, of which its logits were taken." in found.text("shows")
+        assert not isinstance(network(torch.zeros(1, 12)), torch.Tensor)
+    assert "logits were taken" not in " ".join(expected.text("shows"))
+
+
+def test_logits_of_what_a_function_returns_are_taken(sets, memorised):
+    def function(x):
+        with torch.no_grad():
+            return SimpleNamespace(logits=memorised(torch.from_numpy(x.astype(np.float32))))
+
+    found, plain = (check_inputs(model, *sets[:2], AuditOptions()).target for model in (function, memorised))
+    np.testing.assert_array_equal(found.ask(sets[0].x), plain.ask(sets[0].x))
+    assert found.queries.unpacked == {"SimpleNamespace"}
+
+
+@pytest.mark.parametrize("pack, returned", [(lambda z: (z, None), "tuple"), (lambda z: {"scores": z}, "dict"),
+                                            (lambda z: {"logits": None}, "dict")])
+def test_a_network_that_returns_no_logits_is_refused_with_a_remedy(sets, memorised, pack, returned):
+    with pytest.raises(MiaError, match=f"model = Packed returns a {returned}: .* whose forward returns the tensor"):
+        audit.plan(Packed(memorised, pack).eval(), *sets[:2])
+
+
+@pytest.mark.parametrize("answer", [lambda z: z.to(torch.bfloat16), lambda z: z.requires_grad_(),
+                                    lambda z: z.to(torch.bfloat16).requires_grad_()])
+def test_tensors_of_any_type_are_answers(sets, memorised, answer):
+    def function(x):
+        with torch.no_grad():
+            return memorised(torch.from_numpy(x.astype(np.float32)))
+
+    found = check_inputs(lambda x: answer(function(x)), *sets[:2], AuditOptions()).target.ask(sets[0].x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, function(sets[0].x), rtol=1e-2, atol=1e-2)
+
+
+@pytest.fixture(scope="module")
+def partial_forest(sets):
+    """A forest that never saw the third of four classes, and its members."""
+    members = sets[0].take(np.flatnonzero(sets[0].y != 2))
+    return RandomForestClassifier(10, random_state=0).fit(members.x, members.y), members
+
+
+def test_columns_of_a_forest_that_lacks_a_class_stand_where_they_belong(sets, partial_forest):
+    forest, members = partial_forest
+    whole = np.zeros((300, 4))
+    whole[:, [0, 1, 3]] = forest.predict_proba(sets[1].x)
+    names = [members.classes[k] for k in (0, 1, 3)]
+    for model, columns in ((forest.predict_proba, None), (lambda x: forest.predict_proba(x), forest.classes_),
+                           (lambda x: forest.predict_proba(x), names)):
+        inputs = check_inputs(model, members, sets[1], AuditOptions(outputs="probabilities", columns=columns))
+        np.testing.assert_array_equal(inputs.target.ask(sets[1].x), whole)
+    report = audit.audit(forest.predict_proba, members, sets[1], outputs="probabilities", minutes=5)
+    assert "The model has columns for 3 of 4 classes; the others count as impossible." in report.text("shows")
+    with pytest.raises(MiaError, match=r"columns=model.classes_, .*: p = np.zeros\(\(len\(x\), 4\)\); p\[:, model.classes_\]"):
+        audit.audit(lambda x: forest.predict_proba(x), members, sets[1], outputs="probabilities")
+
+
+def test_columns_in_another_order_are_put_in_that_of_the_records():
+    assert column_places(None, ["b", "c", "a"], ("a", "b", "c")).tolist() == [1, 2, 0]
+    assert column_places(None, ["a", "b", "c"], ("a", "b", "c")) is None
+    assert column_places(None, [2, 0], ("a", "b", "c")).tolist() == [2, 0]
+    assert column_places(None, ["2", "0"], ("0", "1", "2")).tolist() == [2, 0]
+    estimator = SimpleNamespace(classes_=np.array(["no", "yes"]))
+    unrelated = MethodType(lambda self, x: x, estimator)
+    assert column_places(unrelated, None, ("0", "1")) is None
+
+
+def forward(memorised):
+    def function(x):
+        with torch.no_grad():
+            return torch.softmax(memorised(torch.from_numpy(x.astype(np.float32))), 1).numpy().astype(np.float64)
+
+    return function
+
+
+def test_a_model_that_refuses_moved_records_is_audited_without_curvature(sets, memorised):
+    """One attack's probe is no reason to refuse the model."""
+    known = {row.tobytes() for one in sets for row in one.x}
+    answer = forward(memorised)
+
+    def strict(x):
+        if not all(np.asarray(row, np.float32).tobytes() in known for row in x):
+            raise ValueError("not one of our records")
+        return answer(x)
+
+    found = audit.plan(strict, *sets[:2], outputs="probabilities")
+    step = next(step for step in found.steps if step.name == "curvature")
+    assert step.state == IMPOSSIBLE and "moved by a small step" in step.why and "not one of our records" in step.why
+    assert found.state("MALT") == RUNS
+
+
+def test_a_function_in_float32_alone_is_audited_without_curvature(sets, memorised):
+    """As of PyTorch, whose layers refuse float64: ordinary questions come in the records' own type."""
+    asked = set()
+
+    def function(x):
+        asked.add(x.dtype.name)
+        with torch.no_grad():
+            return memorised(torch.from_numpy(x))
+
+    found = audit.plan(function, *sets[:2])
+    step = next(step for step in found.steps if step.name == "curvature")
+    assert step.state == IMPOSSIBLE and "does not answer records in float64" in step.why
+    assert found.state("MALT") == RUNS and asked == {"float32", "float64"}
+
+
+def test_records_that_are_probabilities_are_not_blamed_for_the_audits_step():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 200)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    sides = [from_arrays(p[k:k + 100], y[k:k + 100], name, classes=("a", "b", "c")) for k, name in ((0, "in"), (100, "out"))]
+    assert audit.plan(lambda x: x, *sides, outputs="probabilities").state("MALT") == RUNS
+
+
+def test_predicted_classes_are_outputs_too(sets, memorised):
+    answer = forward(memorised)
+    found = audit.audit(lambda x: answer(x).argmax(1), *sets[:2], outputs="labels", minutes=5)
+    right = answer(found.inputs.pool.x).argmax(1) == found.inputs.pool.y
+    assert metrics.auc(found.scores["0-1"], found.members) == pytest.approx(metrics.auc(right.astype(float), found.members))
+    with pytest.raises(MiaError, match="a class from 0 to"):
+        audit.plan(answer, *sets[:2], outputs="labels")
+    with pytest.raises(MiaError, match="a network says more"):
+        audit.plan(memorised, *sets[:2], outputs="labels")
+
+
+def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(sets, memorised):
+    """It is that of the walk itself, for at most so many queries a record, and tells more than right and wrong."""
+    answer, asked = forward(memorised), [0]
+
+    def predict(x):
+        asked[0] += len(x)
+        return answer(x).argmax(1)
+
+    few = [records.take(np.arange(60)) for records in sets[:2]]
+    found = audit.audit(predict, *few, outputs="labels", queries=400, minutes=5)
+    pool = found.inputs.pool
+    twin = boundary.hop_skip_jump(lambda z: torch.from_numpy(answer(z.numpy()).argmax(1)), torch.from_numpy(pool.x), pool.y,
+                                  400, signed=True)
+    np.testing.assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
+    assert 120 * 200 < asked[0] == found.data()["queries"] <= found.plan.queries + 1000
+    without = audit.plan(predict, *few, outputs="labels")
+    assert "queries = 2500" in next(step.why for step in without.steps if step.name == "boundary distance")
+    little = audit.plan(predict, *few, outputs="labels", queries=50)
+    assert "at least" in next(step.why for step in little.steps if step.name == "boundary distance")
+
+
+def test_queries_are_planned_and_counted(sets, memorised):
+    answer, asked = forward(memorised), [0]
+
+    def counting(x):
+        asked[0] += len(x)
+        return answer(x)
+
+    found = audit.audit(counting, *sets[:2], outputs="probabilities", minutes=5)
+    records = sum(map(len, sets[:2]))
+    runs = found.plan.state("curvature") == RUNS
+    assert found.plan.queries == records * (1 + 4 * attacks.PROBES * runs)
+    assert found.data()["queries"] == found.inputs.target.queries.records == asked[0] >= found.plan.queries
+    assert f"asked about {asked[0]:,} records" in found.html() and f"{found.plan.queries:,} queries" in str(found.plan)
