@@ -52,7 +52,7 @@ def test_everything_with_a_name_stands_on_the_page(executed, built_book):
     name, notebook = executed
     page = (built_book / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
     shown = outputs.displayed(notebook)
-    assert len(shown.tables) > 3 and len(shown.figures) > 2
+    assert shown.tables and shown.figures
     assert not [label for label in (*shown.tables, *shown.figures) if f'id="{label}"' not in page]
 
 

@@ -1,5 +1,8 @@
-"""An executed notebook as a page: captions, provenance, rows of claims that can be linked to, no bookkeeping."""
+"""An executed notebook as a page: captions, provenance, links to claims and to reports of audits, no bookkeeping."""
 
+import pytest
+
+from mia_lib.papers.audit import exhibits
 from mia_lib.publish import outputs, pages
 
 RECORD = {"notebook": "n", "preset": "smoke", "changed": {"a": "x|y"}, "date": "2026-01-02T03:04:05+00:00",
@@ -43,3 +46,19 @@ def test_rows_of_a_chapters_claims_can_be_linked_to():
         {**cell(shown({outputs.CLAIMS: [{"claim": "C7"}], "text/markdown": table})), "id": "a"}]})
     told = next(o["data"]["text/markdown"] for one in made["cells"] for o in one.get("outputs", []))
     assert '| <span id="claim-C7"></span>**C7** (ours) text |' in told and told.count("<span") == 2
+
+
+REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html": "<title>é</title>", "audit.json": "{}"}}
+
+
+@pytest.mark.parametrize("options, href", [
+    ({}, "../audits/audit-forest/audit.html"), ({"audits": ""}, "audit-forest/audit.html")])
+def test_a_report_is_a_link_to_a_page_of_its_own(options, href):
+    assert outputs.AUDIT == exhibits.MIME, "the notebook and the book mean the same output"
+    executed = {"metadata": {"mia": RECORD}, "cells": [
+        cell(shown({"text/html": "<iframe></iframe>", "text/markdown": "elsewhere", outputs.AUDIT: REPORT}))]}
+    assert outputs.displayed(executed).report_files() == {
+        f"audit-forest/{name}": text for name, text in REPORT["files"].items()}
+    [output] = pages.page(executed, **options)["cells"][0]["outputs"]
+    assert set(output["data"]) == {"text/markdown", "text/plain"}
+    assert f'<a href="{href}">The whole report on a &lt;forest&gt;</a>' in output["data"]["text/markdown"]
