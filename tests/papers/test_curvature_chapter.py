@@ -155,10 +155,10 @@ def test_the_banks_own_models_stand_among_random_sets():
 
 
 def test_references_of_other_sizes_are_halves_of_cifar_100():
-    references, half, targets = study.of_other_sizes([1000], 8)
+    references, half, targets = study.of_other_sizes([1000], [5000], 8)
     assert references.members.shape == (8, 4000) and half == 25_000
     assert {key: bank.members.shape for key, bank in targets.items()} == {
-        ("random", 1000): (8, 4000), ("coreset", 1000): (8, 4000)}
+        ("random", 1000): (8, 4000), ("coreset", 5000): (8, 4000)}
 
 
 def test_tables_stand_beside_the_papers():

@@ -65,17 +65,18 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
-def of_other_sizes(sizes: Sequence[int], models: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
+def of_other_sizes(random: Sequence[int], coresets: Sequence[int],
+                   models: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
     """The references of Figures 6 and 7, models of the small bank on CIFAR-100; how many records each was trained on; and
-    eight targets, (kind, size) -> of `measure.sizes`. As random sets of half of the records the references serve themselves.
+    eight targets, (kind, size) -> of `measure.sizes`.
 
     Args:
-        sizes: of the targets' training sets. models: references.
+        random, coresets: sizes of the targets' training sets. models: references.
     """
     known = catalogue()
     references, half = known["curvature/cifar100-small"](models), int(known["bank/cifar100-small"](1).members.sum())
     return references, half, {(kind, size): known["curvature/sizes"](8, kind=kind, size=size)
-                              for kind in KINDS for size in sizes if (kind, size) != ("random", half)}
+                              for kind, sizes in zip(KINDS, (random, coresets), strict=True) for size in sizes}
 
 
 def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tuple[dict[str, np.ndarray], np.ndarray]:
