@@ -332,8 +332,7 @@ plotting.show(
 # ### Tables 1, 3 and 4: accuracy, and labels alone
 #
 # The accuracy of an attack needs a threshold, and the attacker has no labelled members to choose it on. We *rehearse*: the attacker plays the whole game
-# once more within the public half, at half the size, and takes over the threshold that is best there. The paper does not say which model plays the target
-# in its own rehearsal.
+# once more within the public half, at half the size, and takes over the threshold that is best there. The paper does not say which model plays its target.
 #
 # An attacker who sees nothing but predicted labels can ask how far a record is from the decision boundary. HopSkipJump {cite}`chen2020hopskipjump`
 # finds that distance by asking for the labels of points nearby; {cite:t}`choquette2021label` proposed it as a score.
@@ -429,8 +428,7 @@ claims.show("calibration", rules.judge_all("calibration", frame, ran))
 # %% [markdown]
 # ### Where text and released code differ
 #
-# - **Two softmaxes**: the released network for tables ends in a softmax and is trained with a loss that applies another. Our tables do the same. With
-#   it targets fit the members of German credit as closely as the paper's do.
+# - **Two softmaxes**: the released network for tables ends in a softmax and is trained with a loss that applies another. Ours, too.
 # - **Label-only**: where the reference is wrong, the code takes the target's own distance $d$ for the reference's, so that the score is
 #   $d + |d|$. On {ours}`slip-set` this slip adds {ours}`slip:value` points of AUC.
 # - **Several references** are joined by the sum of differences, which ranks as the mean does; for confidence and distance the code keeps only the last.

@@ -115,6 +115,7 @@ FACTS = {
         "25,000": "non-members of each of the paper's targets",
         "95 %": "level of intervals",
         "64": "references of the paper",
+        "256": "models of LiRA in its appendix",
         "3": "its targets",
         "300": "its epochs",
         "14": "its epsilons",
