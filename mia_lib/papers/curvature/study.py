@@ -90,11 +90,15 @@ def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tupl
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, members[list(games)]
 
 
+def released_ratio(signal: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """The rule that the released code calls LR, [N], of log curvature, or of log odds for its LiRA, [M, N] or [M, N, A]."""
+    return attack.likelihood_ratio(signal[target], signal[references], inside, "released_code")
+
+
 def curvature_attacks(log: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
     """Both released scores and the log-likelihood ratio [N] of a log curvature [M, N, A]."""
-    data = log[target], log[references], inside
-    return {NLL: attack.nll(*data, "released_code"), LR: attack.likelihood_ratio(*data, "released_code"),
-            RATIO: attack.nll(*data)}
+    nll, ratio = (attack.nll(log[target], log[references], inside, variant) for variant in ("released_code", "paper"))
+    return {NLL: nll, LR: released_ratio(log, target, references, inside), RATIO: ratio}
 
 
 def lira(log_odds: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray,
@@ -111,18 +115,16 @@ def methods(curved: Bank, games: Mapping[int, np.ndarray], views: int,
     loss = signals.loss_of(curved.true[..., 0])
 
     def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
-        def by_released_rule(log_odds: np.ndarray) -> np.ndarray:
-            return attack.likelihood_ratio(log_odds[t], log_odds[others], inside, "released_code")
-
         of_curvature = curvature_attacks(log, t, others, inside)
-        return {NLL: of_curvature[NLL], LR: of_curvature[LR], RELEASED: by_released_rule(top),
+        return {NLL: of_curvature[NLL], LR: of_curvature[LR], RELEASED: released_ratio(top, t, others, inside),
                 "Yeom": bayes.malt(loss[t]), "MAST": bayes.mast(loss[t], loss[others], inside, "middle"),
                 "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
                 "Attack R": baselines.attack_r(loss[t], loss[others], inside, QUANTILE),
                 "Song and Mittal": -curved.entropy[t].astype(float), RATIO: of_curvature[RATIO],
-                "LiRA, largest class": lira(top, t, others, inside), "LiRA, released rule": by_released_rule(true),
-                TRUE: lira(true, t, others, inside), FIXED: lira(true, t, others, inside, one_spread=True),
-                **rmia(bank, t, others, loss.shape[1]), CURVATURE: -log[t, :, 0].astype(float)}
+                "LiRA, largest class": lira(top, t, others, inside),
+                "LiRA, released rule": released_ratio(true, t, others, inside), TRUE: lira(true, t, others, inside),
+                FIXED: lira(true, t, others, inside, one_spread=True), **rmia(bank, t, others, loss.shape[1]),
+                CURVATURE: -log[t, :, 0].astype(float)}
 
     return against(games, curved.members, score)
 
@@ -206,9 +208,8 @@ def by_references(data: str, curved: Bank, games: Mapping[int, np.ndarray], draw
     frames, metric, most = [], "conformal_tpr_at_fpr=0.001", len(next(iter(games.values())))
     for count in sorted({min(few, most), most}):
         fewer = {target: others[:count] for target, others in games.items()}
-        scores, members = against(fewer, curved.members, lambda t, others, inside: {
-            LR: curvature_attacks(curved.released, t, others, inside)[LR],
-            RELEASED: attack.likelihood_ratio(curved.top[t], curved.top[others], inside, "released_code")})
+        scores, members = against(fewer, curved.members, lambda *game: {
+            LR: released_ratio(curved.released, *game), RELEASED: released_ratio(curved.top, *game)})
         frames.append(by_target(scores, members, (metric,), draws=draws, study="references", data=data, references=count))
     return pd.concat(frames, ignore_index=True)
 
@@ -250,8 +251,7 @@ def sizes(references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], 
                           for name in ("released", "true", "top"))
         scores, inside = against(rows, np.concatenate([bank.members for bank in banks]), lambda t, others, inside: {
             **curvature_attacks(log, t, others, inside), TRUE: lira(true, t, others, inside),
-            RELEASED: attack.likelihood_ratio(top[t], top[others], inside, "released_code"),
-            "Yeom": bayes.malt(signals.loss_of(true[t]))})
+            RELEASED: released_ratio(top, t, others, inside), "Yeom": bayes.malt(signals.loss_of(true[t]))})
         frames.append(by_target(scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where))
 
     attack_all([references], games, kind="random", size=half)
