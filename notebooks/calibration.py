@@ -380,8 +380,7 @@ plotting.show(
 # :claims: C11 reproduced, C11c contradicted
 # Smaller training sets leak more: from {ours}`smallest` records to {ours}`largest` the AUC of the loss falls from {ours}`orig-smallest:value` to
 # {ours}`orig-largest:value`, that of the calibrated loss from {ours}`cal-smallest:value` to {ours}`cal-largest:value`. Calibration costs most on the smallest
-# set. Networks on few records fit them so well that all members have nearly the same low loss. To subtract the loss of a reference puts back how hard each
-# record is.
+# set. Networks on few records fit them so well that all members have nearly the same low loss: a reference's loss then only adds how hard each record is.
 # :::
 #
 # (calibration-which-reference)=
