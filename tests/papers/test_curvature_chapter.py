@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from mia_lib import data, membership, metrics, models, signals
+from mia_lib import data, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines, bayes
 from mia_lib.attacks import curvature as attack
 from mia_lib.errors import MiaError
@@ -155,10 +155,10 @@ def test_the_banks_own_models_stand_among_random_sets():
 
 
 def test_references_of_other_sizes_are_halves_of_cifar_100():
-    references, half, targets = study.of_other_sizes([1000], 8)
+    references, half, targets = study.of_other_sizes([1000], [5000], 8)
     assert references.members.shape == (8, 4000) and half == 25_000
     assert {key: bank.members.shape for key, bank in targets.items()} == {
-        ("random", 1000): (8, 4000), ("coreset", 1000): (8, 4000)}
+        ("random", 1000): (8, 4000), ("coreset", 5000): (8, 4000)}
 
 
 def test_tables_stand_beside_the_papers():
@@ -168,6 +168,7 @@ def test_tables_stand_beside_the_papers():
     assert str(table.loc[("CIFAR-100", "RMIA"), "AUC, paper"]) == "–"
     views = exhibits.views_table(FRAME)
     assert str(views.loc[("CIFAR-100", study.LR), "one view, paper"]) == "88.1" and len(views) == 5
+    assert len(exhibits.figure_4(SCORES, MEMBERS).axes[0].lines) > len(study.PAPER)
     low = exhibits.table_five(FRAME, "cifar100")
     assert str(low.loc[study.LR, "TPR at 0.1 %, paper"]) == "23.9"
     assert str(low.loc[study.LR, "TPR at 0.01 %"]) == "below resolution"
@@ -203,6 +204,16 @@ def test_a_probe_reads_the_hessian_at_small_steps_whatever_the_label():
     chart = exhibits.probe_chart(probed.astype({"label": str}), 1e-3).to_dict()
     assert len(chart["datasets"]["rows"]) == len(probed)
     exhibits.probe_figure(probed, 1e-3)
+
+
+def test_the_probed_record_is_one_that_the_network_has_not_seen_and_gets_wrong():
+    records, members = data.load("fashion_mnist_20k").take(np.arange(60)), membership.balanced_halves(60, 2, 0)
+    networks = training.train(records, members, training.TrainConfig("strided_cnn:4,4,8", epochs=2, batch_size=10))
+    called = signals.logits(networks, records)[0].argmax(-1)
+    record = np.flatnonzero(~members[0] & (called != records.y))[0]
+    label, own = study.probe_of_stranger(networks, records, members[0])["label"].unique()
+    assert label == f"the label, {records.classes[records.y[record]]}"
+    assert own == f"the network's own, {records.classes[called[record]]}"
 
 
 def test_theorems_hold_but_for_the_lemma_as_printed():

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import rel_entr
 
 from mia_lib.errors import MiaError
 from mia_lib.papers.curvature import theory
 
 EPSILONS = (0.0, 0.05, 0.5, 1.0, 3.0, 20.0)
+
+
+def kl(p, q):
+    """Divergence in nats; infinite where q is 0 and p is not."""
+    return rel_entr(p, q).sum(-1)
 
 
 def stochastic(rng, rows, columns):
@@ -51,20 +57,11 @@ def test_randomised_response_by_hand():
     assert_allclose(theory.randomised_response(2000.0, 4), np.eye(4))
 
 
-def test_kl_by_hand_and_with_zeros():
-    assert theory.kl([0.5, 0.5], [0.25, 0.75]) == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
-    assert theory.kl([1.0, 0.0], [0.5, 0.5]) == pytest.approx(np.log(2))
-    assert theory.kl([0.5, 0.5], [1.0, 0.0]) == np.inf
-    p, q = stochastic(np.random.default_rng(0), 4, 5), stochastic(np.random.default_rng(1), 4, 5) * 0.9 + 0.02
-    assert_allclose(theory.kl(p, q), [sum(a * np.log(a / b) for a, b in zip(x, y, strict=True) if a)
-                                      for x, y in zip(p, q, strict=True)])
-
-
 @pytest.mark.parametrize("classes", [2, 3, 10])
 @pytest.mark.parametrize("epsilon", EPSILONS[1:])
 def test_randomised_response_attains_the_kl_cap_with_two_labels_only(epsilon, classes):
     matrix = theory.randomised_response(epsilon, classes)
-    divergence = theory.kl(matrix[0], matrix[1])
+    divergence = kl(matrix[0], matrix[1])
     assert divergence == pytest.approx(epsilon * np.expm1(epsilon) / (np.exp(epsilon) + classes - 1))  # by hand
     if classes == 2:
         assert divergence == pytest.approx(theory.kl_cap(epsilon))
@@ -78,7 +75,7 @@ def test_no_score_of_a_private_mechanism_exceeds_the_cap(epsilon, seed, outputs)
     rng = np.random.default_rng(seed)
     p, q = private(rng, epsilon, outputs)
     for _ in range(2):  # a score of the output, then a score of that score
-        assert theory.kl(p, q) <= theory.kl_cap(epsilon) + 1e-9
+        assert kl(p, q) <= theory.kl_cap(epsilon) + 1e-9
         p, q = np.stack([p, q]) @ stochastic(rng, len(p), 4)
 
 

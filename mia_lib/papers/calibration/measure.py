@@ -65,8 +65,8 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
     game, rehearsal = _deal(len(pool), index.stop, seed)
     if judged is not None:
         game = (*game[:-1], at_most(game[-1], game[0], check_whole("judged", judged, 10), seed=11))
-    found = _play(index, pool, *game, recipe, forget, views, references)
-    kept = {"private": game[-1][index.start:], **{name: _halved(array) for name, array in found.items()}}
+    arrays = _play(index, pool, *game, recipe, forget, views, references)
+    kept = {"private": game[-1][index.start:], **{name: _halved(array) for name, array in arrays.items()}}
     if rehearse:
         *sets, asked = rehearsal
         asked = at_most(asked, sets[0], REHEARSED, seed=11)
@@ -133,8 +133,8 @@ def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[s
 
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
-    found = _signals(models, records, None, 1)
-    kept = {name: found[name].astype(np.float16) for name in ("top", "gradient")}
+    arrays = _signals(models, records, None, 1)
+    kept = {name: arrays[name].astype(np.float16) for name in ("top", "gradient")}
     if queries:
         walked = boundary.distance(models, records, queries, signed=True, starts=0)
         kept["distance"] = _finite(walked.distance).astype(np.float16)
@@ -189,8 +189,8 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
             **{f"target_{name}": array for name, array in _signals(targets, pool, judged, views).items()},
             "best_epoch": np.array([1 + first.arrays(t)["validation"].argmax() for t in range(len(rows))], np.int32)}
     for kind, ensembles in kinds.items():
-        found = [_signals(models.part(rows), pool, judged, views) for models in ensembles]
-        kept |= {f"{kind}_{name}": np.stack([one[name] for one in found], 1) for name in SIGNALS}
+        of_references = [_signals(models.part(rows), pool, judged, views) for models in ensembles]
+        kept |= {f"{kind}_{name}": np.stack([arrays[name] for arrays in of_references], 1) for name in SIGNALS}
     if queries:
         walked = at_most(judged, inside, WALKED, seed=11)
         kept["walked_members"] = _of(inside, walked)
@@ -210,8 +210,8 @@ def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     loss, least, norm = (_of(np.mean([signal(models, view, judged=judged) for view in seen], 0, dtype=np.float64), judged)
                          for signal in (signals.loss, signals.least_loss, signals.gradient_norm))
     smallest = np.finfo(np.float32).smallest_subnormal  # of a gradient of zero
-    found = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(np.maximum(norm, smallest))}
-    return {name: array.astype(np.float32) for name, array in found.items()}
+    arrays = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(np.maximum(norm, smallest))}
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 def _distances(models, pool, walked, queries: int) -> np.ndarray:

@@ -59,14 +59,14 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
             return np.empty((len(models), 0))
         return log_curvature(curvature.of(models, of, "released_code", iterations, h, warn=False))
 
-    found: dict[str, list] = {"released": [], "precise": [], "true": [], "top": []}
+    by_view: dict[str, list] = {"released": [], "precise": [], "true": [], "top": []}
     for view in [records, records.mirrored()][:views]:
-        found["released"].append(log_curvature(curvature.of(models, view, "released_code", iterations, h, dtype="float32",
+        by_view["released"].append(log_curvature(curvature.of(models, view, "released_code", iterations, h, dtype="float32",
                                                             warn=False, precise=False)))
-        found["precise"].append(precise(models, view.take(few)))
-        found["true"].append(log_odds(signals.loss(models, view)))
-        found["top"].append(log_odds(signals.least_loss(models, view)))
-    arrays = {name: np.stack(seen, -1) for name, seen in found.items()}
+        by_view["precise"].append(precise(models, view.take(few)))
+        by_view["true"].append(log_odds(signals.loss(models, view)))
+        by_view["top"].append(log_odds(signals.least_loss(models, view)))
+    arrays = {name: np.stack(views_of, -1) for name, views_of in by_view.items()}
     entropy = np.stack([-modified_entropy(p, records.y) for p in signals.probabilities(models, records)])
     tested = pool.take(np.arange(pool.n_train, min(len(pool), pool.n_train + check_whole("outside", outside, 0))))
     arrays |= {"entropy": np.log(entropy + FLOOR),
@@ -94,8 +94,8 @@ def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> di
 
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(pool.n_train))
-    found = curvature.of(models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
-    return {"log_curvature": log_curvature(found).astype(np.float16), "members": models.members[:, :len(records)]}
+    traces = curvature.of(models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
+    return {"log_curvature": log_curvature(traces).astype(np.float16), "members": models.members[:, :len(records)]}
 
 
 @with_models

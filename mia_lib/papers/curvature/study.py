@@ -65,17 +65,18 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
-def of_other_sizes(sizes: Sequence[int], models: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
+def of_other_sizes(random: Sequence[int], coresets: Sequence[int],
+                   models: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
     """The references of Figures 6 and 7, models of the small bank on CIFAR-100; how many records each was trained on; and
-    eight targets, (kind, size) -> of `measure.sizes`. As random sets of half of the records the references serve themselves.
+    eight targets, (kind, size) -> of `measure.sizes`.
 
     Args:
-        sizes: of the targets' training sets. models: references.
+        random, coresets: sizes of the targets' training sets. models: references.
     """
     known = catalogue()
     references, half = known["curvature/cifar100-small"](models), int(known["bank/cifar100-small"](1).members.sum())
     return references, half, {(kind, size): known["curvature/sizes"](8, kind=kind, size=size)
-                              for kind in KINDS for size in sizes if (kind, size) != ("random", half)}
+                              for kind, sizes in zip(KINDS, (random, coresets), strict=True) for size in sizes}
 
 
 def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -89,11 +90,15 @@ def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tupl
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, members[list(games)]
 
 
+def released_ratio(signal: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """The rule that the released code calls LR, [N], of log curvature, or of log odds for its LiRA, [M, N] or [M, N, A]."""
+    return attack.likelihood_ratio(signal[target], signal[references], inside, "released_code")
+
+
 def curvature_attacks(log: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
     """Both released scores and the log-likelihood ratio [N] of a log curvature [M, N, A]."""
-    data = log[target], log[references], inside
-    return {NLL: attack.nll(*data, "released_code"), LR: attack.likelihood_ratio(*data, "released_code"),
-            RATIO: attack.nll(*data)}
+    nll, ratio = (attack.nll(log[target], log[references], inside, variant) for variant in ("released_code", "paper"))
+    return {NLL: nll, LR: released_ratio(log, target, references, inside), RATIO: ratio}
 
 
 def lira(log_odds: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray,
@@ -110,18 +115,16 @@ def methods(curved: Bank, games: Mapping[int, np.ndarray], views: int,
     loss = signals.loss_of(curved.true[..., 0])
 
     def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
-        def by_released_rule(log_odds: np.ndarray) -> np.ndarray:
-            return attack.likelihood_ratio(log_odds[t], log_odds[others], inside, "released_code")
-
         of_curvature = curvature_attacks(log, t, others, inside)
-        return {NLL: of_curvature[NLL], LR: of_curvature[LR], RELEASED: by_released_rule(top),
+        return {NLL: of_curvature[NLL], LR: of_curvature[LR], RELEASED: released_ratio(top, t, others, inside),
                 "Yeom": bayes.malt(loss[t]), "MAST": bayes.mast(loss[t], loss[others], inside, "middle"),
                 "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
                 "Attack R": baselines.attack_r(loss[t], loss[others], inside, QUANTILE),
                 "Song and Mittal": -curved.entropy[t].astype(float), RATIO: of_curvature[RATIO],
-                "LiRA, largest class": lira(top, t, others, inside), "LiRA, released rule": by_released_rule(true),
-                TRUE: lira(true, t, others, inside), FIXED: lira(true, t, others, inside, one_spread=True),
-                **rmia(bank, t, others, loss.shape[1]), CURVATURE: -log[t, :, 0].astype(float)}
+                "LiRA, largest class": lira(top, t, others, inside),
+                "LiRA, released rule": released_ratio(true, t, others, inside), TRUE: lira(true, t, others, inside),
+                FIXED: lira(true, t, others, inside, one_spread=True), **rmia(bank, t, others, loss.shape[1]),
+                CURVATURE: -log[t, :, 0].astype(float)}
 
     return against(games, curved.members, score)
 
@@ -205,9 +208,8 @@ def by_references(data: str, curved: Bank, games: Mapping[int, np.ndarray], draw
     frames, metric, most = [], "conformal_tpr_at_fpr=0.001", len(next(iter(games.values())))
     for count in sorted({min(few, most), most}):
         fewer = {target: others[:count] for target, others in games.items()}
-        scores, members = against(fewer, curved.members, lambda t, others, inside: {
-            LR: curvature_attacks(curved.released, t, others, inside)[LR],
-            RELEASED: attack.likelihood_ratio(curved.top[t], curved.top[others], inside, "released_code")})
+        scores, members = against(fewer, curved.members, lambda *game: {
+            LR: released_ratio(curved.released, *game), RELEASED: released_ratio(curved.top, *game)})
         frames.append(by_target(scores, members, (metric,), draws=draws, study="references", data=data, references=count))
     return pd.concat(frames, ignore_index=True)
 
@@ -249,8 +251,7 @@ def sizes(references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], 
                           for name in ("released", "true", "top"))
         scores, inside = against(rows, np.concatenate([bank.members for bank in banks]), lambda t, others, inside: {
             **curvature_attacks(log, t, others, inside), TRUE: lira(true, t, others, inside),
-            RELEASED: attack.likelihood_ratio(top[t], top[others], inside, "released_code"),
-            "Yeom": bayes.malt(signals.loss_of(true[t]))})
+            RELEASED: released_ratio(top, t, others, inside), "Yeom": bayes.malt(signals.loss_of(true[t]))})
         frames.append(by_target(scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where))
 
     attack_all([references], games, kind="random", size=half)

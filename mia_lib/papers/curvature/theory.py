@@ -33,11 +33,6 @@ def randomised_response(epsilon: float, classes: int) -> np.ndarray:
     return odds / odds.sum(1, keepdims=True)
 
 
-def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Divergence ``sum p log(p / q)`` in nats along the last axis, [...]; infinite where q is 0 and p is not."""
-    return rel_entr(np.asarray(p, float), np.asarray(q, float)).sum(-1)
-
-
 def kl_cap(epsilon: float | np.ndarray) -> np.ndarray:
     """``epsilon tanh(epsilon / 2)``: the largest divergence in nats of any score of an epsilon-private model.
 
@@ -66,10 +61,10 @@ def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
         move = p * (np.exp(rng.uniform(-epsilon, epsilon, outcomes)) - 1)
         up, down = move[move > 0].sum(), -move[move <= 0].sum()  # both laws sum to one: each part shrinks to the smaller
         move *= min(up, down) / np.where(move > 0, up or 1, down or 1)
-        rows.append({"epsilon": epsilon, "kl": float(kl(p, p + move)), "kind": "random mechanism"})
+        rows.append({"epsilon": epsilon, "kl": float(rel_entr(p, p + move).sum()), "kind": "random mechanism"})
     for epsilon in np.geomspace(0.05, 7, 40):
         say_yes, say_no = randomised_response(float(epsilon), 2)
-        rows.append({"epsilon": float(epsilon), "kl": float(kl(say_yes, say_no)), "kind": "randomised response"})
+        rows.append({"epsilon": float(epsilon), "kl": float(rel_entr(say_yes, say_no).sum()), "kind": "randomised response"})
     return pd.DataFrame(rows)
 
 
