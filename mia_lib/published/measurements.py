@@ -128,8 +128,7 @@ class Measurement:
         return [piece for piece in self._candidates() if self.answers(piece.manifest, parameters)]
 
     def _candidates(self) -> list[Piece]:
-        cached = [piece for piece in disk.pieces(self.name, disk.cache()) if piece.manifest.get("code") == self._code()]
-        return [*disk.pieces(self.name, folder()), *cached]
+        return [piece for piece in self.all_pieces() if piece.is_published or piece.manifest.get("code") == self._code()]
 
     def all_pieces(self) -> list[Piece]:
         """All pieces of this name, whatever code or edition they are of."""
@@ -163,7 +162,7 @@ class Measurement:
     def lacking(self, index: Sequence[int], parameters: dict, *, published: bool = False) -> list[int]:
         """Numbers in `index` of which there is no sound piece, or none that is published."""
         there = {number for piece in self.available(parameters) if piece.is_published or not published
-                 if piece.is_sound() for number in piece.index}
+                 if piece.sound_rows() for number in piece.index}
         return [number for number in index if number not in there]
 
     # ------------------------------------------------------------------------------------------------------------ measuring
@@ -253,7 +252,7 @@ class Measurement:
         with store.lock({"kind": "publishing", "name": self.name, "parameters": parameters}, what=f"publishing {self.name}"):
             wanted = self.lacking(block, parameters, published=True)
             device_of = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
-                  if not piece.is_published and piece.is_sound() for number in piece.index}
+                  if not piece.is_published and piece.sound_rows() for number in piece.index}
             for run in [run for device in dict.fromkeys(device_of.values())
                         for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)]:
                 bank = self._collect(run, parameters)

@@ -94,10 +94,6 @@ class Piece:
             progress.warn(f"{error}. It is not used; its models are measured anew.", stacklevel=4)
             return {}
 
-    def is_sound(self) -> bool:
-        """Whether it is as it was written; if not, the person waiting is told."""
-        return bool(self.sound_rows())
-
     def rows(self, names: Sequence[str] = ()) -> dict[int, dict[str, np.ndarray]]:
         """Number of a model -> its arrays, or those with some names.
 

@@ -107,7 +107,7 @@ def test_all_that_is_published_is_sound_served_and_within_its_limits():
     files = [path for path in published.folder().rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= pieces.TOTAL_LIMIT
     assert max(path.stat().st_size for path in files) <= pieces.FILE_LIMIT
-    served = {piece.path for _, _, blocks in published.groups() for piece in blocks if piece.is_sound()}
+    served = {piece.path for _, _, blocks in published.groups() for piece in blocks if piece.sound_rows()}
     assert served == {path for path in files if path.suffix == ".json"}, "a piece that nothing serves is to be removed"
     assert len(files) == 2 * len(served) + len(list((published.folder() / "probes").rglob("*.npz"))) + 2  # README, queue
 
