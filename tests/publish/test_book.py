@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -74,6 +75,12 @@ def test_every_source_page_is_in_the_contents():
     written = {p.relative_to(ROOT).with_suffix("").as_posix() for p in (ROOT / "book").rglob("*.md")
                if "slides" not in p.parts}  # decks, which `mia slides` makes
     assert written == {page for page in PAGES if page.startswith("book/")}
+
+
+def test_the_pages_of_the_api_name_modules_that_there_are():
+    names = [name for page in (ROOT / "book" / "api").glob("*.md")
+             for name in re.findall(r"automodule:: (\S+)", page.read_text(encoding="utf-8"))]
+    assert len(names) > 20 and not [name for name in names if find_spec(name) is None]
 
 
 @pytest.mark.parametrize("page", toc_pages())
