@@ -73,8 +73,7 @@ def of_losses(references=REFERENCES, members=MEMBERS, own=LOSS):
         "lira_offline": lambda: baselines.lira_offline(-own, -references, members),
         "rmia": lambda: baselines.rmia(p, reference_p, members, POPULATION, population),
         "likelihood_ratio": lambda: likelihood.likelihood_ratio(own, references, members),
-        "nll": lambda: likelihood.nll(own, references, members),
-        "ladder": lambda: likelihood.ladder(own, references, members)}
+        "nll": lambda: likelihood.nll(own, references, members)}
 
 
 MASKS = {"text": (np.where(MEMBERS, "yes", "no"), "such as .*Compare first"),

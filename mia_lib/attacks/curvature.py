@@ -10,7 +10,7 @@ logarithm rises strictly, so that with the same Gaussians both rank alike. The r
 - its NLL takes that of the IN references for both hypotheses, so that the score is linear in the signal;
 - its LR adds likelihoods, not their logarithms, over views, and 1e-22 to the denominator.
 
-`variant` is "paper" or "released_code" for each; `ladder` goes from one to the other by one change at a time.
+`variant` is "paper" or "released_code" for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from mia_lib.attacks import check_references, in_blocks, needs
 from mia_lib.attacks.baselines import VARIANTS, moments
@@ -92,39 +91,17 @@ def _tied(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, np.sqrt(_variance(fit, fit.inside, fit.out)))
 
 
-def _scale_of_in(fit: _Fit) -> np.ndarray:
-    return _one_scale(fit, np.sqrt(_variance(fit, fit.inside)))
-
-
-def _pooled_variance(fit: _Fit) -> np.ndarray:
-    return _one_scale(fit, _variance(fit, fit.inside, fit.out))
-
-
 def _released_nll(fit: _Fit) -> np.ndarray:
     return _one_scale(fit, _variance(fit, fit.inside, less=0))
 
 
-def _released_log_densities(fit: _Fit) -> tuple[np.ndarray, ...]:
-    return tuple(_log_density(fit, kind, _variance(fit, kind, less=0)) for kind in (fit.inside, fit.out))
-
-
-def _variance_for_deviation(fit: _Fit) -> np.ndarray:
-    of_in, of_out = _released_log_densities(fit)
-    return (of_in - of_out).sum(1)
-
-
-def _added_over_views(fit: _Fit) -> np.ndarray:
-    of_in, of_out = _released_log_densities(fit)
-    return logsumexp(of_in, axis=1) - logsumexp(of_out, axis=1)
-
-
 def _released_lr(fit: _Fit) -> np.ndarray:
-    of_in, of_out = (np.exp(logs).sum(1) for logs in _released_log_densities(fit))
+    of_in, of_out = (np.exp(_log_density(fit, kind, _variance(fit, kind, less=0))).sum(1) for kind in (fit.inside, fit.out))
     return of_in / (of_out + ADDED)
 
 
-def _scores(rules: list[Callable], curvature, reference_curvature, reference_members, lacking: str) -> list[np.ndarray]:
-    """Scores [N] by each rule, from one pass over the references."""
+def _scores(rule: Callable, curvature, reference_curvature, reference_members, lacking: str) -> np.ndarray:
+    """Scores [N] by a rule."""
     choose("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
         curvature, reference_curvature, reference_members, views=True, names=("curvature", "reference_curvature"))
@@ -146,15 +123,13 @@ def _scores(rules: list[Callable], curvature, reference_curvature, reference_mem
     fitted = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
     rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
     fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(fitted[:3]), tuple(fitted[3:]), rounding)
-    scores = []
-    for rule in rules:
-        with np.errstate(all="ignore"):
-            score = rule(fit)
-        if np.isnan(score).any():
-            raise MiaError(f"{np.isnan(score).sum()} records have signals too large for float64 to square: rescale them, "
-                           "or take log_curvature of them.")
-        scores.append(np.full(len(kept), np.nan))
-        scores[-1][kept] = score
+    with np.errstate(all="ignore"):
+        score = rule(fit)
+    if np.isnan(score).any():
+        raise MiaError(f"{np.isnan(score).sum()} records have signals too large for float64 to square: rescale them, "
+                       "or take log_curvature of them.")
+    scores = np.full(len(kept), np.nan)
+    scores[kept] = score
     return scores
 
 
@@ -191,8 +166,8 @@ def likelihood_ratio(curvature: np.ndarray, reference_curvature: np.ndarray, ref
     """
     _check_variant(variant, tied)
     if variant == "released_code":
-        return _scores([_released_lr], curvature, reference_curvature, reference_members, lacking)[0]
-    score = _scores([_tied if tied else _free], curvature, reference_curvature, reference_members, lacking)[0]
+        return _scores(_released_lr, curvature, reference_curvature, reference_members, lacking)
+    score = _scores(_tied if tied else _free, curvature, reference_curvature, reference_members, lacking)
     with np.errstate(over="ignore", under="ignore"):
         return np.exp(score)
 
@@ -234,47 +209,4 @@ def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_member
     """
     _check_variant(variant, tied)
     rule = _released_nll if variant == "released_code" else _tied if tied else _free
-    return _scores([rule], curvature, reference_curvature, reference_members, lacking)[0]
-
-
-LADDERS = {
-    "NLL": {"log-likelihood ratio": _free,
-            "one variance for both (tied)": _tied,
-            "that of IN references for both": _scale_of_in,
-            "variance for standard deviation": _released_nll},
-    "LR": {"log-likelihood ratio": _free,
-           "variance for standard deviation": _variance_for_deviation,
-           "likelihoods added over views": _added_over_views,
-           "1e-22 in the denominator": _released_lr},
-}
-CONTROLS = {"pooled variance for its root, in both": _pooled_variance}  # no steps
-
-
-@needs("loss", "in and out", "the training recipe and the distribution of records")
-def ladder(curvature: np.ndarray, reference_curvature: np.ndarray, reference_members: np.ndarray,
-           lacking: str = "refuse") -> dict[str, dict[str, np.ndarray]]:
-    """Scores between the log-likelihood ratio and what the released code calls NLL and LR, one change at a time.
-
-    Both ladders start at `nll` and end at the released code's score. To NLL: one variance for both hypotheses; that of IN
-    references alone; its population variance for the standard deviation. To LR: each hypothesis keeps its variance, which
-    stands for the standard deviation; likelihoods are added over views, of which the score is the logarithm of the ratio;
-    1e-22 is added to the denominator, and the score is the ratio itself. The step that puts the variance in the place of the
-    standard deviation also goes from unbiased to population variances, a factor of (n - 1) / n. A control is on neither way:
-    the pooled variance in the place of its root, in both hypotheses.
-
-    Args:
-        curvature: as of `nll`, like all other arguments.
-        reference_curvature: [R, N] or [R, N, A].
-        reference_members: bool [R, N].
-        lacking: "refuse" or "drop".
-
-    Returns:
-        "NLL" and "LR" -> name of the step -> score [N], from the first to the last; "control" -> name -> score [N].
-
-    Raises:
-        MiaError: as `nll`.
-    """
-    ladders = {**LADDERS, "control": CONTROLS}
-    rules = list({rule: None for steps in ladders.values() for rule in steps.values()})
-    scores = dict(zip(rules, _scores(rules, curvature, reference_curvature, reference_members, lacking), strict=True))
-    return {name: {step: scores[rule] for step, rule in steps.items()} for name, steps in ladders.items()}
+    return _scores(rule, curvature, reference_curvature, reference_members, lacking)
