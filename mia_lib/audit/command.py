@@ -39,6 +39,8 @@ def run_command(model: str | None, members: str | None, non_members: str | None,
     if not only_plan and (folder / NUMBERS).exists():
         raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
                        "is not lost.")
+    if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
+        options["name"] = Path(scores).name if scores is not None else str(model)
     from mia_lib.audit import execution, files
 
     if scores is not None:
