@@ -9,7 +9,7 @@ from mia_lib import membership, metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
-from mia_lib.papers.calibration import exhibits, study, theory
+from mia_lib.papers.calibration import exhibits, study
 from mia_lib.published import Bank
 
 
@@ -157,12 +157,11 @@ def test_the_law_holds_where_everything_is_normal():
     others = easy[:, None] + noise * rng.normal(size=(4, 6, 4000))
     spread, estimated = study.difficulty_and_noise(others)
     assert spread == pytest.approx(1, abs=0.03) and estimated == pytest.approx(noise, abs=0.01)
-    law = theory.calibration_auc(spread, estimated, 0.8, references=6)
-    assert law["original"] == pytest.approx(metrics.auc(own, members).mean(), abs=0.01)
+    before = norm.cdf(0.8 / np.sqrt(2 * (spread**2 + estimated**2)))
+    assert before == pytest.approx(metrics.auc(own, members).mean(), abs=0.01)
     for count in (1, 6):
         auc = metrics.auc(study.calibrated(own, others[:, :count]), members).mean()
-        assert law["calibrated"][count - 1] == pytest.approx(auc, abs=0.01)
-    assert theory.calibration_auc(1.0, 0.3, 0.5, 1)["calibrated"][0] == pytest.approx(norm.cdf(0.5 / np.sqrt(4 * 0.09)))
+        assert norm.cdf(0.8 / np.sqrt(2 * estimated**2 * (1 + 1 / count))) == pytest.approx(auc, abs=0.01)
     with pytest.raises(MiaError, match="at least 2"):
         study.difficulty_and_noise(others[:, :1])
 

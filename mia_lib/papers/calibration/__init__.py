@@ -1,1 +1,1 @@
-"""Difficulty calibration (Watson et al. 2022): theory, study, exhibits."""
+"""Difficulty calibration (Watson et al. 2022): measurements, study, exhibits."""
